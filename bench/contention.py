@@ -200,7 +200,7 @@ def _report(store: RelationalStore, done: list[Worked], agents: int) -> Report:
         # One that came twice would be stored twice, or be remembered as seen again.
         "doubled": len(contents) - len(set(contents)) + sum(each.seen_count > 1 for each in noted),
         "unknown": len(set(contents) - acknowledged),
-        "findings": sum(len(store.check(name)) for name in names),
+        "findings": sum(len(store.maintenance.check(name)) for name in names),
     }
 
 

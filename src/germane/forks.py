@@ -10,27 +10,25 @@ from __future__ import annotations
 
 import _frozen_importlib
 import _imp
-import inspect
 import logging  # noqa: F401 - A fork takes its lock too, after ours only where it registered before us.
 import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from functools import wraps
 from threading import Condition, Lock, get_ident, local
 from typing import Any, Final, TypeVar
 from weakref import WeakMethod, WeakSet
 
 from germane.errors import StoreUnavailable
 
-__all__ = ["Gate", "awaited", "check_unforked", "gated", "renewed"]
+__all__ = ["Gate", "awaited", "check_unforked", "renewed"]
 
 _PATIENCE: Final = 5.0
 """Seconds that a fork waits for calls of stores to end."""
 _LOOK_AGAIN: Final = 0.001
 
 
-Store = TypeVar("Store", bound=type)
+Done = TypeVar("Done")
 Lockable = TypeVar("Lockable")
 Held = TypeVar("Held", bound=AbstractContextManager[Any])
 
@@ -98,6 +96,11 @@ class Gate:
             elif self._forks and not self._inside:
                 self._changed.notify_all()
 
+    def run(self, work: Callable[[], Done]) -> Done:
+        """Do a piece of work inside the gate."""
+        with self:
+            return work()
+
     def hold(self) -> None:
         """Let no other call in, until `renew` or `release`."""
         with self._changed:
@@ -132,29 +135,12 @@ class Gate:
                 _TORN.add(_file_at(self._location))
 
 
-def gated(store: Store) -> Store:
-    """Let every public method of a store go through the gate of its connections."""
-    for name, method in inspect.getmembers(store, inspect.isfunction):
-        if not name.startswith("_"):
-            setattr(store, name, _through(method))
-    return store
-
-
 def check_unforked(location: str) -> None:
     """Raise StoreUnavailable if the file was in use when this process was forked."""
     if _TORN:
         with suppress(OSError):
             if _file_at(location) in _TORN:
                 raise _forked(location)
-
-
-def _through(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def through(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._connections.gate:
-            return method(self, *args, **kwargs)
-
-    return through
 
 
 def _forked(location: str) -> StoreUnavailable:

@@ -76,7 +76,7 @@ def purge(path: Path, driver: str) -> None:
                 del living[each]
             _look(path, living, gone)
     for agent in "abcd":
-        assert store.check(agent) == ()
+        assert store.maintenance.check(agent) == ()
     store.close()
 
 

@@ -148,7 +148,7 @@ def test_a_file_can_be_copied_to_a_file(tmp_path: Path) -> None:
     assert copy_store(source, target).copied == 2
     assert exported(target, "ada") == exported(source, "ada")
     for store in (SqliteStore(source), SqliteStore(target)):
-        assert store.check("ada") == ()
+        assert store.maintenance.check("ada") == ()
         store.close()
 
 

@@ -117,7 +117,7 @@ def test_another_language_indexes_anew(tmp_path: Path) -> None:
         assert engine.recall("geheim")[0].id == secret.id
         engine.forget(secret.id)
         fresh = SqliteStore(":memory:")
-        fresh.settle_language("default", "german")
+        fresh.maintenance.language("default", "german")
         with germane.open(fresh) as other:
             other.import_memories(reversed(engine.memories(germane.Filter(statuses=tuple(Status)))))
             again = [other.recall(question) for question in ("Rechnung Haus Vertrag", "Kunde")]
@@ -134,7 +134,7 @@ def test_an_open_engine_notices_another_language(tmp_path: Path) -> None:
     assert len(first.recall("Rechnung")) == 0
     same = germane.open(path, embedder=None)
     second = germane.open(path, language="german", embedder=None)
-    with pytest.raises(StoreUnavailable, match="anew in 'german'; this one asks in 'english'"):
+    with pytest.raises(StoreUnavailable, match=r"reindexed these .* in 'german'; this one asks in 'english'"):
         first.recall("Rechnung")
     # What is written meanwhile is indexed in the language that holds now.
     first.remember("Die Verträge sind unterschrieben.")
@@ -181,9 +181,9 @@ def test_a_store_without_languages_is_english() -> None:
 
 def test_terms_of_another_language_are_refused() -> None:
     store = SqliteStore(":memory:")
-    assert store.settle_language("tester", None) == "english"
-    assert store.settle_language("tester", "german") == "german"
-    assert store.agents() == ("tester",)
+    assert store.maintenance.language("tester", None) == "english"
+    assert store.maintenance.language("tester", "german") == "german"
+    assert store.maintenance.agents() == ("tester",)
     with pytest.raises(StoreUnavailable, match="german"):
         store.search("tester", Query(terms=("x",), language="english"))
     assert store.search("tester", Query(terms=("x",), language="german")).stored == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ def answers(store: str, *, language: str = "english", read_only: bool = False) -
     with germane.open(store, agent="ada", embedder=None, language=language, read_only=read_only) as engine:
         views = [engine.conversation("chat").ranked(4, query=each) for each in QUESTIONS]
     with closing(opened(store, read_only=read_only)) as one:
-        found = [one.match_groups("ada", "chat", query_terms(each, language=language)) for each in QUESTIONS]
+        match = partial(one.conversations.match_groups, "ada", "chat")
+        found = [match(query_terms(each, language=language)) for each in QUESTIONS]
     shown = [[message.text for message in each.messages] for each in views]
     return [(list(each.scores.items()), each.bound, texts) for each, texts in zip(found, shown, strict=True)]
 
@@ -98,7 +100,7 @@ def test_no_half_of_a_message_is_stored(store: str) -> None:
         RemoveMessage(message_id=make_id("not there")),
     ]
     with closing(opened(store)) as one, pytest.raises(MessageNotFound):
-        one.converse("ada", "chat", changes)
+        one.conversations.apply("ada", "chat", changes)
     assert done(store, RECORDS) == before
 
 
@@ -209,7 +211,7 @@ def test_who_cannot_write_is_answered(tmp_path: Path) -> None:
     with closing(sqlite3.connect(store, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with closing(SqliteStore(store, timeout=0.05)) as one, germane.open(one, agent="ada") as engine:
-            found = [one.match_groups("ada", "chat", query_terms(each)) for each in QUESTIONS]
+            found = [one.conversations.match_groups("ada", "chat", query_terms(each)) for each in QUESTIONS]
             with pytest.raises(StoreBusy):
                 engine.conversation("chat").append("user", "redis")
     assert [list(each.scores.items()) for each in found] == [scores for scores, *_ in expected]

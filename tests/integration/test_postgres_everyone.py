@@ -56,7 +56,7 @@ def _reembed(address: str, _: Path) -> object:
 def _list(address: str, _: Path) -> object:
     store = PostgresStore(address)
     try:
-        return store.agents()
+        return store.maintenance.agents()
     finally:
         store.close()
 

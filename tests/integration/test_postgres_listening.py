@@ -36,7 +36,7 @@ def _write(connections: PostgresConnections, agent: str) -> None:
 def _listener(connections: PostgresConnections, agent: str) -> Event:
     """An event that is set whenever the agent's listener is woken, once it hears."""
     woken = Event()
-    connections.awake(agent, woken.set)
+    connections.notifications.subscribe(agent, woken.set)
     assert woken.wait(_PATIENCE)  # Everybody is woken when listening begins.
     woken.clear()
     return woken
@@ -47,7 +47,7 @@ def test_a_write_wakes_who_listens_for_its_agent(
 ) -> None:
     one, other = pair
     woken = _listener(one, "newton")
-    assert one.hears
+    assert one.notifications.hears
     _write(other, "newton")
     assert woken.wait(_PATIENCE)
 
@@ -65,7 +65,7 @@ def test_what_is_written_is_there_when_the_call_comes(
         if seen[-1]:
             done.set()
 
-    one.awake("newton", look)
+    one.notifications.subscribe("newton", look)
     _write(other, "newton")
     assert done.wait(_PATIENCE)
 
@@ -108,7 +108,7 @@ def test_who_no_longer_listens_costs_no_connection(
 ) -> None:
     one, _ = pair
     woken = Event()
-    removes = [one.awake("newton", woken.set), one.awake("newton", woken.set)]
+    removes = [one.notifications.subscribe("newton", woken.set) for _ in range(2)]
     assert woken.wait(_PATIENCE)
     listeners = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT place::text, NULL%'"

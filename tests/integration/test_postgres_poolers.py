@@ -174,12 +174,12 @@ def test_who_follows_is_not_woken_and_looks_by_itself(pooler: Pooler, postgres_s
             assert done.wait(_PATIENCE)
     with closing(PostgresConnections(url)) as connections:
         woken = Event()
-        connections.awake("ada", woken.set)
-        thread = connections._listening._thread
+        connections.notifications.subscribe("ada", woken.set)
+        thread = connections.notifications._thread
         assert thread is not None
         thread.join(_PATIENCE)
         assert not thread.is_alive()
-        assert (connections.hears, woken.is_set()) == (False, False)
+        assert (connections.notifications.hears, woken.is_set()) == (False, False)
 
 
 @pytest.mark.parametrize(

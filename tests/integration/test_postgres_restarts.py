@@ -87,7 +87,7 @@ def test_what_was_acknowledged_is_there_once(
     store = PostgresStore(postgres_store_database)
     stored: Counter[str] = Counter()
     for agent in (f"agent-{number}" for number in range(_AGENTS)):
-        assert store.check(agent) == ()
+        assert store.maintenance.check(agent) == ()
         for memory in store.find(agent, Filter()):
             stored[memory.content] += memory.seen_count
     store.close()

@@ -19,7 +19,8 @@ from germane import InvalidInput, StoreBusy, StoreUnavailable
 from germane.errors import LastActive, PurgeNotConfirmed
 from germane.model.text import removed_name
 from germane.stores import copy_store, erase_purged, index_vectors, migrate_store, remove_agent, store_status
-from germane.stores.location import NotifyingStore, location_of, open_store
+from germane.stores.location import location_of, open_store
+from germane.stores.postgres import PostgresStore
 from support.postgres_rows import ROWS, fill
 from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces
@@ -137,9 +138,9 @@ def test_who_waits_is_woken(postgres_store: str) -> None:
     with germane.open(postgres_store, agent="ada") as ada:
         ada.remember("Argon opens the door")
     listens = open_store(postgres_store, embedding=None)
-    assert isinstance(listens, NotifyingStore)
+    assert isinstance(listens, PostgresStore)
     heard, told = Event(), Event()
-    forget = listens.awake("ada", lambda: told.set() if heard.is_set() else heard.set())
+    forget = listens.notifications.subscribe("ada", lambda: told.set() if heard.is_set() else heard.set())
     try:
         assert heard.wait(30)
         remove_agent(postgres_store, "ada", confirm=True)

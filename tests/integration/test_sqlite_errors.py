@@ -13,7 +13,7 @@ from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge
 from germane.model.memory import Memory
 from germane.model.query import Filter, Query
-from germane.protocols import Checkable, Store
+from germane.protocols import Store
 from germane.retrieval import tokenizer
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
@@ -40,7 +40,7 @@ def filled(path: Path, count: int = 5, *, embedding: EmbeddingIdentity | None = 
 def test_it_is_a_store_that_can_be_checked() -> None:
     store = SqliteStore(":memory:")
     assert isinstance(store, Store)
-    assert isinstance(store, Checkable)
+    assert store.maintenance.check("nobody") == ()
     store.close()
 
 
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing_behind(path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="full"):
         store.apply(AGENT, [Insert(memory=each) for each in make_memories(200)])
     assert [each.content for each in store.find(AGENT, Filter())] == ["kept"]
-    assert store.check(AGENT) == ()
+    assert store.maintenance.check(AGENT) == ()
     with store._file.alone() as connection:
         connection.execute("PRAGMA max_page_count = 100000")
     store.apply(AGENT, [Insert(memory=each) for each in make_memories(200)])
@@ -147,7 +147,7 @@ def test_another_model(path: Path) -> None:
     assert replaced.stats(AGENT).vectors == 0
     replaced.apply(AGENT, [Insert(memory=make_memory("new"), vector=make_vector(1, 4))])
     assert replaced.stats(AGENT).embedding == other
-    assert replaced.check(AGENT) == ()
+    assert replaced.maintenance.check(AGENT) == ()
     replaced.close()
 
 
@@ -208,12 +208,12 @@ def test_a_purge_that_a_reader_holds_up_is_finished_later(path: Path) -> None:
 def test_a_check_finds_damage(path: Path, harm: str, code: str) -> None:
     filled(path, embedding=MODEL)
     store = SqliteStore(path)
-    assert store.check(AGENT) == ()
+    assert store.maintenance.check(AGENT) == ()
     raw = sqlite3.connect(path)
     raw.execute(harm)
     raw.commit()
     raw.close()
-    found = store.check(AGENT)
+    found = store.maintenance.check(AGENT)
     assert code in {each.code for each in found}
     assert all(each.remedy for each in found)
     store.close()
@@ -234,7 +234,7 @@ def test_another_tokenizer_indexes_anew(path: Path) -> None:
     fresh.apply(AGENT, [Insert(memory=each) for each in memories])
     query = Query(terms=query_terms(memories[0].content))
     assert store.search(AGENT, query) == fresh.search(AGENT, query)
-    assert store.check(AGENT) == ()
+    assert store.maintenance.check(AGENT) == ()
     store.close()
     fresh.close()
 

@@ -60,7 +60,7 @@ def test_killing_a_writer_loses_nothing_acknowledged(tmp_path: Path) -> None:
         lines = said.read_text(encoding="utf-8").splitlines(keepends=True)
         acknowledged.update(line.strip() for line in lines if line.endswith("\n"))
         store = SqliteStore(path, embedding=EMBEDDING)
-        assert store.check(AGENT) == ()
+        assert store.maintenance.check(AGENT) == ()
         assert None not in store.get(AGENT, sorted(acknowledged))
         store.close()
     store = SqliteStore(path, embedding=EMBEDDING)
@@ -105,7 +105,7 @@ def test_several_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
         assert child.returncode == 0
     store = SqliteStore(path)
     assert len(store.find(AGENT, Filter())) == 6
-    assert store.check(AGENT) == ()
+    assert store.maintenance.check(AGENT) == ()
     store.close()
 
 
@@ -148,7 +148,7 @@ def test_a_forked_process_opens_anew(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     store.apply(AGENT, [Insert(memory=make_memory("parent again"))])
     assert len(store.find(AGENT, Filter())) == 3
-    assert store.check(AGENT) == ()
+    assert store.maintenance.check(AGENT) == ()
     store.close()
 
 

@@ -15,7 +15,6 @@ from germane import BudgetTooSmall
 from germane.conversation import Selection
 from germane.conversation.views import Tiers
 from germane.model.conversation import Message
-from germane.stores.location import RecentGroupsStore
 from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
 from support.examples import examples
@@ -65,12 +64,12 @@ def test_only_the_end_is_read_until_all_is_in_memory(tmp_path: Path) -> None:
     with germane.open(tmp_path / "talks.db", embedder=None) as engine:
         engine.conversation("chat").extend({"role": "user", "content": str(each)} for each in range(9))
     with closing(SqliteStore(tmp_path / "talks.db")) as store:
-        assert isinstance(store, RecentGroupsStore)
-        end = store.last_groups("default", "chat", 2)
+        log = store.conversations
+        end = log.last_groups("default", "chat", 2)
         assert end is not None
         assert [message.text for message in end.messages] == ["7", "8"]
         assert len(end.opened) == 9
-        whole = store.messages("default", "chat")
+        whole = log.messages("default", "chat")
         assert whole[-2:] == end.messages
-        assert store.last_groups("default", "chat", 2) is None
-        assert store.last_groups("default", "nothing", 2) is not None
+        assert log.last_groups("default", "chat", 2) is None
+        assert log.last_groups("default", "nothing", 2) is not None

@@ -156,7 +156,7 @@ class Alike(RuleBasedStateMachine):
         fresh = PostgresStore(self.server.url(self.database), embedding=EMBEDDING)
         for query in QUERIES:
             assert fresh.search(AGENT, query) == self.file.search(AGENT, query)
-        assert fresh.check(AGENT) == ()
+        assert fresh.maintenance.check(AGENT) == ()
         for store in (fresh, self.served, self.file):
             store.close()
         self.server.drop(self.database)

@@ -18,7 +18,6 @@ from germane.importers import export_jsonl, import_source
 from germane.kinds import BUILT_IN
 from germane.lifecycle import LIFECYCLES, LifecycleState, status_at
 from germane.model.memory import Memory, Status
-from germane.protocols import LifecycleStore
 from germane.ranking import Impressions
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
@@ -223,7 +222,6 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def the_store_is_whole(self) -> None:
-        assert isinstance(self.store, LifecycleStore)
         assert self.engine.doctor() == ()
 
 

@@ -83,7 +83,7 @@ def test_any_records_give_the_same_scores_and_views(
     talk: tuple[Message, ...], kept: str, data: st.DataObject
 ) -> None:
     with _logged(talk) as path, closing(SqliteStore(path)) as open_before:
-        open_before.match_groups("default", "chat", ("redi",))
+        open_before.conversations.match_groups("default", "chat", ("redi",))
         with germane.open(path, embedder=None) as engine:
             log = engine.conversation("chat")
             for group in log.groups():
@@ -96,18 +96,18 @@ def test_any_records_give_the_same_scores_and_views(
             hidden = [each.group for each in log.messages(hidden=True) if each.hidden]
             puts_back = bool(hidden) and data.draw(st.booleans())
             if puts_back:
-                open_before.match_groups("default", "chat", ("redi",))
+                open_before.conversations.match_groups("default", "chat", ("redi",))
                 log.unhide(str(hidden[0]))
         before = _seen(path)
         with closing(sqlite3.connect(path, isolation_level=None)) as raw:
             raw.execute(BREAKING[kept])
         assert _seen(path) == before
         with closing(SqliteStore(path)) as fresh:
-            messages = fresh.messages("default", "chat")
+            messages = fresh.conversations.messages("default", "chat")
             for query in QUERIES:
                 terms = query_terms(query)
                 expected = _by_words(messages, query)
-                found = fresh.match_groups("default", "chat", terms)
+                found = fresh.conversations.match_groups("default", "chat", terms)
                 assert (found, list(found.scores)) == (expected, list(expected.scores))
                 # The order of an index that has grown may be another, its scores never.
-                assert open_before.match_groups("default", "chat", terms) == expected
+                assert open_before.conversations.match_groups("default", "chat", terms) == expected

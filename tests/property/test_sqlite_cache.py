@@ -111,7 +111,7 @@ class Following(RuleBasedStateMachine):
         fresh = SqliteStore(self.path, embedding=EMBEDDING)
         for query in QUERIES:
             assert self.warm.search(AGENT, query) == fresh.search(AGENT, query)
-        assert fresh.check(AGENT) == ()
+        assert fresh.maintenance.check(AGENT) == ()
         for store in (fresh, self.warm, self.writer):
             store.close()
         self.folder.cleanup()

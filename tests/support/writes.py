@@ -12,6 +12,7 @@ from germane.model.memory import Level, Memory, Status
 from germane.model.space import Create
 from germane.model.text import tenant_of
 from germane.stores.relational.store import RelationalStore
+from germane.stores.substores import WORKING_SETS
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
 from germane.working_sets import AddItem, HeldChange, Touch
 
@@ -44,8 +45,8 @@ class _Writer:
     def __init__(self, store: RelationalStore) -> None:
         self._numbers = count()
         self._store = store
-        store.settle_space(_SPACE, Create(by=_AGENT, at=START))
-        self._member = store.entered(_SPACE, _AGENT)
+        store.spaces.apply(_SPACE, Create(by=_AGENT, at=START))
+        self._member = store.spaces.enter(_SPACE, _AGENT)
         self._head, self._kept, self._shared = self.remember(), self.remember(), self.tell()
         self._hold(AddItem(memory_id=self._shared.id, at=START))
 
@@ -74,10 +75,10 @@ class _Writer:
             group="g",
             created_at=START,
         )
-        self._store.converse(_AGENT, "talk", [Append(messages=(said,))])
+        self._store.conversations.apply(_AGENT, "talk", [Append(messages=(said,))])
 
     def record(self) -> None:
-        self._store.record(_AGENT, _assembly(self._kept, next(self._numbers)))
+        self._store.ledger.record(_AGENT, _assembly(self._kept, next(self._numbers)))
 
     def tell(self) -> Memory:
         made = make_memory(f"Told as number {next(self._numbers)}.", agent=tenant_of(_SPACE))
@@ -91,7 +92,7 @@ class _Writer:
         self._hold(AddItem(memory_id=self.tell().id, at=START))
 
     def _hold(self, change: HeldChange) -> None:
-        self._member.hold(tenant_of(_SPACE), "set", [change], by=_AGENT)
+        WORKING_SETS.required(self._member).apply(tenant_of(_SPACE), "set", [change], by=_AGENT)
 
 
 def _assembly(memory: Memory, number: int) -> Assembly:

@@ -15,12 +15,12 @@ class Sized(ResidentCache):
         return self.size
 
 
-def used(caches: Caches, *agents: str) -> list[ResidentCache]:
+def used(caches: Caches[str, Sized], *agents: str) -> list[Sized]:
     found = []
     for agent in agents:
         found.append(caches.of(agent))
         caches.settle(agent)
-    return [each for each in found if isinstance(each, Sized)]
+    return found
 
 
 def test_the_longest_unused_is_let_go_first() -> None:
@@ -35,7 +35,6 @@ def test_the_longest_unused_is_let_go_first() -> None:
 def test_what_has_grown_is_noted_when_it_is_used() -> None:
     caches = Caches(Sized, most=30)
     one, two = used(caches, "one", "two")
-    assert isinstance(two, Sized)
     two.size = 25
     assert used(caches, "two") == [two]
     assert used(caches, "one") != [one]

@@ -209,7 +209,7 @@ def test_the_parts_shown_are_weighed_and_those_learned_from_are_not() -> None:
 
     engine.reset_learning()
     engine.feedback(context, [context.items[0]])
-    learned_from = {example.memory_id: example.parts for example in store.examples("newton")}
+    learned_from = {example.memory_id: example.parts for example in store.feedback.examples("newton")}
     assert learned_from.keys() == {item.memory.id for item in context.items}
     for memory_id, parts in learned_from.items():
         assert parts == pytest.approx(plain[memory_id], abs=1e-6)
@@ -325,7 +325,7 @@ def test_examples_are_bounded_and_the_oldest_leave() -> None:
     store = SqliteStore(":memory:")
     memory = make_memory("one", agent="newton")
     store.apply("newton", [Insert(memory=memory)])
-    store.settle_learning("newton", on=True)
+    store.feedback.learning("newton", on=True)
     contexts = [f"{number:032x}" for number in range(MOST_USES + 7)]
 
     store.apply(
@@ -336,7 +336,7 @@ def test_examples_are_bounded_and_the_oldest_leave() -> None:
         ],
     )
 
-    assert [example.context for example in store.examples("newton")] == contexts[7:]
+    assert [example.context for example in store.feedback.examples("newton")] == contexts[7:]
     (still,) = store.get("newton", [memory.id])
     assert still is not None
     assert still.access_count == len(contexts)

@@ -137,7 +137,7 @@ def test_a_record_from_before_what_was_held_was_kept_takes_the_set_as_it_is(tmp_
         held.assemble(record=True)
         known = latest(engine)
         options = {name: value for name, value in known.options.items() if name != "held"}
-        store.record("a", replace(known, id=make_id("older"), options=options))
+        store.ledger.record("a", replace(known, id=make_id("older"), options=options))
         assert engine.ledger().replay(make_id("older")).same
         held.remove(held.items()[0])
         replay = engine.ledger().replay(make_id("older"))

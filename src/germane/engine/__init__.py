@@ -18,6 +18,7 @@ from germane.operations.context import AgentContext
 from germane.operations.inputs import checking, checking_verbs, is_eager
 from germane.operations.setup import opened
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.stores.substores import CONVERSATIONS
 
 if TYPE_CHECKING:
     from germane.conversation.views import Tiers
@@ -114,7 +115,7 @@ class Engine(ContextMethods):
 
         Raises InvalidInput for a store that keeps none.
         """
-        return operations.conversation.conversing(self._session).conversations(self.agent)
+        return CONVERSATIONS.required(self._session.store).sessions(self.agent)
 
     def compaction(
         self,

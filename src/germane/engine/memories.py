@@ -15,7 +15,8 @@ from germane.model.query import Filter, Order
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checking_verbs
 from germane.operations.setup import Embedding
-from germane.protocols import Checkable, TokenCounter
+from germane.protocols import TokenCounter
+from germane.stores.substores import MAINTENANCE
 
 if TYPE_CHECKING:
     from germane.ledger import Assembly, Finding, StoreStats
@@ -274,8 +275,8 @@ class MemoryMethods:
 
     def doctor(self) -> tuple[Finding, ...]:
         """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
-        store = self._session.store
-        found = store.check(self.agent) if isinstance(store, Checkable) else ()
+        maintenance = MAINTENANCE.of(self._session.store)
+        found = maintenance.check(self.agent) if maintenance else ()
         return (*found, *self._embedding.findings(), *operations.read.large_findings(self._session))
 
     def confirm(self, memory_id: str, *, core: bool = False) -> Memory:

@@ -90,7 +90,7 @@ class Insert:
     """Store a new memory, or recognise it.
 
     A memory is the same one when its agent and `content_hash` are. When somebody says it anew
-    (`revive`), the stored one's `seen_count` and `updated_at` move, and it becomes active again if
+    (`revive`), the stored one is counted once more (`Memory.repeated`), and it becomes active again if
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
     A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
     that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new

@@ -412,6 +412,19 @@ class Memory:
         """A copy with the named fields changed."""
         return replace(self, **changes)
 
+    def unused(self, **changes: Any) -> Self:
+        """A copy with the named fields changed that was remembered once and never used."""
+        return replace(self, **changes, seen_count=1, access_count=0, accessed_at=None)
+
+    def repeated(self, again: Memory) -> Self:
+        """This memory after `again` said the same: counted once more, and active if it was forgotten."""
+        return replace(
+            self,
+            seen_count=self.seen_count + 1,
+            updated_at=max(self.updated_at, again.updated_at),
+            status=Status.ACTIVE if self.status is Status.FORGOTTEN else self.status,
+        )
+
 
 def day_of(memory: Memory) -> str:
     """The day of a memory, such as `2026-11-21`: that in its metadata under `date`, else of its creation."""

@@ -27,15 +27,13 @@ from germane.packing.lines import RememberedLines
 from germane.protocols import (
     Clock,
     Embedder,
-    FeedbackStore,
     FrameSelector,
-    MultilingualStore,
-    OutcomeStore,
     Store,
     Summarizer,
     TokenCounter,
 )
 from germane.ranking.learning import calibrated, fit_weights, leanings, signals_of, usefulness
+from germane.stores.substores import FEEDBACK, MAINTENANCE
 from germane.tokens import CachedCounter
 
 if TYPE_CHECKING:
@@ -75,10 +73,11 @@ class OutcomeCache:
 
     def of(self, store: Store, agent: str, *, now: datetime) -> Mapping[str, float]:
         """How each memory leans by its outcomes, from -1 to 1, as of the last full hour."""
-        if not isinstance(store, OutcomeStore):
+        feedback = FEEDBACK.of(store)
+        if feedback is None:
             return {}
         known = self._evidence.get(agent)
-        evidence = store.outcome_history(agent, known=None if known is None else known.stamp) or known
+        evidence = feedback.outcomes(agent, known=None if known is None else known.stamp) or known
         if evidence is None:
             return {}
         self._evidence[agent] = evidence
@@ -204,13 +203,16 @@ class WeightCache:
 
     def taught(self, store: Store, agent: str, state: LearningStatus | None = None) -> LearnedValues:
         """All that applies to an agent's scores, as of the `state` that a search saw, or as it is now."""
-        if not isinstance(store, FeedbackStore):
-            return _NOTHING
-        state = store.settle_learning(agent, None) if state is None else state
         known = self._known
+        if known is not None and known[0] == state:
+            return known[1]
+        feedback = FEEDBACK.of(store)
+        if feedback is None:
+            return _NOTHING
+        state = feedback.learning(agent, None) if state is None else state
         if known is None or known[0] != state:
             # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
-            examples = store.examples(agent) if state.stamp else ()
+            examples = feedback.examples(agent) if state.stamp else ()
             fitted = fit_weights(_weighable(examples)) if state.on else None
             weights = fitted if fitted is not None and fitted.contexts else None
             taught = LearnedValues(weights=weights, usefulness=usefulness(examples))
@@ -243,13 +245,13 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
 
     Raises InvalidInput for a language without a stemmer, or that the store can't index.
     """
-    if isinstance(store, MultilingualStore):
-        return store.settle_language(agent, given)
+    maintenance = MAINTENANCE.of(store)
+    if maintenance is not None:
+        return maintenance.language(agent, given)
     if given not in {None, _ENGLISH}:
         raise InvalidInput(
             f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
-            "Leave the language out, or give the store a method settle_language "
-            "(germane.protocols.MultilingualStore)."
+            "Leave the language out, or give the store a sub-store `maintenance`."
         )
     return _ENGLISH
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -54,11 +54,14 @@ from germane.model.memory import as_utc
 from germane.model.query import Candidate
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, checked_moment, checked_text, checking_verbs
-from germane.protocols import ConversationStore, TokenCounter
+from germane.protocols import TokenCounter
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.location import RecentGroupsStore
+from germane.stores.substores import CONVERSATIONS
 from germane.tokens import CachedCounter, get_counter, spendable
+
+if TYPE_CHECKING:
+    from germane.stores.relational.conversations import ConversationTables
 
 __all__ = [
     "Call",
@@ -66,7 +69,6 @@ __all__ = [
     "Result",
     "append",
     "conversation",
-    "conversing",
     "derived",
     "in_conversation",
     "matched",
@@ -74,21 +76,11 @@ __all__ = [
 ]
 
 
-def conversing(session: AgentContext) -> ConversationStore:
-    """The store as one with conversations. Raises InvalidInput for one without."""
-    if not isinstance(session.store, ConversationStore):
-        raise InvalidInput(
-            f"The store {type(session.store).__name__} keeps no conversations: it lacks the methods of "
-            "germane.protocols.ConversationStore. Use a SQLite store, or add them."
-        )
-    return session.store
-
-
 def conversation(session: AgentContext, name: str) -> Conversation:
     """The conversation of that name. Raises InvalidInput for an empty name, or a store without any."""
     if not checked_text(name, name="session").strip():
         raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
-    return Conversation(session, name, conversing(session))
+    return Conversation(session, name, CONVERSATIONS.required(session.store))
 
 
 @checking_verbs
@@ -98,7 +90,7 @@ class Conversation:
     Groups are named by id or given as they are. What is hidden or removed is in no view.
     """
 
-    def __init__(self, session: AgentContext, name: str, log: ConversationStore) -> None:
+    def __init__(self, session: AgentContext, name: str, log: ConversationTables) -> None:
         self._session = session
         self._name = name
         self._log = log
@@ -177,7 +169,7 @@ class Conversation:
 
     def remove_message(self, message_id: str) -> Message:
         """Delete one message, and return what it was. Raises MessageNotFound."""
-        return self._log.converse(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
+        return self._log.apply(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
 
     def undo(self) -> Group | None:
         """Delete the current group, and return what it was; None where there is none."""
@@ -192,7 +184,7 @@ class Conversation:
         """
         if confirm is not True:
             raise PurgeNotConfirmed
-        return len(self._log.converse(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
+        return len(self._log.apply(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
 
     def anchor(self, name: str, text: str) -> None:
         """Store a text outside any window, in place of the one of the same name; an empty one removes it.
@@ -202,7 +194,7 @@ class Conversation:
         if not checked_text(name, name="name").strip():
             raise InvalidInput(f"name={name!r} is empty: give the anchor a name, such as 'state'.")
         checked_text(text, name="text")
-        self._log.converse(self.agent, self._name, [SetAnchor(name=name, text=text)])
+        self._log.apply(self.agent, self._name, [SetAnchor(name=name, text=text)])
 
     def anchors(self) -> Mapping[str, str]:
         """The texts that are stored outside any window, by name."""
@@ -332,11 +324,11 @@ class Conversation:
         name = _id_of(group)
         if name is None:
             raise InvalidInput("group=None names no group: name one, such as conversation.current().")
-        return Group(id=name, messages=self._log.converse(self.agent, self._name, [make(name)]))
+        return Group(id=name, messages=self._log.apply(self.agent, self._name, [make(name)]))
 
     def _end(self, groups: int) -> LastGroups | None:
         """The messages that a window of so many groups needs, where the store can read only these."""
-        if type(groups) is not int or groups < 1 or not isinstance(self._log, RecentGroupsStore):
+        if type(groups) is not int or groups < 1:
             return None
         return self._log.last_groups(self.agent, self._name, groups)
 
@@ -406,7 +398,7 @@ def message_of(
 
 def append(
     session: AgentContext,
-    log: ConversationStore,
+    log: ConversationTables,
     name: str,
     messages: Sequence[Message],
     *,
@@ -431,7 +423,7 @@ def append(
     returns = any(message.results and message.group is None for message in new)
     earlier = log.messages(session.agent, name, hidden=True) if returns else ()
     joined = placed(new, earlier)
-    return log.converse(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
+    return log.apply(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
 
 
 # Search a conversation's log for the groups that match a prompt.
@@ -441,7 +433,7 @@ _USUAL_RARITY = 6.5
 
 
 def group_scores(
-    session: AgentContext, log: ConversationStore, name: str, messages: Sequence[Message], query: str | None
+    session: AgentContext, log: ConversationTables, name: str, messages: Sequence[Message], query: str | None
 ) -> GroupScores | None:
     """How well the groups match a query, or the latest prompt; None for one without terms."""
     groups = groups_of(messages)
@@ -459,7 +451,7 @@ def derived(session: AgentContext, messages: Sequence[Message], query: str | Non
     return derive_query(messages, terms_of=terms_of, rarity=rarity)
 
 
-def matched(session: AgentContext, log: ConversationStore, name: str, query: DerivedQuery) -> GroupScores:
+def matched(session: AgentContext, log: ConversationTables, name: str, query: DerivedQuery) -> GroupScores:
     """How well the groups match a query; a carried term counts half of one of its own."""
     own = log.match_groups(session.agent, name, query.own)
     if not query.carried:

@@ -26,10 +26,10 @@ from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, as_utc,
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_flag, checked_text, checked_word, checked_words
 from germane.operations.search import RecallResult
-from germane.protocols import FeedbackStore, LifecycleStore, OutcomeStore
 from germane.ranking.learning import NAMED, SHOWN, signals_of
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
+from germane.stores.substores import FEEDBACK, LIFECYCLE
 from germane.working_sets import WorkingSetItem
 
 __all__ = [
@@ -74,20 +74,19 @@ def feedback(
     if both := [one for one in ignored_ids if one in used_ids]:
         raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
     now = as_utc(session.clock(), name="clock")
-    learns = (
-        isinstance(session.store, FeedbackStore) and session.store.settle_learning(session.agent, None).on
-    )
+    examples = FEEDBACK.of(session.store)
+    learns = examples is not None and examples.learning(session.agent, None).on
     parts = {one: _learnable_parts(shown.parts[one]) for one in (*used_ids, *ignored_ids)}
     changes = [
         RecordUse(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
     ]
-    if isinstance(session.store, FeedbackStore):
+    if examples is not None:
         changes += [
             RecordUse(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
             for one in still_there(session, ignored_ids)
         ]
     applied = session.store.apply(session.agent, changes)
-    if isinstance(session.store, FeedbackStore):
+    if examples is not None:
         # Fitted here and now, so that no question has to wait for it.
         session.weight_cache.of(session.store, session.agent)
     return Feedback(
@@ -144,24 +143,21 @@ def set_learning(session: AgentContext, on: bool | None) -> LearningReport:
     """
     if on is not None:
         checked_flag(on, name="on")
-    if not isinstance(session.store, FeedbackStore):
-        if on:
-            raise InvalidInput(
-                f"{type(session.store).__name__} can't learn from use: it keeps no examples. Use a SQLite "
-                "store, or give it the methods of germane.protocols.FeedbackStore."
-            )
+    feedback = FEEDBACK.required(session.store) if on else FEEDBACK.of(session.store)
+    if feedback is None:
         return LearningReport(on=False, weights=None, examples=0)
-    state = session.store.settle_learning(session.agent, on)
+    state = feedback.learning(session.agent, on)
     return LearningReport(
         on=state.on,
         weights=session.weight_cache.of(session.store, session.agent),
-        examples=sum(1 for one in session.store.examples(session.agent) if one.parts),
+        examples=sum(1 for one in feedback.examples(session.agent) if one.parts),
     )
 
 
 def reset_learning(session: AgentContext) -> int:
     """Remove all that was learned, and return from how many examples; uses stay counted."""
-    return session.store.reset_learning(session.agent) if isinstance(session.store, FeedbackStore) else 0
+    feedback = FEEDBACK.of(session.store)
+    return feedback.reset(session.agent) if feedback else 0
 
 
 def _learnable_parts(parts: Mapping[str, float]) -> Mapping[str, float] | None:
@@ -343,11 +339,7 @@ def outcome(
     if told not in _WORTH:
         known = ", ".join(map(str, _WORTH))
         raise InvalidInput(f"outcome={str(told)!r} says neither success nor failure. Say one of {known}.")
-    if not isinstance(session.store, OutcomeStore):
-        raise InvalidInput(
-            f"{type(session.store).__name__} keeps no outcomes. Use a SQLite store, or give it the method of "
-            "germane.protocols.OutcomeStore."
-        )
+    FEEDBACK.required(session.store)
     shown = shown_of(context)
     now = as_utc(session.clock(), name="clock")
     ids = list(shown.parts) if memories is None else ids_shown(memories, shown, name="memories")
@@ -375,16 +367,17 @@ _BATCH = 1000
 
 def usage_history(session: AgentContext) -> UsageHistory:
     """All that the store keeps of it; what the store can't keep is empty."""
-    store, agent = session.store, session.agent
-    learns = isinstance(store, FeedbackStore) and store.settle_learning(agent, None).on
-    examples = store.examples(agent) if isinstance(store, FeedbackStore) else ()
-    evidence = store.outcome_history(agent) if isinstance(store, OutcomeStore) else None
+    feedback, lifecycle = FEEDBACK.of(session.store), LIFECYCLE.of(session.store)
+    agent = session.agent
+    learns = feedback is not None and feedback.learning(agent, None).on
+    examples = feedback.examples(agent) if feedback else ()
+    evidence = feedback.outcomes(agent) if feedback else None
     attested = () if evidence is None else evidence.records
     return UsageHistory(
         learns=learns,
         showings=tuple(sorted(examples, key=lambda one: (one.given, one.context, one.memory_id))),
         outcomes=tuple(sorted(attested, key=lambda one: (one.at, one.context, one.memory_id))),
-        events=store.life_events(agent) if isinstance(store, LifecycleStore) else (),
+        events=lifecycle.events(agent) if lifecycle else (),
     )
 
 
@@ -399,22 +392,19 @@ def import_usage_history(session: AgentContext, given: UsageHistory) -> int:
 
 
 def _settle_learning(session: AgentContext, given: UsageHistory) -> None:
-    store = session.store
-    if given.learns and isinstance(store, FeedbackStore):
-        state = store.settle_learning(session.agent, None)
+    feedback = FEEDBACK.of(session.store)
+    if given.learns and feedback is not None:
+        state = feedback.learning(session.agent, None)
         if not state.on and not state.stamp:
-            store.settle_learning(session.agent, on=True)
+            feedback.learning(session.agent, on=True)
 
 
 def _changes(session: AgentContext, given: UsageHistory) -> Iterator[ImportUsage]:
     """What the store can keep; each event with the number of those like it, a showing with its distance."""
-    store = session.store
     kept: list[Iterable[UsageRecord]] = []
-    if isinstance(store, FeedbackStore):
-        kept.append(given.showings)
-    if isinstance(store, OutcomeStore):
-        kept.append(given.outcomes)
-    if isinstance(store, LifecycleStore):
+    if FEEDBACK.of(session.store):
+        kept += [given.showings, given.outcomes]
+    if LIFECYCLE.of(session.store):
         kept.append(given.events)
     alike: Counter[tuple[object, ...]] = Counter()
     latest: int | None = None

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
 from germane.ledger import (
@@ -32,7 +32,7 @@ from germane.model.text import is_tenant
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
 from germane.operations.inputs import checked_time, checking_verbs
 from germane.operations.refresh import CUT, cut_again
-from germane.operations.scoped import assemble, assembly_of, recording_store
+from germane.operations.scoped import assemble, assembly_of
 from germane.operations.search import entered_spaces
 from germane.operations.working_set import (
     WORKING_SET,
@@ -41,8 +41,11 @@ from germane.operations.working_set import (
     records_working_set,
 )
 from germane.packing.lines import RememberedLines
-from germane.protocols import ConversationStore, LedgerStore
+from germane.stores.substores import CONVERSATIONS, LEDGER
 from germane.tokens import CachedCounter, get_counter
+
+if TYPE_CHECKING:
+    from germane.stores.relational.ledger import LedgerTables
 
 __all__ = ["DEFAULT_DAYS", "Ledger", "difference", "ledger", "metrics"]
 
@@ -56,7 +59,7 @@ _MOST_NAMED = 5
 
 def ledger(session: AgentContext) -> Ledger:
     """The agent's ledger. Raises InvalidInput for a store that keeps none."""
-    return Ledger(session, recording_store(session))
+    return Ledger(session, LEDGER.required(session.store))
 
 
 @checking_verbs
@@ -67,7 +70,7 @@ class Ledger:
     text that it stood in.
     """
 
-    def __init__(self, session: AgentContext, store: LedgerStore) -> None:
+    def __init__(self, session: AgentContext, store: LedgerTables) -> None:
         self._session = session
         self._store = store
 
@@ -77,11 +80,11 @@ class Ledger:
     def list(self, *, since: datetime | str | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
         """The assemblies made at `since` or later, the latest first, at most `limit` (None: all)."""
         start = None if since is None else checked_time(since, name="since", clock=self._session.clock)
-        return self._store.recordings(self._session.agent, since=start, limit=limit)
+        return self._store.find(self._session.agent, since=start, limit=limit)
 
     def show(self, assembly_id: str) -> Assembly:
         """One assembly with its entries. Raises AssemblyNotFound."""
-        found = self._store.recorded(self._session.agent, assembly_id)
+        found = self._store.get(self._session.agent, assembly_id)
         if found is None:
             raise AssemblyNotFound(assembly_id, self._session.agent)
         return found
@@ -104,7 +107,7 @@ class Ledger:
                 "frame, scorer, conversation or counter."
             )
         assembly = self.show(assembly_id)
-        alterations = self._store.altered(assembly.agent, assembly.points[assembly.agent])
+        alterations = self._store.changes_since(assembly.agent, assembly.points[assembly.agent])
         of_now = assembly.made_for == WORKING_SET and not records_working_set(assembly)
         moved = tuple(moved_since(self._session, assembly)) if of_now else ()
 
@@ -197,7 +200,8 @@ def _all_past(session: AgentContext, assembly: Assembly) -> Iterator[Sequence[Ag
 @contextmanager
 def _past(session: AgentContext, assembly: Assembly) -> Iterator[AgentContext]:
     """The session on the store of then, which is closed at the end."""
-    with closing(recording_store(session).as_of(session.agent, assembly.points[session.agent])) as store:
+    point = assembly.points[session.agent]
+    with closing(LEDGER.required(session.store).as_of(session.agent, point)) as store:
         yield replace(
             session,
             store=store,
@@ -278,7 +282,7 @@ _MOST_DAYS = 3660
 
 def metrics(session: AgentContext, *, since: datetime | str | None) -> Metrics:
     """The figures since then, 30 days ago unless given. Raises InvalidInput."""
-    store = recording_store(session)
+    store = LEDGER.required(session.store)
     until = as_utc(session.clock(), name="clock")
     days = min(timedelta(days=DEFAULT_DAYS), until - _EARLIEST)
     start = until - days if since is None else checked_time(since, name="since", clock=lambda: until)
@@ -287,7 +291,7 @@ def metrics(session: AgentContext, *, since: datetime | str | None) -> Metrics:
             f"since={start.isoformat()} has to lie before now ({until.isoformat()}), by {_MOST_DAYS:,} days "
             "at most."
         )
-    recorded = [one for one in store.recordings(session.agent, since=start) if one.at <= until]
+    recorded = [one for one in store.find(session.agent, since=start) if one.at <= until]
     # A working set shows what is held whatever was asked, and its limit is no budget to be used.
     assemblies = [one for one in recorded if one.made_for != WORKING_SET]
     added = _stored(session, Filter(when=TimeRange(since=start, until=until), statuses=tuple(Status)))
@@ -354,14 +358,14 @@ def _stored(session: AgentContext, where: Filter) -> tuple[Memory, ...]:
 
 def _turns(session: AgentContext, since: datetime, until: datetime) -> int:
     """How often the user spoke in the agent's conversations; a message without a time is of no time."""
-    store = session.store
-    if not isinstance(store, ConversationStore) or is_tenant(session.agent):
+    log = CONVERSATIONS.of(session.store)
+    if log is None or is_tenant(session.agent):
         return 0
     messages = (
         message
-        for info in store.conversations(session.agent)
+        for info in log.sessions(session.agent)
         if info.last_at is None or info.last_at >= since
-        for message in store.messages(session.agent, info.session, hidden=True)
+        for message in log.messages(session.agent, info.session, hidden=True)
     )
     return sum(
         1

@@ -43,9 +43,9 @@ from germane.operations.inputs import (
     vectors_to_store,
 )
 from germane.operations.read import current, get, head_of, marks, store_version, with_mark
-from germane.protocols import LifecycleStore
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
+from germane.stores.substores import LIFECYCLE
 
 __all__ = [
     "UpkeepCallback",
@@ -54,7 +54,6 @@ __all__ = [
     "events",
     "lifecycle_state",
     "lifecycle_states",
-    "lifecycle_store_of",
     "maintain",
     "move",
     "outcome_of",
@@ -152,7 +151,7 @@ def restored(session: AgentContext, memory: Memory) -> Memory | None:
     """The memory in use again; None where it was not its life that took it out of use."""
     lifecycle = session.kinds.of(memory).lifecycle
     out = str(stage_of(lifecycle, memory)) in ("inactive", "retired", "archived")
-    if not out or not isinstance(session.store, LifecycleStore):
+    if not out or LIFECYCLE.of(session.store) is None:
         return None
     return move(session, memory, LifecycleSignal.RESTORE)
 
@@ -169,7 +168,7 @@ def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[Lifecyc
     """
     asked = checked_words(ids, name="ids")
     memories = session.store.get(session.agent, asked)
-    counted = lifecycle_store_of(session).lifecycle_states(session.agent, asked)
+    counted = LIFECYCLE.required(session.store).states(session.agent, asked)
     return tuple(
         _state_of(session, memory_id, memory, kept)
         for memory_id, memory, kept in zip(asked, memories, counted, strict=True)
@@ -194,7 +193,7 @@ def events(
         checked_count(limit, name="limit")
     if memory_id is not None:
         checked_text(memory_id, name="memory_id")
-    return lifecycle_store_of(session).life_events(session.agent, memory_id, since=after, limit=limit)
+    return LIFECYCLE.required(session.store).events(session.agent, memory_id, since=after, limit=limit)
 
 
 def move(
@@ -210,7 +209,7 @@ def move(
     Raises InvalidInput where its lifecycle has no such move, and StaleRevision where it escalates and
     somebody else has revised it.
     """
-    lifecycle_store_of(session)
+    LIFECYCLE.required(session.store)
     now = as_utc(session.clock(), name="clock")
     escalated = (
         _blocking(session, memory) if sign in (LifecycleSignal.TRIGGER, LifecycleSignal.SETTLE) else None
@@ -233,16 +232,6 @@ def move(
     if after is None:  # A sign always leaves a memory; a store that breaks this is broken.
         raise AssertionError("The store's answer to a sign has no memory.")
     return after
-
-
-def lifecycle_store_of(session: AgentContext) -> LifecycleStore:
-    """The store as one that keeps lives. Raises InvalidInput for one that doesn't."""
-    if not isinstance(session.store, LifecycleStore):
-        raise InvalidInput(
-            f"{type(session.store).__name__} keeps no lives of memories. Use a SQLite store, or give it the "
-            "methods of germane.protocols.LifecycleStore."
-        )
-    return session.store
 
 
 def _reviewed(session: AgentContext, memory: Memory, outcome: Outcome, result: str | None) -> Memory:
@@ -317,7 +306,7 @@ def maintain(
     Raises InvalidInput for a store that keeps no lives, and EmbeddingFailed before anything is done.
     """
     checked_flag(dry_run, name="dry_run")
-    lifecycle_store_of(session)
+    LIFECYCLE.required(session.store)
     now = as_utc(session.clock(), name="clock")
     steps = (*_moves(session, now), *_merges(session), *_marks(session))
     done = 0
@@ -449,9 +438,9 @@ def _flagged(session: AgentContext) -> Iterator[str]:
 
 def _states_in(session: AgentContext, lifecycle: str) -> Iterator[tuple[Memory, LifecycleState]]:
     """The active memories of a lifecycle, oldest first, each with how it stands."""
-    store = lifecycle_store_of(session)
+    store = LIFECYCLE.required(session.store)
     for page in _pages(session, Filter(kinds=_kinds(session, lifecycle))):
-        known = store.lifecycle_states(session.agent, [memory.id for memory in page])
+        known = store.states(session.agent, [memory.id for memory in page])
         for memory, standing in zip(page, known, strict=True):
             stage = stage_of(lifecycle, memory)
             yield memory, replace(standing or LifecycleState(stage=stage), stage=stage)

@@ -248,16 +248,13 @@ def revise(session: AgentContext, memory_id: str, changes: Changes, *, expected:
         raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
     new = renew_renditions(
         session,
-        old.evolve(
+        old.unused(
             **checked,
             status=Status.ACTIVE,
             version=old.version + 1,
             updated_at=now,
             created_at=now,
             superseded_by=None,
-            seen_count=1,
-            access_count=0,
-            accessed_at=None,
         ),
     )
     if not checked.keys().isdisjoint(("content", "subject")):

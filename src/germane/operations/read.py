@@ -30,10 +30,11 @@ from germane.model.query import Filter, Order, Query, Slice
 from germane.operations.context import AgentContext, unknown_kinds
 from germane.operations.inputs import checked_count, checked_filter, checked_id, checked_word, settled
 from germane.packing.render import fence
-from germane.protocols import LifecycleStore, TokenCounter
+from germane.protocols import TokenCounter
 from germane.ranking.learning import calibrated
 from germane.ranking.similarity import is_quoted
 from germane.retrieval.tokenizer import query_terms
+from germane.stores.substores import LIFECYCLE
 
 __all__ = [
     "OUTDATED",
@@ -200,7 +201,7 @@ def store_version(
     if stage is None or status_at(stage) is not Status.ACTIVE:
         stage = first_stage(lifecycle, old.outcome if goes_on else new.outcome)
     changes: list[Change] = [Revise(memory=new.evolve(stage=stage), vector=vector, carries=goes_on, at=at)]
-    if isinstance(session.store, LifecycleStore):
+    if LIFECYCLE.of(session.store) is not None:
         changes += _version_signals(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
         if session.kinds.of(old).lifecycle == "fact" and old.content != new.content:
             changes += [Reword(memory=marked) for _, marked in marks(session, old)]

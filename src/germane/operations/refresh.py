@@ -20,7 +20,7 @@ from germane.operations.assemble import advised, calibration_of
 from germane.operations.context import AgentContext
 from germane.operations.frame import Framing, choice_of, frames_of, guidance_of, wants
 from germane.operations.inputs import checked_count, checked_text, embed_texts
-from germane.operations.scoped import assemble, assemble_recorded, assembly_of, recording_store, scoped_named
+from germane.operations.scoped import assemble, assemble_recorded, assembly_of, scoped_named
 from germane.operations.search import entered_spaces, understand
 from germane.pipeline import AssembleRequest, pack
 from germane.plans.frames import frame_named
@@ -39,6 +39,7 @@ from germane.protocols import TokenCounter
 from germane.ranking.relevance import Gated
 from germane.retrieval.quality import english_idf, information
 from germane.retrieval.tokenizer import query_terms, term_hash
+from germane.stores.substores import LEDGER
 
 __all__ = ["CUT", "cut", "cut_again", "cut_recorded", "is_guided", "refresh", "similarity_of"]
 
@@ -303,7 +304,7 @@ def cut_recorded(
 
     Raises InvalidInput for a store that keeps no ledger.
     """
-    store = recording_store(session)
+    store = LEDGER.required(session.store)
     owners = sorted({item.memory.agent for item in context.items} - {session.agent})
     sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_tenant(one)]))
     points, start = _points(sessions), session.timer()
@@ -545,4 +546,4 @@ def _stands(sessions: Sequence[AgentContext], context: Context) -> bool:
 
 
 def _points(sessions: Sequence[AgentContext]) -> Mapping[str, Mapping[str, int]]:
-    return {one.agent: recording_store(one).point(one.agent) for one in sessions}
+    return {one.agent: LEDGER.required(one.store).point(one.agent) for one in sessions}

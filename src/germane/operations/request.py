@@ -41,13 +41,14 @@ from germane.model.request import Request, TokenCalibration
 from germane.model.text import space_of
 from germane.operations.assemble import assemble
 from germane.operations.context import AgentContext
-from germane.operations.conversation import Conversation, conversing, derived, matched
+from germane.operations.conversation import Conversation, derived, matched
 from germane.operations.inputs import checked_count, checked_text, checked_words
 from germane.operations.scoped import Recorder
 from germane.protocols import TokenCounter
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import index_terms, term_hash
 from germane.stores.relational.conversation_cache import indexed_words
+from germane.stores.substores import CONVERSATIONS
 from germane.tokens import CachedCounter, get_counter, spendable
 
 __all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request"]
@@ -352,7 +353,7 @@ def _found(
     def scores() -> GroupScores:
         if name is None:
             return with_neighbours(arranged, _scores(session, arranged, query))
-        return with_neighbours(arranged, matched(session, conversing(session), name, query))
+        return with_neighbours(arranged, matched(session, CONVERSATIONS.required(session.store), name, query))
 
     return scores
 
@@ -418,7 +419,7 @@ def compact(
             *(SetHidden(group=group, hidden=not undo) for group in proposed.hides),
             SetAnchor(name=proposed.anchor, text=text),
         ]
-        conversing(session).converse(session.agent, conversation.session, changes)
+        CONVERSATIONS.required(session.store).apply(session.agent, conversation.session, changes)
     return proposed
 
 

@@ -32,9 +32,10 @@ from germane.packing.lines import RememberedLines
 from germane.pipeline import AssembleRequest
 from germane.pipeline import assemble as assemble_context
 from germane.plans.scoped import ESTIMATE, SCOPED, ScopedPlan, scoped, with_history
-from germane.protocols import LedgerStore, Scorer, TokenCounter
+from germane.protocols import Scorer, TokenCounter
 from germane.retrieval.tokenizer import TOKENIZER
 from germane.scopes import checked_path
+from germane.stores.substores import LEDGER
 from germane.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ __all__ = [
     "assemble_scoped",
     "assembly_of",
     "check_unaimed",
-    "recording_store",
     "scoped_named",
 ]
 
@@ -336,7 +336,7 @@ def assemble_recorded(session: AgentContext, query: str, *, cold: bool = False, 
     made again, so that the point is that of the very memories. Raises InvalidInput for a store that keeps
     no ledger, and what `assemble` raises; then nothing is recorded.
     """
-    store = recording_store(session)
+    store = LEDGER.required(session.store)
     sessions = (session, *asked.get("spaces", ()))
     points, settled = _points(sessions), False
     context, seconds, tries = None, 0.0, 0
@@ -362,7 +362,7 @@ class Recorder:
     def __init__(self, session: AgentContext) -> None:
         """Raises InvalidInput for a store that keeps no ledger."""
         self._session = session
-        self._store = recording_store(session)
+        self._store = LEDGER.required(session.store)
         self._latest: tuple[Context, dict[str, Any]] | None = None
 
     def watched(self, make: Callable[..., Context], *, options: Mapping[str, Any], **asked: Any) -> Context:
@@ -381,16 +381,6 @@ class Recorder:
         if self._latest is not None and self._latest[0] is context:
             made = assembly_of(self._session, context, **{**self._latest[1], **more})
             self._store.record(self._session.agent, made)
-
-
-def recording_store(session: AgentContext) -> LedgerStore:
-    """The session's store as one that keeps a ledger. Raises InvalidInput."""
-    if not isinstance(session.store, LedgerStore):
-        raise InvalidInput(
-            f"{type(session.store).__name__} keeps no ledger of assemblies. Use a SQLite store, or give it "
-            "the methods of germane.protocols.LedgerStore."
-        )
-    return session.store
 
 
 def assembly_of(
@@ -450,7 +440,7 @@ def _recorded_inputs(more: Mapping[str, object]) -> dict[str, object]:
 
 
 def _points(sessions: Sequence[AgentContext]) -> dict[str, Mapping[str, int]]:
-    return {one.agent: recording_store(one).point(one.agent) for one in sessions}
+    return {one.agent: LEDGER.required(one.store).point(one.agent) for one in sessions}
 
 
 def _entries(session: AgentContext, context: Context, pinned: frozenset[str]) -> Iterable[LedgerEntry]:

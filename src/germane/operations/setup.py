@@ -446,7 +446,7 @@ def reembed(
     store = open_store(location, embedding=identity_of(embedder), replace_embedding=True)
     try:
         if again:
-            store.drop_vectors()
+            store.maintenance.drop_vectors()
         return _embed_all(store, embedder, progress)
     finally:
         store.close()
@@ -458,7 +458,7 @@ def identity_of(embedder: Embedder) -> EmbeddingIdentity:
 
 
 def _embed_all(store: RelationalStore, embedder: Embedder, progress: Progress | None) -> int:
-    agents = store.agents()
+    agents = store.maintenance.agents()
     total = sum(store.stats(agent).pending for agent in agents) if progress else 0
     done = 0
 

@@ -17,9 +17,9 @@ from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
-from germane.protocols import MultilingualStore, SpaceStore
 from germane.spaces import admit
 from germane.stores.location import Following
+from germane.stores.substores import NOTIFICATIONS, SPACES
 
 __all__ = [
     "create",
@@ -31,7 +31,6 @@ __all__ = [
     "required_info",
     "settle",
     "share",
-    "sharing_store",
     "spaces_of",
 ]
 
@@ -42,18 +41,17 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
     Raises SpaceTaken when others have a space of that name, and InvalidInput.
     """
     most = None if admits is None else checked_word(Right, admits, name="admits")
-    store = sharing_store(session)
+    spaces = SPACES.required(session.store)
     try:
-        made = store.settle_space(
+        made = spaces.apply(
             name, Create(by=session.agent, at=as_utc(session.clock(), name="clock"), admits=most)
         )
     except SpaceTaken:
-        there = store.space(name)
+        there = spaces.get(name)
         if there is None or there.member(session.agent) is None:
             raise
         return there
-    if isinstance(store, MultilingualStore):
-        store.settle_language(tenant_of(name), session.language)
+    settled_language(session.store, tenant_of(name), session.language)
     if made is None:  # To create ends nothing; a store that breaks this is broken.
         raise AssertionError("The store has no space that was just created.")
     return made
@@ -65,12 +63,12 @@ def entered(session: AgentContext, name: str) -> AgentContext:
     Raises UnknownSpace; whether the agent is a member is checked at each use.
     """
     required_info(session, name)
-    store = sharing_store(session)
+    spaces = SPACES.required(session.store)
     tenant = tenant_of(name)
     return replace(
         session,
         agent=tenant,
-        store=store.entered(name, session.agent),
+        store=spaces.enter(name, session.agent),
         language=settled_language(session.store, tenant, None),
         lines=RememberedLines(),
         weight_cache=WeightCache(),
@@ -79,7 +77,7 @@ def entered(session: AgentContext, name: str) -> AgentContext:
 
 def settle(session: AgentContext, name: str, act: SpaceAct) -> SpaceInfo:
     """Do one act to a space, and return the space as it is then. Raises what the rules raise."""
-    now = sharing_store(session).settle_space(name, act)
+    now = SPACES.required(session.store).apply(name, act)
     if now is None:
         raise UnknownSpace(name)
     return now
@@ -90,7 +88,7 @@ def disband(session: AgentContext, name: str, *, confirm: bool) -> None:
     if confirm is not True:
         raise PurgeNotConfirmed(space=name)
     at = as_utc(session.clock(), name="clock")
-    sharing_store(session).settle_space(name, Disband(by=session.agent, at=at))
+    SPACES.required(session.store).apply(name, Disband(by=session.agent, at=at))
 
 
 def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
@@ -106,16 +104,13 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
         raise InvalidInput(f"Memory {memory_id!r} was merged into {memory.superseded_by!r}. Share that one.")
     now = as_utc(session.clock(), name="clock")
     copied = space.ids.next(now)
-    copy = memory.evolve(
+    copy = memory.unused(
         id=copied,
         agent=space.agent,
         version=1,
         status=Status.ACTIVE,
         updated_at=now,
         pinned=False,
-        seen_count=1,
-        access_count=0,
-        accessed_at=None,
     )
     return keep(space, [copy])[0].memory
 
@@ -125,7 +120,7 @@ def events(session: AgentContext, name: str, *, after: int, limit: int | None) -
     checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
-    return sharing_store(session).events(name, session.agent, since=after, limit=limit)
+    return SPACES.required(session.store).events(name, session.agent, since=after, limit=limit)
 
 
 def follow(
@@ -140,18 +135,26 @@ def follow(
 
     Raises UnknownSpace, NotAllowed or InvalidInput.
     """
-    store = sharing_store(session)
+    spaces = SPACES.required(session.store)
     checked_number(every, 0.001, 3600, name="every")
-    start = store.latest_event(name) if after is None else checked_count(after, name="after")
+    start = spaces.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
     def look(latest: int) -> tuple[int, Sequence[SpaceEvent]]:
-        if store.latest_event(name) <= latest:
+        if spaces.latest_event(name) <= latest:
             return latest, ()
-        found = store.events(name, session.agent, since=latest)
+        found = spaces.events(name, session.agent, since=latest)
         return (found[-1].number if found else latest), found
 
-    return Following(look, callback, name=name, since=start, every=every, store=store, tenant=tenant_of(name))
+    return Following(
+        look,
+        callback,
+        name=name,
+        since=start,
+        every=every,
+        notifications=NOTIFICATIONS.of(session.store),
+        tenant=tenant_of(name),
+    )
 
 
 def info_of(session: AgentContext, name: str) -> SpaceInfo:
@@ -163,7 +166,7 @@ def info_of(session: AgentContext, name: str) -> SpaceInfo:
 
 def required_info(session: AgentContext, name: str) -> SpaceInfo:
     """A space as it is now, for members and others alike. Raises UnknownSpace."""
-    info = sharing_store(session).space(name)
+    info = SPACES.required(session.store).get(name)
     if info is None:
         raise UnknownSpace(name)
     return info
@@ -171,16 +174,5 @@ def required_info(session: AgentContext, name: str) -> SpaceInfo:
 
 def spaces_of(session: AgentContext) -> tuple[SpaceInfo, ...]:
     """The spaces that the agent is in, by name; none where the store keeps no spaces."""
-    store = session.store
-    return store.spaces(session.agent) if isinstance(store, SpaceStore) else ()
-
-
-def sharing_store(session: AgentContext) -> SpaceStore:
-    """The session's store as one that keeps spaces. Raises InvalidInput where it keeps none."""
-    store = session.store
-    if not isinstance(store, SpaceStore):
-        raise InvalidInput(
-            f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
-            "your store the methods of germane.protocols.SpaceStore."
-        )
-    return store
+    spaces = SPACES.of(session.store)
+    return spaces.find(session.agent) if spaces else ()

@@ -227,7 +227,7 @@ def copy_store(
 def _copied(
     out: RelationalStore, into: RelationalStore, agents: Sequence[str] | None, progress: Progress | None
 ) -> CopyReport:
-    known = out.agents()
+    known = out.maintenance.agents()
     for name in agents or ():
         if name not in known:
             raise NotFound(name, name)
@@ -337,7 +337,7 @@ class _RemovalRun:
 
     def done(self) -> Removal:
         """Do all of it. What can be refused is refused before anything is changed."""
-        was_there = self.agent in self.store.agents()
+        was_there = self.agent in self.store.maintenance.agents()
         halves = set(self.store.doing(agents.left_over))
         if was_there:
             self._take_name()
@@ -379,7 +379,7 @@ class _RemovalRun:
 
     def _leave(self, space: str) -> None:
         try:
-            self.store.settle_space(space, Leave(agent=self.agent, by=self.agent, at=self.now))
+            self.store.spaces.apply(space, Leave(agent=self.agent, by=self.agent, at=self.now))
         except (NotAMember, UnknownSpace):
             # Somebody else put it out, or ended the space, in the meantime.
             return

@@ -28,7 +28,7 @@ from germane.operations.inputs import (
     checked_text,
     checking_verbs,
 )
-from germane.operations.scoped import assembly_of, recording_store
+from germane.operations.scoped import assembly_of
 from germane.operations.working_set_items import (
     Policy,
     WorkingSetView,
@@ -37,11 +37,12 @@ from germane.operations.working_set_items import (
     evict_for,
     id_of,
 )
-from germane.protocols import Scorer, WorkingSetStore
+from germane.protocols import Scorer
 from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
 from germane.stores.location import Following
+from germane.stores.substores import LEDGER, NOTIFICATIONS, WORKING_SETS
 from germane.working_sets import (
     DEFAULT_MAX_TOKENS,
     AddResult,
@@ -74,14 +75,9 @@ _EVERY = 0.02
 
 def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> WorkingSet:
     """The set of that name, moved by an agent. Raises InvalidInput for a store that keeps none."""
-    if not isinstance(session.store, WorkingSetStore):
-        raise InvalidInput(
-            f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
-            "methods of germane.protocols.WorkingSetStore."
-        )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
-    return WorkingSet(WorkingSetView(session, session.store, name, by=by))
+    return WorkingSet(WorkingSetView(session, WORKING_SETS.required(session.store), name, by=by))
 
 
 class Wrapping:
@@ -155,7 +151,7 @@ class WorkingSet:
     @property
     def moved(self) -> int:
         """The number of the owner's latest move, from which `changes` and `follow` can go on."""
-        return self._view.store.moved(self.owner)
+        return self._view.sets.latest_event(self.owner)
 
     def items(self) -> tuple[WorkingSetItem, ...]:
         """The entries, the one touched longest ago first."""
@@ -330,7 +326,7 @@ class WorkingSet:
             name=self.name,
             since=start,
             every=every,
-            store=self._view.store,
+            notifications=NOTIFICATIONS.of(self._view.session.store),
             tenant=self.owner,
         )
 
@@ -354,7 +350,7 @@ class WorkingSet:
         """The number of the owner's latest event, and this set's events after the one numbered `since`."""
         if self.moved <= since:
             return since, ()
-        moves = self._view.store.moves(self.owner, since=since)
+        moves = self._view.sets.events(self.owner, since=since)
         return (moves[-1].number if moves else since), [
             move for move in moves if move.working_set == self.name
         ]
@@ -386,7 +382,7 @@ def assemble_working_set_recorded(
     is recorded.
     """
     session = view.session
-    store = recording_store(session)
+    store = LEDGER.required(session.store)
     point, start = store.point(session.agent), session.timer()
     state = view.read()
     context = assemble_working_set(view, query, strategy=strategy, layout=layout, budget=budget, state=state)
@@ -505,5 +501,4 @@ def _record(
 
 
 def _view(session: AgentContext, name: str) -> WorkingSetView:
-    assert isinstance(session.store, WorkingSetStore)  # noqa: S101 - It has recorded what it held.
-    return WorkingSetView(session, session.store, name, by=session.agent)
+    return WorkingSetView(session, WORKING_SETS.required(session.store), name, by=session.agent)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
@@ -23,7 +23,6 @@ from germane.operations.read import head_of
 from germane.operations.search import ParsedQuery, query_of, understand
 from germane.packing.layout import assemble_list
 from germane.plans.layered import working
-from germane.protocols import FeedbackStore, WorkingSetStore
 from germane.ranking.eviction import (
     EvictionPolicy,
     LearnedImportance,
@@ -35,6 +34,7 @@ from germane.ranking.eviction import (
 from germane.ranking.signals import floored_semantic
 from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
+from germane.stores.substores import FEEDBACK
 from germane.working_sets import (
     AddItem,
     AddResult,
@@ -48,6 +48,9 @@ from germane.working_sets import (
     WorkingSetEventKind,
     WorkingSetItem,
 )
+
+if TYPE_CHECKING:
+    from germane.stores.relational.working_sets import WorkingSetTables
 
 __all__ = [
     "Policy",
@@ -225,8 +228,8 @@ class WorkingSetView:
     Threads may share it: at worst something is computed twice.
     """
 
-    def __init__(self, session: AgentContext, store: WorkingSetStore, name: str, *, by: str) -> None:
-        self.session, self.store, self.name, self.by = session, store, name, by
+    def __init__(self, session: AgentContext, sets: WorkingSetTables, name: str, *, by: str) -> None:
+        self.session, self.sets, self.name, self.by = session, sets, name, by
         self._counted: tuple[StoredWorkingSet, StoredWorkingSet] | None = None
         self._derived: dict[str, tuple[StoredWorkingSet, Any]] = {}
         self._features: dict[str, tuple[Memory, Features]] = {}
@@ -244,11 +247,11 @@ class WorkingSetView:
         """
         if not changes:
             return ()
-        return self.store.hold(self.session.agent, self.name, changes, seen=seen, by=self.by)
+        return self.sets.apply(self.session.agent, self.name, changes, seen=seen, by=self.by)
 
     def moves(self, *, since: int) -> Iterator[WorkingSetEvent]:
         """What became of the set after the move of that number."""
-        every = self.store.moves(self.session.agent, since=since)
+        every = self.sets.events(self.session.agent, since=since)
         return (move for move in every if move.working_set == self.name)
 
     def read(
@@ -261,7 +264,7 @@ class WorkingSetView:
         can exceed the maximum.
         """
         while True:
-            stored = self.store.stored_working_set(self.session.agent, self.name)
+            stored = self.sets.get(self.session.agent, self.name)
             known = self._counted
             # The store gives the same value until something moves.
             if known is not None and known[0] is stored:
@@ -327,16 +330,14 @@ class WorkingSetView:
 
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
-        store, agent = self.session.store, self.session.agent
-        if not isinstance(store, FeedbackStore):
-            return {}
-        state = store.settle_learning(agent, None)
-        if not state.on:
+        feedback, agent = FEEDBACK.of(self.session.store), self.session.agent
+        state = feedback.learning(agent, None) if feedback else None
+        if feedback is None or state is None or not state.on:
             return {}
         known = self._learned
         if known is None or known[0] != state.stamp:
             # Read after the stamp: newer examples than it says are read again, older ones never cached.
-            examples = [one for one in store.examples(agent) if one.parts]
+            examples = [one for one in feedback.examples(agent) if one.parts]
             known = self._learned = state.stamp, learn_importance(examples)
         return known[1]
 
@@ -348,7 +349,7 @@ class WorkingSetView:
                 cached[one.memory.id] = known
         wanted = [one.memory for one in items if one.memory.id not in cached]
         if wanted:
-            fresh = self.store.features(self.session.agent, [memory.id for memory in wanted])
+            fresh = self.sets.features(self.session.agent, [memory.id for memory in wanted])
             for memory, features in zip(wanted, fresh, strict=True):
                 if features is not None:
                     cached[memory.id] = memory, features
@@ -356,7 +357,7 @@ class WorkingSetView:
         return {memory_id: features for memory_id, (_, features) in cached.items()}
 
     def _has_purged(self, *, since: int) -> bool:
-        moves = self.store.moves(self.session.agent, since=since)
+        moves = self.sets.events(self.session.agent, since=since)
         return any(move.kind is WorkingSetEventKind.PURGE for move in moves)
 
     def _count(self, stored: StoredWorkingSet) -> StoredWorkingSet:

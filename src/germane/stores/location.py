@@ -7,22 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
 from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Tell
 
 if TYPE_CHECKING:
-    from germane.model.conversation import LastGroups
+    from germane.stores.postgres.servers import Notifications
     from germane.stores.relational.store import RelationalStore
 
 __all__ = [
     "Following",
     "Look",
-    "NotifyingStore",
     "Operations",
-    "RecentGroupsStore",
     "exists",
     "is_address",
     "location_of",
@@ -78,7 +76,7 @@ def open_store(
 
 
 def exists(location: str | Path) -> bool:
-    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened.
+    """Whether a store may be there: a file can be looked for, a server is contacted when the store is opened.
 
     Raises StoreUnavailable for a path that no file can have, such as one that is too long.
     """
@@ -126,7 +124,7 @@ def without_driver() -> MissingExtra:
     return MissingExtra(feature="A store in PostgreSQL", extra="postgres")
 
 
-# What an operator does to a whole store, whatever it is kept in.
+# What an operator does to a whole store, in a file or on a server.
 
 
 class Operations(Protocol):
@@ -141,7 +139,7 @@ class Operations(Protocol):
         ...
 
     def reindex(self, tell: Tell) -> None:
-        """Build the indexes anew."""
+        """Rebuild the indexes."""
         ...
 
     def vacuum(self, tell: Tell) -> None:
@@ -167,60 +165,20 @@ def operations_on(location: str | Path) -> Operations:
     return SqliteOperations(location)
 
 
-# What a store of conversations may do besides, to spare a window the rest of a long log.
-
-
-@runtime_checkable
-class RecentGroupsStore(Protocol):
-    """Reads the end of a conversation without what stands before it."""
-
-    def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
-        """What a window of the last `count` groups shows, exactly as `messages` has it.
-
-        None where reading all is as good: much of it is asked for, or it is in memory already.
-        """
-        ...
-
-
-# Stores that hear of what other processes write.
-
-
-@runtime_checkable
-class NotifyingStore(Protocol):
-    """What only some stores can do: tell at once that something was written, by whatever process.
-
-    What is told is no more than that; what happened is in the logs, by its number. So who is woken looks,
-    and nothing is lost when a word is.
-    """
-
-    @property
-    def hears(self) -> bool:
-        """Whether the store hears of writes just now; where it doesn't, only looking helps."""
-        ...
-
-    def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called after each write for a tenant, until what is returned is called.
-
-        It is called on any thread, must be quick, may be called for no reason, and is called whenever
-        something may have been missed.
-        """
-        ...
-
-
-# Tells a caller of everything that a log gets, also of what other processes add to it.
+# Following a log, also what other processes add to it.
 #
-# Whoever starts it says how to look: a look asks for the log's latest number, which costs next to nothing,
-# and reads the log only where that number has grown.
+# A look reads the latest number of the log, which costs next to nothing, and the log only where that number
+# has grown.
 
 T = TypeVar("T")
 
 Look = Callable[[int], tuple[int, Sequence[T]]]
-"""From the number of the last entry that was told to that of the last there is, and the entries between."""
+"""From the number of the last known entry: the number of the latest, and the entries in between."""
 
 _GOODBYE: Final = 5.0
 
 _UNHEARD: Final = 5.0
-"""Seconds until a look where the store hears of writes: the last word of who died then may be missing."""
+"""Seconds between looks where the store sends notifications: one of a process that died may be missing."""
 
 
 class Following(Generic[T]):
@@ -239,7 +197,7 @@ class Following(Generic[T]):
         name: str,
         since: int,
         every: float,
-        store: object = None,
+        notifications: Notifications | None = None,
         tenant: str = "",
     ) -> None:
         self.error: Exception | None = None
@@ -247,7 +205,7 @@ class Following(Generic[T]):
         self._callback = callback
         self._since = since
         self._every = every
-        self._store = store if isinstance(store, NotifyingStore) else None
+        self._notifications = notifications
         self._tenant = tenant
         self._stopped = renewed(Event())
         self._due = renewed(Event())
@@ -256,7 +214,7 @@ class Following(Generic[T]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether entries are still told."""
+        """Whether entries are still delivered."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -288,21 +246,21 @@ class Following(Generic[T]):
                     # An end that came while it was cleared shows here.
                     if not self._stopped.is_set():
                         self._due.wait(self._patience())
-        except Exception as error:  # noqa: BLE001 - whatever it is, `error` tells of it; a thread can't raise.
+        except Exception as error:  # noqa: BLE001 - a thread can't raise, so `error` holds it.
             self.error = error
 
     @contextmanager
     def _woken(self) -> Iterator[None]:
-        if self._store is None:
+        if self._notifications is None:
             yield
             return
-        sleep = self._store.awake(self._tenant, self._due.set)
+        unsubscribe = self._notifications.subscribe(self._tenant, self._due.set)
         try:
             yield
         finally:
-            sleep()
+            unsubscribe()
 
     def _patience(self) -> float:
-        if self._store is None or not self._store.hears:
+        if self._notifications is None or not self._notifications.hears:
             return self._every
         return max(self._every, _UNHEARD)

@@ -21,7 +21,8 @@ from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge, SetStatus
 from germane.model.memory import GLOBAL, Scope, Status
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
-from germane.protocols import Checkable, Store
+from germane.protocols import Store
+from germane.stores.substores import MAINTENANCE
 from germane.testing.contract_changes import (
     AGENT,
     EVERY,
@@ -59,9 +60,9 @@ class StoreContract(ChangesContract, SearchContract, EmbeddingContract, ScopesCo
         """A new, empty store; afterwards it is checked for damage and closed."""
         opened = open_store(EMBEDDING)
         yield opened
-        if isinstance(opened, Checkable):
+        if maintenance := MAINTENANCE.of(opened):
             for agent in (AGENT, "other"):
-                assert opened.check(agent) == ()
+                assert maintenance.check(agent) == ()
         opened.close()
 
     def test_an_unknown_agent_has_nothing(self, store: Store) -> None:

@@ -308,7 +308,7 @@ def _waiting(store: Store, agent: str = AGENT) -> set[str]:
 
 
 class EmbeddingContract:
-    """Who waits for a vector, and who has no direction."""
+    """Vectors that are missing, and vectors without direction."""
 
     def test_what_has_no_vector_waits_for_one(self, store: Store) -> None:
         with_vector, without, nowhere = (make_memory(each) for each in ("with", "without", "nowhere"))

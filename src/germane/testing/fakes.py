@@ -231,7 +231,7 @@ def make_renditions(content: str) -> Renditions:
 
 
 def make_memory(content: str = "The cache lives in Redis.", **overrides: Any) -> Memory:
-    """A fact of agent `tester`, told at START, with any field changed.
+    """A fact of agent `tester`, remembered at START, with any field changed.
 
     Id, content hash and renditions follow from the other fields unless they are given.
     """

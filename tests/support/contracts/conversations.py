@@ -27,9 +27,9 @@ from germane.model.conversation import (
     ToolResult,
 )
 from germane.model.text import fenced
-from germane.protocols import ConversationStore, Store
+from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.location import RecentGroupsStore
+from germane.stores.substores import CONVERSATIONS
 from germane.testing.fakes import START, make_id, make_message
 
 __all__ = ["ConversingContract"]
@@ -37,16 +37,9 @@ __all__ = ["ConversingContract"]
 AGENT, SESSION = "tester", "first"
 
 
-def conversing(store: Store) -> ConversationStore:
-    """The store as one that keeps conversations, or no test."""
-    if not isinstance(store, ConversationStore):
-        pytest.skip("This store keeps no conversations.")
-    return store
-
-
 def told(store: Store, *texts: str, group: str | None = None, session: str = SESSION) -> list[Message]:
     """New messages at the end of a conversation."""
-    talks = conversing(store)
+    talks = CONVERSATIONS.required(store)
     before = len(talks.messages(AGENT, session, hidden=True))
     messages = [
         make_message(
@@ -54,16 +47,16 @@ def told(store: Store, *texts: str, group: str | None = None, session: str = SES
         )
         for place, text in enumerate(texts, start=1)
     ]
-    return list(talks.converse(AGENT, session, [Append(messages=tuple(messages))]))
+    return list(talks.apply(AGENT, session, [Append(messages=tuple(messages))]))
 
 
 def scores(store: Store, question: str, *, session: str = SESSION, agent: str = AGENT) -> GroupScores:
     """How well the groups match a question."""
-    return conversing(store).match_groups(agent, session, query_terms(question))
+    return CONVERSATIONS.required(store).match_groups(agent, session, query_terms(question))
 
 
 class ConversingContract:
-    """What every `ConversationStore` store does."""
+    """What the sub-store `conversations` does."""
 
     def test_every_field_of_a_message_comes_back(self, store: Store) -> None:
         parts = (
@@ -78,39 +71,37 @@ class ConversingContract:
             role=Role.ASSISTANT, parts=parts, provider=Provider.ANTHROPIC, form="system", extra='{"name":"x"}'
         )
         bare = make_message("", place=2, created_at=None, role=Role.SYSTEM)
-        appended = conversing(store).converse(AGENT, SESSION, [Append(messages=(given, bare))])
+        appended = CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=(given, bare))])
         expected = (
             given.evolve(agent=AGENT, session=SESSION, seq=1),
             bare.evolve(agent=AGENT, session=SESSION, seq=2),
         )
         assert appended == expected
-        assert conversing(store).messages(AGENT, SESSION) == expected
-        assert conversing(store).message(AGENT, bare.id) == expected[1]
+        assert CONVERSATIONS.required(store).messages(AGENT, SESSION) == expected
+        assert CONVERSATIONS.required(store).message(AGENT, bare.id) == expected[1]
 
     def test_what_is_not_there_is_empty(self, store: Store) -> None:
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
         assert talks.messages("nobody", SESSION) == ()
         assert talks.message(AGENT, make_id("x")) is None
         assert talks.message(AGENT, "no id' OR 1=1") is None
-        assert talks.conversations(AGENT) == ()
+        assert talks.sessions(AGENT) == ()
         assert dict(talks.anchors(AGENT, SESSION)) == {}
         assert scores(store, "anything") == GroupScores()
-        assert talks.converse(AGENT, SESSION, []) == ()
+        assert talks.apply(AGENT, SESSION, []) == ()
 
     def test_a_number_orders_and_is_never_used_twice(self, store: Store) -> None:
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
         late = make_message("late", place=9, group="g")
         early = make_message("early", place=1, group="h")
-        talks.converse(AGENT, SESSION, [Append(messages=(late,)), Append(messages=(early,))])
+        talks.apply(AGENT, SESSION, [Append(messages=(late,)), Append(messages=(early,))])
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["late", "early"]
-        talks.converse(AGENT, SESSION, [RemoveMessage(message_id=early.id)])
+        talks.apply(AGENT, SESSION, [RemoveMessage(message_id=early.id)])
         (again,) = told(store, "again")
         assert again.seq == 3
 
     def test_the_end_of_a_conversation_is_read_as_the_whole_has_it(self, store: Store) -> None:
-        talks = conversing(store)
-        if not isinstance(store, RecentGroupsStore):
-            pytest.skip("This store reads conversations whole.")
+        talks = CONVERSATIONS.required(store)
         said = [
             ("in none", None),
             ("1", "a"),
@@ -125,9 +116,9 @@ class ConversingContract:
         ]
         new[-1] = new[-1].evolve(role=Role.SYSTEM)
         hides = SetHidden(group="d", hidden=True)
-        talks.converse(AGENT, SESSION, [Append(messages=tuple(new)), hides])
-        talks.converse(AGENT, "second", [Append(messages=(make_message("elsewhere", group="z"),))])
-        ends = [store.last_groups(AGENT, SESSION, count) for count in (1, 2, 9)]
+        talks.apply(AGENT, SESSION, [Append(messages=tuple(new)), hides])
+        talks.apply(AGENT, "second", [Append(messages=(make_message("elsewhere", group="z"),))])
+        ends = [talks.last_groups(AGENT, SESSION, count) for count in (1, 2, 9)]
         assert [end and [message.text for message in end.messages] for end in ends] == [
             ["in none", "3", "terse"],
             ["in none", "2", "3", "late", "terse"],
@@ -143,22 +134,22 @@ class ConversingContract:
         told(store, "late for one", group="a")
         new = [make_message(text, place=place) for place, text in enumerate(("x", "y", "z"), start=10)]
         new[1] = new[1].evolve(role=Role.SYSTEM)
-        talks = conversing(store)
-        joined = talks.converse(AGENT, SESSION, [Append(messages=tuple(new), joining=2)])
+        talks = CONVERSATIONS.required(store)
+        joined = talks.apply(AGENT, SESSION, [Append(messages=tuple(new), joining=2)])
         assert [each.group for each in joined] == ["b", None, None]
-        talks.converse(AGENT, SESSION, [RemoveGroup(group="b")])
+        talks.apply(AGENT, SESSION, [RemoveGroup(group="b")])
         more = make_message("more", place=20)
-        assert talks.converse(AGENT, SESSION, [Append(messages=(more,), joining=1)])[0].group == "a"
+        assert talks.apply(AGENT, SESSION, [Append(messages=(more,), joining=1)])[0].group == "a"
         first = make_message("first", place=21)
-        other = talks.converse(AGENT, "second", [Append(messages=(first,), joining=1)])
+        other = talks.apply(AGENT, "second", [Append(messages=(first,), joining=1)])
         assert other[0].group is None
 
     def test_a_hidden_group_is_nowhere_until_it_is_put_back(self, store: Store) -> None:
         told(store, "redis cache", "redis answer", group="a")
         told(store, "postgres", group="b")
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
         assert set(scores(store, "redis postgres").scores) == {"a", "b"}
-        hidden = talks.converse(AGENT, SESSION, [SetHidden(group="a", hidden=True)])
+        hidden = talks.apply(AGENT, SESSION, [SetHidden(group="a", hidden=True)])
         assert [each.hidden for each in hidden] == [True, True]
         assert [each.group for each in talks.messages(AGENT, SESSION)] == ["b"]
         assert [each.hidden for each in talks.messages(AGENT, SESSION, hidden=True)] == [True, True, False]
@@ -167,7 +158,7 @@ class ConversingContract:
         # What joins a hidden group is hidden as well.
         assert [each.hidden for each in told(store, "redis again", group="a")] == [True]
         assert set(scores(store, "redis").scores) == set()
-        talks.converse(AGENT, SESSION, [SetHidden(group="a", hidden=False)])
+        talks.apply(AGENT, SESSION, [SetHidden(group="a", hidden=False)])
         assert len(talks.messages(AGENT, SESSION)) == 4
         assert set(scores(store, "redis").scores) == {"a"}
 
@@ -177,9 +168,9 @@ class ConversingContract:
         before = scores(store, "redis")
         told(store, "redis redis cache", "redis", group="c", session="second")
         told(store, "redis redis cache", group="c")
-        conversing(store).converse(AGENT, SESSION, [SetHidden(group="c", hidden=True)])
+        CONVERSATIONS.required(store).apply(AGENT, SESSION, [SetHidden(group="c", hidden=True)])
         assert scores(store, "redis") == before
-        conversing(store).converse(AGENT, SESSION, [RemoveGroup(group="c")])
+        CONVERSATIONS.required(store).apply(AGENT, SESSION, [RemoveGroup(group="c")])
         assert scores(store, "redis") == before
 
     @pytest.mark.parametrize(
@@ -195,7 +186,7 @@ class ConversingContract:
     def test_what_came_from_memory_finds_nothing(self, store: Store) -> None:
         recalled = (TextPart(text=fenced("redis"), recalled=True), TextPart(text=f"ask {fenced('redis')}"))
         message = make_message(group="a", parts=recalled)
-        conversing(store).converse(AGENT, SESSION, [Append(messages=(message,))])
+        CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=(message,))])
         assert (set(scores(store, "redis").scores), set(scores(store, "ask").scores)) == (set(), {"a"})
 
     def test_calls_and_results_are_found(self, store: Store) -> None:
@@ -205,26 +196,26 @@ class ConversingContract:
             make_message(role=Role.ASSISTANT, parts=(call,), group="a"),
             make_message(role=Role.TOOL, parts=(long,), group="a", place=2),
         )
-        conversing(store).converse(AGENT, SESSION, [Append(messages=messages)])
+        CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=messages)])
         told(store, "nothing of it", group="b")
         for word in ("zebra", "read_file", "alpha", "omega"):
             assert set(scores(store, word).scores) == {"a"}, word
 
     def test_sessions_and_agents_see_nothing_of_each_other(self, store: Store) -> None:
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
         mine = told(store, "redis", group="a")
         other = told(store, "redis secret", group="a", session="second")
-        theirs = talks.converse("other", SESSION, [Append(messages=(make_message("redis", group="a"),))])
+        theirs = talks.apply("other", SESSION, [Append(messages=(make_message("redis", group="a"),))])
         assert talks.messages(AGENT, SESSION) == tuple(mine)
         assert talks.messages(AGENT, "second") == tuple(other)
         assert talks.messages("other", SESSION) == theirs
         assert talks.message("other", mine[0].id) is None
         assert scores(store, "secret") == GroupScores(bound=scores(store, "secret").bound)
         with pytest.raises(MessageNotFound):
-            talks.converse(AGENT, SESSION, [RemoveMessage(message_id=other[0].id)])
+            talks.apply(AGENT, SESSION, [RemoveMessage(message_id=other[0].id)])
         with pytest.raises(MessageNotFound):
-            talks.converse("other", SESSION, [RemoveMessage(message_id=mine[0].id)])
-        talks.converse(AGENT, SESSION, [RemoveGroup(group="a")])
+            talks.apply("other", SESSION, [RemoveMessage(message_id=mine[0].id)])
+        talks.apply(AGENT, SESSION, [RemoveGroup(group="a")])
         assert len(talks.messages(AGENT, "second")) == len(talks.messages("other", SESSION)) == 1
 
     @pytest.mark.parametrize(
@@ -239,7 +230,7 @@ class ConversingContract:
     )
     def test_what_fails_changes_nothing(self, store: Store, change: ConversationChange) -> None:
         told(store, "one", group="a")
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
         before = talks.messages(AGENT, SESSION)
         changes: list[ConversationChange] = [
             Append(messages=(make_message("two", place=2),)),
@@ -247,73 +238,73 @@ class ConversingContract:
             change,
         ]
         with pytest.raises(MessageNotFound) as caught:
-            talks.converse(AGENT, SESSION, changes)
+            talks.apply(AGENT, SESSION, changes)
         assert caught.value.session == SESSION
         assert talks.messages(AGENT, SESSION) == before
         assert told(store, "next")[0].seq == 2
 
     def test_an_id_is_one_messages_alone(self, store: Store) -> None:
         told(store, "one")
-        (stored,) = conversing(store).messages(AGENT, SESSION)
+        (stored,) = CONVERSATIONS.required(store).messages(AGENT, SESSION)
         with pytest.raises(InvalidInput):
-            conversing(store).converse(AGENT, "second", [Append(messages=(stored,))])
+            CONVERSATIONS.required(store).apply(AGENT, "second", [Append(messages=(stored,))])
         for wrong in ("", "m1"):
             nameless = make_message("x").evolve(id=wrong)
             with pytest.raises(InvalidInput):
-                conversing(store).converse(AGENT, SESSION, [Append(messages=(nameless,))])
+                CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=(nameless,))])
         for name in ("", "x" * 2000):
             with pytest.raises(InvalidInput):
-                conversing(store).converse(AGENT, name, [Append(messages=(make_message("n"),))])
+                CONVERSATIONS.required(store).apply(AGENT, name, [Append(messages=(make_message("n"),))])
 
     def test_anchors(self, store: Store) -> None:
-        talks = conversing(store)
-        talks.converse(
+        talks = CONVERSATIONS.required(store)
+        talks.apply(
             AGENT, SESSION, [SetAnchor(name="state", text="one"), SetAnchor(name="plan", text="a, b")]
         )
-        talks.converse(AGENT, SESSION, [SetAnchor(name="state", text="two")])
+        talks.apply(AGENT, SESSION, [SetAnchor(name="state", text="two")])
         assert list(talks.anchors(AGENT, SESSION).items()) == [("plan", "a, b"), ("state", "two")]
         assert dict(talks.anchors(AGENT, "second")) == {}
         assert dict(talks.anchors("other", SESSION)) == {}
-        talks.converse(AGENT, SESSION, [SetAnchor(name="plan", text="")])
+        talks.apply(AGENT, SESSION, [SetAnchor(name="plan", text="")])
         assert dict(talks.anchors(AGENT, SESSION)) == {"state": "two"}
 
     def test_conversations_at_a_glance(self, store: Store) -> None:
         told(store, "one", "two", group="a", session="second")
         told(store, "three")
-        talks = conversing(store)
-        talks.converse(AGENT, "second", [SetHidden(group="a", hidden=True)])
-        first, second = talks.conversations(AGENT)
+        talks = CONVERSATIONS.required(store)
+        talks.apply(AGENT, "second", [SetHidden(group="a", hidden=True)])
+        first, second = talks.sessions(AGENT)
         assert (first.session, first.messages, first.hidden) == (SESSION, 1, 0)
         assert (second.session, second.messages, second.hidden) == ("second", 2, 2)
         assert second.first_at is not None
         assert second.last_at is not None
         assert START < second.first_at < second.last_at
-        talks.converse(AGENT, "third", [SetAnchor(name="state", text="x")])
-        assert talks.conversations(AGENT)[2] == ConversationInfo(session="third", messages=0, hidden=0)
+        talks.apply(AGENT, "third", [SetAnchor(name="state", text="x")])
+        assert talks.sessions(AGENT)[2] == ConversationInfo(session="third", messages=0, hidden=0)
 
     def test_a_purge_takes_a_group_or_all(self, store: Store) -> None:
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
         told(store, "one", group="a")
         told(store, "two", group="b")
-        talks.converse(AGENT, SESSION, [SetAnchor(name="state", text="x")])
-        assert [each.text for each in talks.converse(AGENT, SESSION, [PurgeMessages(group="a")])] == ["one"]
+        talks.apply(AGENT, SESSION, [SetAnchor(name="state", text="x")])
+        assert [each.text for each in talks.apply(AGENT, SESSION, [PurgeMessages(group="a")])] == ["one"]
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["two"]
-        assert [each.text for each in talks.converse(AGENT, SESSION, [PurgeMessages()])] == ["two"]
+        assert [each.text for each in talks.apply(AGENT, SESSION, [PurgeMessages()])] == ["two"]
         assert talks.messages(AGENT, SESSION, hidden=True) == ()
         assert dict(talks.anchors(AGENT, SESSION)) == {}
-        assert talks.conversations(AGENT) == ()
+        assert talks.sessions(AGENT) == ()
         assert scores(store, "two").scores == {}
         with pytest.raises(MessageNotFound):
-            talks.converse(AGENT, SESSION, [PurgeMessages()])
+            talks.apply(AGENT, SESSION, [PurgeMessages()])
         assert [each.seq for each in told(store, "anew")] == [1]
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["anew"]
 
     def test_many_threads_append_to_one_conversation(self, store: Store) -> None:
-        talks = conversing(store)
+        talks = CONVERSATIONS.required(store)
 
         def append(number: int) -> Sequence[Message]:
             made = make_message(f"redis {number}", place=number + 1, group=f"g{number % 5}")
-            appended = talks.converse(AGENT, SESSION, [Append(messages=(made,))])
+            appended = talks.apply(AGENT, SESSION, [Append(messages=(made,))])
             assert made.text in [each.text for each in talks.messages(AGENT, SESSION)]
             scores(store, "redis")
             return appended

@@ -10,7 +10,8 @@ from germane.errors import InvalidInput, NotFound
 from germane.model.change import Insert, Purge, RecordUse
 from germane.model.learning import Example
 from germane.model.memory import Memory
-from germane.protocols import FeedbackStore, Store
+from germane.protocols import Store
+from germane.stores.substores import FEEDBACK
 from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["LearningContract"]
@@ -25,13 +26,6 @@ def judged(memory: Memory, context: str = CONTEXT, *, used: bool = True, days: i
     """That a memory was used in a context, or not."""
     at = START + timedelta(days=days)
     return RecordUse(memory_id=memory.id, context=context, used=used, at=at, parts=PARTS)
-
-
-def learning(store: Store) -> FeedbackStore:
-    """The store as one that learns, or no test."""
-    if not isinstance(store, FeedbackStore):
-        pytest.skip("This store keeps no examples.")
-    return store
 
 
 def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
@@ -88,42 +82,42 @@ class LearningContract:
         assert store.get("other", [theirs.id]) == (theirs,)
 
     def test_learning_is_off_until_it_is_switched_on(self, store: Store) -> None:
-        learns = learning(store)
+        learns = FEEDBACK.required(store)
         (memory,) = stored(store, "one")
-        assert not learns.settle_learning(AGENT, None).on
+        assert not learns.learning(AGENT, None).on
         store.apply(AGENT, [judged(memory)])
         assert [each.parts for each in learns.examples(AGENT)] == [{}]
-        assert learns.settle_learning(AGENT, on=True).on
-        assert learns.settle_learning(AGENT, None).on
-        assert not learns.settle_learning("other", None).on
-        assert not learns.settle_learning("nobody", None).on
-        assert not learns.settle_learning(AGENT, on=False).on
+        assert learns.learning(AGENT, on=True).on
+        assert learns.learning(AGENT, None).on
+        assert not learns.learning("other", None).on
+        assert not learns.learning("nobody", None).on
+        assert not learns.learning(AGENT, on=False).on
 
     def test_showings_are_kept_without_learning_and_become_examples_with_it(self, store: Store) -> None:
-        learns = learning(store)
+        learns = FEEDBACK.required(store)
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         told = [judged(one), judged(two, used=False)]
         store.apply(AGENT, told)
-        stamp = learns.settle_learning(AGENT, None).stamp
+        stamp = learns.learning(AGENT, None).stamp
         store.apply(AGENT, told)
-        assert learns.settle_learning(AGENT, None).stamp == stamp
+        assert learns.learning(AGENT, None).stamp == stamp
         assert [(each.memory_id, each.used, each.parts) for each in learns.examples(AGENT)] == [
             (one.id, True, {}),
             (two.id, False, {}),
         ]
-        learns.settle_learning(AGENT, on=True)
+        learns.learning(AGENT, on=True)
         store.apply(AGENT, told)
         assert [each.parts for each in learns.examples(AGENT)] == [PARTS, PARTS]
-        learns.settle_learning(AGENT, on=False)
+        learns.learning(AGENT, on=False)
         store.apply(AGENT, [judged(two)])
         assert [(each.used, each.parts) for each in learns.examples(AGENT)] == [(True, PARTS), (True, PARTS)]
         store.apply(AGENT, [judged(one, OTHER_CONTEXT)])
-        assert learns.reset_learning(AGENT) == 2
+        assert learns.reset(AGENT) == 2
         assert learns.examples(AGENT) == ()
 
     def test_examples_come_by_context_and_memory_and_each_once(self, store: Store) -> None:
-        learns = learning(store)
-        learns.settle_learning(AGENT, on=True)
+        learns = FEEDBACK.required(store)
+        learns.learning(AGENT, on=True)
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         for _ in range(2):
             store.apply(AGENT, [judged(two, OTHER_CONTEXT), judged(two, used=False), judged(one)])
@@ -136,50 +130,50 @@ class LearningContract:
         assert [each.used for each in learns.examples(AGENT)] == [True, True, True]
 
     def test_the_stamp_moves_with_the_examples_and_only_then(self, store: Store) -> None:
-        learns = learning(store)
-        learns.settle_learning(AGENT, on=True)
+        learns = FEEDBACK.required(store)
+        learns.learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
-        stamps = [learns.settle_learning(AGENT, None).stamp]
+        stamps = [learns.learning(AGENT, None).stamp]
         store.apply(AGENT, [judged(one)])
-        stamps.append(learns.settle_learning(AGENT, None).stamp)
+        stamps.append(learns.learning(AGENT, None).stamp)
         store.apply(AGENT, [judged(two, used=False)])
-        stamps.append(learns.settle_learning(AGENT, None).stamp)
+        stamps.append(learns.learning(AGENT, None).stamp)
         store.apply(AGENT, [judged(two, used=False)])
         stored(store, "three")
-        assert learns.settle_learning(AGENT, None).stamp == stamps[-1]
+        assert learns.learning(AGENT, None).stamp == stamps[-1]
         store.apply(AGENT, [Purge(memory_id=two.id, at=LATER)])
-        stamps.append(learns.settle_learning(AGENT, None).stamp)
-        learns.reset_learning(AGENT)
-        stamps.append(learns.settle_learning(AGENT, None).stamp)
+        stamps.append(learns.learning(AGENT, None).stamp)
+        learns.reset(AGENT)
+        stamps.append(learns.learning(AGENT, None).stamp)
         assert len(set(stamps)) == len(stamps)
 
     def test_a_purge_takes_the_examples_of_its_memory(self, store: Store) -> None:
-        learns = learning(store)
-        learns.settle_learning(AGENT, on=True)
+        learns = FEEDBACK.required(store)
+        learns.learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
         store.apply(AGENT, [judged(one), judged(two, used=False)])
         store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])
         assert [each.memory_id for each in learns.examples(AGENT)] == [two.id]
 
     def test_agents_learn_apart(self, store: Store) -> None:
-        learns = learning(store)
+        learns = FEEDBACK.required(store)
         for agent in (AGENT, "other"):
-            learns.settle_learning(agent, on=True)
+            learns.learning(agent, on=True)
         (mine,), (theirs,) = stored(store, "one"), stored(store, "one", agent="other")
         store.apply(AGENT, [judged(mine)])
         store.apply("other", [judged(theirs, used=False)])
         assert [each.used for each in learns.examples(AGENT)] == [True]
         assert [each.used for each in learns.examples("other")] == [False]
-        assert learns.reset_learning("other") == 1
+        assert learns.reset("other") == 1
         assert (len(learns.examples(AGENT)), learns.examples("other")) == (1, ())
 
     def test_unlearning_leaves_uses_counted(self, store: Store) -> None:
-        learns = learning(store)
-        learns.settle_learning(AGENT, on=True)
+        learns = FEEDBACK.required(store)
+        learns.learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
         store.apply(AGENT, [judged(one), judged(two, used=False)])
-        assert learns.reset_learning(AGENT) == 2
-        assert (learns.examples(AGENT), learns.reset_learning(AGENT), learns.reset_learning("nobody")) == (
+        assert learns.reset(AGENT) == 2
+        assert (learns.examples(AGENT), learns.reset(AGENT), learns.reset("nobody")) == (
             (),
             0,
             0,
@@ -189,8 +183,8 @@ class LearningContract:
         assert again.memory == one.evolve(access_count=1, accessed_at=LATER)
 
     def test_parts_that_are_no_numbers_are_refused(self, store: Store) -> None:
-        learns = learning(store)
-        learns.settle_learning(AGENT, on=True)
+        learns = FEEDBACK.required(store)
+        learns.learning(AGENT, on=True)
         (memory,) = stored(store, "one")
         broken = RecordUse(
             memory_id=memory.id, context=CONTEXT, used=True, at=LATER, parts={"lexical": float("nan")}

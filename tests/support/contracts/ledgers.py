@@ -13,7 +13,9 @@ from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.model.context import EmptyReason, Reason
 from germane.model.memory import Level, Memory, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
-from germane.protocols import LedgerStore, Store
+from germane.protocols import Store
+from germane.stores.relational.ledger import LedgerTables
+from germane.stores.substores import LEDGER
 from germane.testing.fakes import START, make_id, make_memory, make_revision
 
 __all__ = ["RecordingContract", "make_assembly"]
@@ -86,13 +88,6 @@ def make_assembly(
     )
 
 
-def recording(store: Store) -> LedgerStore:
-    """The store as one that keeps a ledger, or no test."""
-    if not isinstance(store, LedgerStore):
-        pytest.skip("This store keeps no ledger.")
-    return store
-
-
 def added(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
     """New memories of an agent."""
     memories = [make_memory(text, agent=agent) for text in texts]
@@ -100,7 +95,7 @@ def added(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
     return memories
 
 
-def then(store: LedgerStore, point: dict[str, int] | None = None) -> dict[str, Memory]:
+def then(store: LedgerTables, point: dict[str, int] | None = None) -> dict[str, Memory]:
     """What the store says that it held at a point, by id."""
     past = store.as_of(AGENT, store.point(AGENT) if point is None else point)
     try:
@@ -110,69 +105,69 @@ def then(store: LedgerStore, point: dict[str, int] | None = None) -> dict[str, M
 
 
 class RecordingContract:
-    """Keeping assemblies, and looking back, which a `LedgerStore` does."""
+    """Keeping assemblies, and looking back, which the sub-store `ledger` does."""
 
     def test_an_assembly_is_kept_as_it_was_recorded(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         kept = make_assembly("one", added(store, "one", "two", "three"))
         ledger.record(AGENT, kept)
-        assert ledger.recorded(AGENT, kept.id) == kept
-        assert ledger.recorded("other", kept.id) is None
-        assert ledger.recorded(AGENT, make_id("nowhere")) is ledger.recorded(AGENT, "no id") is None
+        assert ledger.get(AGENT, kept.id) == kept
+        assert ledger.get("other", kept.id) is None
+        assert ledger.get(AGENT, make_id("nowhere")) is ledger.get(AGENT, "no id") is None
         with pytest.raises(InvalidInput, match="already"):
             ledger.record(AGENT, kept)
 
     def test_assemblies_come_latest_first_a_page_at_a_time(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         made = [make_assembly(f"number {number}", days=number) for number in range(4)]
         for each in made:
             ledger.record(AGENT, each)
         made.reverse()
-        assert ledger.recordings(AGENT) == tuple(made)
-        assert ledger.recordings(AGENT, limit=2) == tuple(made[:2])
-        assert ledger.recordings(AGENT, limit=2, after=made[1].id) == tuple(made[2:])
-        assert ledger.recordings(AGENT, since=made[1].at) == tuple(made[:2])
-        assert ledger.recordings("nobody") == ()
+        assert ledger.find(AGENT) == tuple(made)
+        assert ledger.find(AGENT, limit=2) == tuple(made[:2])
+        assert ledger.find(AGENT, limit=2, after=made[1].id) == tuple(made[2:])
+        assert ledger.find(AGENT, since=made[1].at) == tuple(made[:2])
+        assert ledger.find("nobody") == ()
         with pytest.raises(NotFound):
-            ledger.recordings(AGENT, after=make_id("nowhere"))
+            ledger.find(AGENT, after=make_id("nowhere"))
         with pytest.raises(InvalidInput, match="negative"):
-            ledger.recordings(AGENT, limit=-1)
+            ledger.find(AGENT, limit=-1)
 
     def test_feedback_shows_in_what_was_recorded(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         one, two = added(store, "one", "two")
         kept = make_assembly("one", [one, two])
         ledger.record(AGENT, kept)
         store.apply(AGENT, [RecordUse(memory_id=one.id, context=KEY, used=True, at=START)])
-        found = ledger.recorded(AGENT, kept.id)
+        found = ledger.get(AGENT, kept.id)
         assert found is not None
         assert [entry.used for entry in found.entries] == [True, None]
 
     def test_a_purge_takes_the_entries_and_the_hashes_of_what_stood_there(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         one, two, three = added(store, "one", "two", "three")
         with_it, beside = make_assembly("in", [one, two, three]), make_assembly("beside", [two, three])
         left_out = make_assembly("out", [two, one])
         for each in (with_it, beside, left_out):
             ledger.record(AGENT, each)
         store.apply(AGENT, [Purge(memory_id=one.id, at=START)])
-        found = [ledger.recorded(AGENT, each.id) for each in (with_it, beside, left_out)]
+        found = [ledger.get(AGENT, each.id) for each in (with_it, beside, left_out)]
         assert [each and each.sha256 for each in found] == [None, beside.sha256, left_out.sha256]
         assert [each and each.purged for each in found] == [1, 0, 1]
         assert all(each and all(entry.memory_id != one.id for entry in each.entries) for each in found)
 
     def test_what_was_purged_before_it_was_recorded_leaves_no_hash(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         one, two = added(store, "one", "two")
         store.apply(AGENT, [Purge(memory_id=one.id, at=START)])
         kept = make_assembly("one", [one, two])
         ledger.record(AGENT, kept)
-        found = ledger.recorded(AGENT, kept.id)
+        found = ledger.get(AGENT, kept.id)
         assert found is not None
         assert (found.sha256, found.purged) == (None, 1)
 
     def test_the_point_moves_with_the_memories_of_its_agent_only(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         before = ledger.point(AGENT)
         added(store, "theirs", agent="other")
         ledger.record(AGENT, make_assembly("one"))
@@ -181,10 +176,10 @@ class RecordingContract:
         assert ledger.point(AGENT) != before
 
     def test_what_happened_since_is_told(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         old, forgotten, purged, calm = added(store, "old", "forgotten", "purged", "calm")
         point = ledger.point(AGENT)
-        assert ledger.altered(AGENT, point) == ()
+        assert ledger.changes_since(AGENT, point) == ()
         (new,) = added(store, "new")
         revised = make_revision(old, "revised")
         store.apply(
@@ -195,7 +190,7 @@ class RecordingContract:
                 Purge(memory_id=purged.id, at=START),
             ],
         )
-        told = ledger.altered(AGENT, point)
+        told = ledger.changes_since(AGENT, point)
         assert set(told) == {
             MemoryChange(what=MemoryChangeKind.ADDED, memory_id=new.id),
             MemoryChange(what=MemoryChangeKind.ADDED, memory_id=revised.id),
@@ -206,7 +201,7 @@ class RecordingContract:
         assert all(each.memory_id != calm.id for each in told)
 
     def test_the_memories_of_a_point_are_as_they_were(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         old, forgotten, calm = added(store, "old", "forgotten", "calm")
         point = dict(ledger.point(AGENT))
         was = {each.id: each for each in (old, forgotten, calm)}
@@ -227,7 +222,7 @@ class RecordingContract:
         assert stood == dict.fromkeys(was, (Status.ACTIVE, None))
 
     def test_a_look_back_leaves_the_store_as_it_is(self, store: Store) -> None:
-        ledger = recording(store)
+        ledger = LEDGER.required(store)
         (one,) = added(store, "one")
         point = dict(ledger.point(AGENT))
         added(store, "two")

@@ -21,20 +21,14 @@ from germane.model.change import (
 )
 from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, LifecycleState, Memory, Stage, Status
 from germane.model.query import Filter
-from germane.protocols import LifecycleStore, Store
+from germane.protocols import Store
+from germane.stores.substores import LIFECYCLE
 from germane.testing.fakes import START, make_memory, make_renditions, make_revision
 
 __all__ = ["LivingContract"]
 
 AGENT = "tester"
 LATER = START + timedelta(days=1)
-
-
-def living(store: Store) -> LifecycleStore:
-    """The store as one that keeps lives; skips one that can't."""
-    if not isinstance(store, LifecycleStore):
-        pytest.skip("The store keeps no lives.")
-    return store
 
 
 def kept(store: Store, content: str = "The cache lives in Redis.", kind: str = "fact") -> Memory:
@@ -70,8 +64,8 @@ class LivingContract:
         assert after == memory.evolve(stage=Stage.CONFIRMED)
         assert store.get(AGENT, [memory.id]) == (after,)
         standing = LifecycleState(stage=Stage.CONFIRMED, confirmations=1, renewed_at=LATER)
-        assert living(store).lifecycle_states(AGENT, [memory.id]) == (standing,)
-        (event,) = living(store).life_events(AGENT, memory.id)
+        assert LIFECYCLE.required(store).states(AGENT, [memory.id]) == (standing,)
+        (event,) = LIFECYCLE.required(store).events(AGENT, memory.id)
         assert event == LifecycleEvent(
             number=event.number,
             memory_id=memory.id,
@@ -98,7 +92,7 @@ class LivingContract:
         with pytest.raises(InvalidInput, match="has no move"):
             store.apply(AGENT, [change, wrong])
         assert store.get(AGENT, [one.id, other.id]) == (one, other)
-        assert living(store).life_events(AGENT) == ()
+        assert LIFECYCLE.required(store).events(AGENT) == ()
 
     def test_no_stage_for_a_kind_without_a_lifecycle(self, store: Store) -> None:
         with pytest.raises(InvalidInput, match="no stages"):
@@ -117,9 +111,9 @@ class LivingContract:
         with pytest.raises(NotFound):
             store.apply("somebody", [change])
         with pytest.raises(NotFound):
-            living(store).life_events("somebody", memory.id)
-        assert living(store).life_events("somebody") == ()
-        assert living(store).lifecycle_states("somebody", [memory.id, "nonsense"]) == (None, None)
+            LIFECYCLE.required(store).events("somebody", memory.id)
+        assert LIFECYCLE.required(store).events("somebody") == ()
+        assert LIFECYCLE.required(store).states("somebody", [memory.id, "nonsense"]) == (None, None)
 
     def test_a_contradiction_takes_a_fifth_of_all_confidence_and_no_more_than_there_is(
         self, store: Store
@@ -129,7 +123,7 @@ class LivingContract:
             lived(store, memory, LifecycleSignal.CONTRADICT, other=other.id).confidence for _ in range(6)
         ]
         assert confidences == [0.8, 0.6, 0.4, 0.2, 0.0, 0.0]
-        assert {each.other for each in living(store).life_events(AGENT, memory.id)} == {other.id}
+        assert {each.other for each in LIFECYCLE.required(store).events(AGENT, memory.id)} == {other.id}
 
     def test_what_is_out_of_use_is_not_found_until_it_is_restored(self, store: Store) -> None:
         memory = kept(store, kind="procedure")
@@ -151,9 +145,9 @@ class LivingContract:
         applied = store.apply(AGENT, [Insert(memory=again, lifecycle="fact")] * 3)
         assert [each.memory and each.memory.stage for each in applied] == ["confirmed", "confirmed", "core"]
         assert [each.created for each in applied] == [False, False, False]
-        assert {each.cause for each in living(store).life_events(AGENT)} == {Cause.REPEATED}
+        assert {each.cause for each in LIFECYCLE.required(store).events(AGENT)} == {Cause.REPEATED}
         store.apply(AGENT, [Insert(memory=again, lifecycle="fact", revive=False)])
-        assert len(living(store).life_events(AGENT)) == 3
+        assert len(LIFECYCLE.required(store).events(AGENT)) == 3
 
     def test_the_next_version_carries_the_counts_where_it_goes_on(self, store: Store) -> None:
         memory = kept(store, kind="procedure")
@@ -161,11 +155,11 @@ class LivingContract:
         head = make_revision(memory, "Restart the cache, then look.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=head, carries=True)])
         carried = LifecycleState(stage=Stage.ACTIVE, successes=1)
-        assert living(store).lifecycle_states(AGENT, [head.id]) == (carried,)
+        assert LIFECYCLE.required(store).states(AGENT, [head.id]) == (carried,)
         other = make_revision(head, "Something else.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=other)])
-        assert living(store).lifecycle_states(AGENT, [other.id]) == (LifecycleState(stage=Stage.ACTIVE),)
-        assert [version_of(each) for each in living(store).life_events(AGENT, other.id)] == [
+        assert LIFECYCLE.required(store).states(AGENT, [other.id]) == (LifecycleState(stage=Stage.ACTIVE),)
+        assert [version_of(each) for each in LIFECYCLE.required(store).events(AGENT, other.id)] == [
             memory.version_id
         ]
 
@@ -176,11 +170,10 @@ class LivingContract:
             store.apply(
                 AGENT, [Insert(memory=memory, revive=False, lifecycle="fact", lifecycle_state=counted)]
             )
-            assert living(store).lifecycle_states(AGENT, [memory.id]) == (standing,)
-        assert living(store).life_events(AGENT, memory.id) == ()
+            assert LIFECYCLE.required(store).states(AGENT, [memory.id]) == (standing,)
+        assert LIFECYCLE.required(store).events(AGENT, memory.id) == ()
 
     def test_an_attested_outcome_counts_in_the_life_of_the_procedure_named(self, store: Store) -> None:
-        living(store)
         first = kept(store, "Restart the worker.", kind="procedure")
         second = make_revision(first, "Restart the worker, and look at its log.")
         store.apply(AGENT, [Revise(memory=second, carries=True)])
@@ -196,11 +189,11 @@ class LivingContract:
                 lifecycle="procedure",
             )
             store.apply(AGENT, [told])
-            (standing,) = living(store).lifecycle_states(AGENT, [second.id])
+            (standing,) = LIFECYCLE.required(store).states(AGENT, [second.id])
             assert standing is not None
             counts.append((standing.successes, standing.failures))
         assert counts == [(0, 0), (1, 0), (1, 0), (0, 1), (0, 0), (0, 1)]
-        events = living(store).life_events(AGENT, second.id)
+        events = LIFECYCLE.required(store).events(AGENT, second.id)
         assert [(each.sign, each.cause) for each in events if each.memory_id == second.id] == [
             (LifecycleSignal.SUCCEED, Cause.OUTCOME),
             (LifecycleSignal.FAIL, Cause.OUTCOME),
@@ -209,7 +202,6 @@ class LivingContract:
         ]
 
     def test_an_outcome_of_what_is_out_of_use_counts_nothing_in_its_life(self, store: Store) -> None:
-        living(store)
         procedure = kept(store, "Restart the worker.", kind="procedure")
         lived(store, procedure, LifecycleSignal.RETIRE, "procedure")
         told = RecordOutcome(
@@ -222,7 +214,8 @@ class LivingContract:
         )
         (applied,) = store.apply(AGENT, [told])
         assert applied.created
-        assert living(store).lifecycle_states(AGENT, [procedure.id]) == (LifecycleState(stage=Stage.RETIRED),)
+        (state,) = LIFECYCLE.required(store).states(AGENT, [procedure.id])
+        assert state == LifecycleState(stage=Stage.RETIRED)
 
     def test_a_constraint_escalates_into_its_next_version_at_the_third_trigger(self, store: Store) -> None:
         memory = kept(store, "Do not push to main.", "constraint")
@@ -239,7 +232,7 @@ class LivingContract:
         applied = [store.apply(AGENT, [change])[0].memory for _ in range(3)]
         assert [each and each.stage for each in applied] == ["active", "active", "escalated"]
         assert applied[2] == stricter.evolve(stage=Stage.ESCALATED)
-        assert living(store).lifecycle_states(AGENT, [stricter.id]) == (
+        assert LIFECYCLE.required(store).states(AGENT, [stricter.id]) == (
             LifecycleState(stage=Stage.ESCALATED, triggers=3),
         )
         with pytest.raises(StaleRevision):
@@ -254,7 +247,7 @@ class LivingContract:
         assert memory.superseded_by == one.id
         assert [each.id for each in store.find(AGENT, Filter())] == [one.id]
         assert store.get(AGENT, [one.id])[0] == one.evolve(stage=Stage.CONFIRMED)
-        (event,) = living(store).life_events(AGENT, other.id)
+        (event,) = LIFECYCLE.required(store).events(AGENT, other.id)
         assert (event.sign, event.cause, event.other) == (LifecycleSignal.SUPERSEDE, Cause.DUPLICATE, one.id)
         with pytest.raises(StaleRevision):
             store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
@@ -270,11 +263,11 @@ class LivingContract:
         lived(store, one, LifecycleSignal.CONTRADICT, other=other.id)
         lived(store, other, LifecycleSignal.CONFIRM)
         store.apply(AGENT, [Purge(memory_id=other.id, at=LATER)])
-        assert living(store).lifecycle_states(AGENT, [other.id]) == (None,)
-        (event,) = living(store).life_events(AGENT)
+        assert LIFECYCLE.required(store).states(AGENT, [other.id]) == (None,)
+        (event,) = LIFECYCLE.required(store).events(AGENT)
         assert (event.memory_id, event.other) == (one.id, None)
         lived(store, one, LifecycleSignal.CONFIRM)
-        assert len({each.number for each in living(store).life_events(AGENT)}) == 2
+        assert len({each.number for each in LIFECYCLE.required(store).events(AGENT)}) == 2
 
     def test_a_purge_takes_with_it_what_was_merged_into_the_memory(self, store: Store) -> None:
         one, other, third = (
@@ -298,8 +291,8 @@ class LivingContract:
         memory = kept(store)
         for _ in range(4):
             lived(store, memory, LifecycleSignal.CONFIRM)
-        numbers = [each.number for each in living(store).life_events(AGENT, memory.id)]
-        page = living(store).life_events(AGENT, since=numbers[0], limit=2)
+        numbers = [each.number for each in LIFECYCLE.required(store).events(AGENT, memory.id)]
+        page = LIFECYCLE.required(store).events(AGENT, since=numbers[0], limit=2)
         assert [each.number for each in page] == numbers[1:3]
         with pytest.raises(InvalidInput, match="negative"):
-            living(store).life_events(AGENT, limit=-1)
+            LIFECYCLE.required(store).events(AGENT, limit=-1)

@@ -10,7 +10,8 @@ from germane.errors import InvalidInput, NotFound
 from germane.model.change import Purge, RecordOutcome
 from germane.model.learning import OutcomeHistory, OutcomeRecord
 from germane.model.memory import Memory
-from germane.protocols import OutcomeStore, Store
+from germane.protocols import Store
+from germane.stores.substores import FEEDBACK
 from germane.testing.contract_changes import AGENT, insert
 from germane.testing.fakes import START, make_id, make_memory
 
@@ -18,13 +19,6 @@ __all__ = ["ValidatingContract"]
 
 CONTEXT, OTHER_CONTEXT = "0c" * 16, "0d" * 16
 LATER = START + timedelta(days=1)
-
-
-def validating(store: Store) -> OutcomeStore:
-    """The store as one that keeps outcomes, or no test."""
-    if not isinstance(store, OutcomeStore):
-        pytest.skip("This store keeps no outcomes.")
-    return store
 
 
 def told(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> RecordOutcome:
@@ -36,12 +30,12 @@ class ValidatingContract:
     """Outcomes: once for each context and memory, the latest stands, gone with a purge."""
 
     def test_an_outcome_counts_once_for_its_context_and_the_latest_stands(self, store: Store) -> None:
-        validates = validating(store)
+        validates = FEEDBACK.required(store)
         memory = make_memory("one")
         insert(store, memory)
         given = [told(memory), told(memory), told(memory, worth=0.0), told(memory, OTHER_CONTEXT)]
         assert [each.created for each in store.apply(AGENT, given)] == [True, False, True, True]
-        evidence = validates.outcome_history(AGENT)
+        evidence = validates.outcomes(AGENT)
         assert evidence is not None
         assert evidence.records == (
             OutcomeRecord(context=CONTEXT, memory_id=memory.id, worth=0.0, weight=0.5, at=LATER),
@@ -50,23 +44,23 @@ class ValidatingContract:
         assert store.get(AGENT, [memory.id]) == (memory,)
 
     def test_the_stamp_moves_with_what_is_known_and_only_then(self, store: Store) -> None:
-        validates = validating(store)
-        assert validates.outcome_history("nobody") == OutcomeHistory(stamp=0, records=())
+        validates = FEEDBACK.required(store)
+        assert validates.outcomes("nobody") == OutcomeHistory(stamp=0, records=())
         one, two = make_memory("one"), make_memory("two")
         insert(store, one, two)
         store.apply(AGENT, [told(one), told(two)])
-        before = validates.outcome_history(AGENT)
+        before = validates.outcomes(AGENT)
         assert before is not None
         store.apply(AGENT, [told(one)])
         insert(store, make_memory("three"))
-        assert validates.outcome_history(AGENT, known=before.stamp) is None
+        assert validates.outcomes(AGENT, known=before.stamp) is None
         store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])
-        after = validates.outcome_history(AGENT, known=before.stamp)
+        after = validates.outcomes(AGENT, known=before.stamp)
         assert after is not None
         assert [each.memory_id for each in after.records] == [two.id]
 
     def test_what_says_nothing_is_refused_with_all_that_came_along(self, store: Store) -> None:
-        validates = validating(store)
+        validates = FEEDBACK.required(store)
         memory = make_memory("one")
         insert(store, memory)
         unknown = make_memory("nowhere", id=make_id("nowhere"))
@@ -75,15 +69,15 @@ class ValidatingContract:
                 store.apply(AGENT, [told(memory), wrong])
         with pytest.raises(NotFound):
             store.apply(AGENT, [told(memory), told(unknown)])
-        evidence = validates.outcome_history(AGENT)
+        evidence = validates.outcomes(AGENT)
         assert evidence is not None
         assert evidence.records == ()
 
     def test_agents_are_told_apart(self, store: Store) -> None:
-        validates = validating(store)
+        validates = FEEDBACK.required(store)
         mine = make_memory("one")
         insert(store, mine)
         store.apply(AGENT, [told(mine)])
-        other = validates.outcome_history("other")
+        other = validates.outcomes("other")
         assert other is not None
         assert other.records == ()

@@ -10,7 +10,8 @@ from germane.errors import InvalidInput, NotFound
 from germane.model.change import ImportUsage, Insert, Purge, RecordOutcome, RecordUse
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, Memory, Stage
-from germane.protocols import FeedbackStore, LifecycleStore, OutcomeStore, Store
+from germane.protocols import Store
+from germane.stores.substores import FEEDBACK, LIFECYCLE
 from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["AdoptingContract"]
@@ -57,24 +58,20 @@ class AdoptingContract:
     """Taking in what was gone through elsewhere, for stores that keep such things."""
 
     def test_an_adopted_showing_is_kept_and_counted_nowhere(self, store: Store) -> None:
-        if not isinstance(store, FeedbackStore):
-            pytest.skip("This store keeps no examples.")
         (memory,) = stored(store, "one")
         assert [each.created for each in store.apply(AGENT, [ImportUsage(record=showing(memory))] * 2)] == [
             True,
             False,
         ]
         assert store.get(AGENT, [memory.id]) == (memory,)
-        assert store.examples(AGENT) == (showing(memory),)
-        stamp = store.settle_learning(AGENT, None).stamp
+        assert FEEDBACK.required(store).examples(AGENT) == (showing(memory),)
+        stamp = FEEDBACK.required(store).learning(AGENT, None).stamp
         # The use is known now, so that it is counted by nobody who tells of it again.
         (told,) = store.apply(AGENT, [RecordUse(memory_id=memory.id, context=CONTEXT, used=True, at=LATER)])
         assert (told.created, told.memory) == (False, memory)
-        assert store.settle_learning(AGENT, None).stamp == stamp
+        assert FEEDBACK.required(store).learning(AGENT, None).stamp == stamp
 
     def test_adopted_showings_stay_as_far_apart(self, store: Store) -> None:
-        if not isinstance(store, FeedbackStore):
-            pytest.skip("This store keeps no examples.")
         memories = stored(store, "one", "two", "three")
         store.apply(
             AGENT,
@@ -83,13 +80,11 @@ class AdoptingContract:
                 for memory, later in zip(memories, (1, 40, 2), strict=True)
             ],
         )
-        given = {one.memory_id: one.given for one in store.examples(AGENT)}
+        given = {one.memory_id: one.given for one in FEEDBACK.required(store).examples(AGENT)}
         first, second, third = (given[memory.id] for memory in memories)
         assert (second - first, third - second) == (40, 2)
 
     def test_a_showing_that_is_known_gains_what_was_not(self, store: Store) -> None:
-        if not isinstance(store, FeedbackStore):
-            pytest.skip("This store keeps no examples.")
         (memory,) = stored(store, "one")
         changes = [
             ImportUsage(record=showing(memory, used=False, parts={})),
@@ -98,11 +93,9 @@ class AdoptingContract:
             ImportUsage(record=showing(memory, used=False, parts={"lexical": 0.1})),
         ]
         assert [each.created for each in store.apply(AGENT, changes)] == [True, True, True, False]
-        assert store.examples(AGENT) == (showing(memory),)
+        assert FEEDBACK.required(store).examples(AGENT) == (showing(memory),)
 
     def test_an_adopted_outcome_moves_no_life_and_gives_way_to_what_is_known(self, store: Store) -> None:
-        if not isinstance(store, OutcomeStore):
-            pytest.skip("This store keeps no outcomes.")
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         store.apply(
             AGENT, [RecordOutcome(memory_id=two.id, context=CONTEXT, worth=0.0, weight=1.0, at=START)]
@@ -113,32 +106,29 @@ class AdoptingContract:
             ImportUsage(record=outcome(one, worth=0.5)),
         ]
         assert [each.created for each in store.apply(AGENT, changes)] == [True, False, False]
-        evidence = store.outcome_history(AGENT)
+        evidence = FEEDBACK.required(store).outcomes(AGENT)
         assert evidence is not None
         assert [(each.memory_id, each.worth) for each in evidence.records] == [(one.id, 1.0), (two.id, 0.0)]
         assert store.get(AGENT, [one.id]) == (one,)
 
     def test_adopted_events_are_told_as_often_as_they_happened(self, store: Store) -> None:
-        if not isinstance(store, LifecycleStore):
-            pytest.skip("The store keeps no lives.")
         one, two = stored(store, "one", "two")
         once = [
             ImportUsage(record=event(one, other=two.id)),
             ImportUsage(record=event(one, other=make_id("nowhere")), number=2),
         ]
         assert [each.created for each in store.apply(AGENT, once * 2)] == [True, True, False, False]
-        told = store.life_events(AGENT, one.id)
+        told = LIFECYCLE.required(store).events(AGENT, one.id)
         assert [(each.sign, each.by, each.at, each.other) for each in told] == [
             (LifecycleSignal.CONFIRM, AGENT, LATER, two.id),
             (LifecycleSignal.CONFIRM, AGENT, LATER, None),
         ]
         assert len({each.number for each in told}) == len(told)
         assert store.get(AGENT, [one.id]) == (one,)
-        assert store.lifecycle_states(AGENT, [one.id])[0] == store.lifecycle_states(AGENT, [two.id])[0]
+        first, second = LIFECYCLE.required(store).states(AGENT, [one.id, two.id])
+        assert first == second
 
     def test_nothing_is_adopted_of_a_memory_that_is_not_the_agents(self, store: Store) -> None:
-        if not isinstance(store, FeedbackStore):
-            pytest.skip("This store keeps no examples.")
         (mine,) = stored(store, "one")
         (theirs,) = stored(store, "theirs", agent="other")
         with pytest.raises(NotFound):
@@ -146,19 +136,15 @@ class AdoptingContract:
         broken = Example(context="no key", memory_id=mine.id, used=True, parts={})
         with pytest.raises(InvalidInput, match="32"):
             store.apply(AGENT, [ImportUsage(record=broken)])
-        assert store.examples(AGENT) == ()
+        assert FEEDBACK.required(store).examples(AGENT) == ()
 
     def test_a_purge_takes_what_was_adopted(self, store: Store) -> None:
-        if (
-            not isinstance(store, FeedbackStore)
-            or not isinstance(store, OutcomeStore)
-            or not isinstance(store, LifecycleStore)
-        ):
-            pytest.skip("The store doesn't keep all of it.")
         (memory,) = stored(store, "one")
         kept = (showing(memory), outcome(memory), event(memory))
         store.apply(AGENT, [ImportUsage(record=each) for each in kept])
         store.apply(AGENT, [Purge(memory_id=memory.id, at=LATER)])
-        evidence = store.outcome_history(AGENT)
+        feedback = FEEDBACK.required(store)
+        evidence = feedback.outcomes(AGENT)
         assert evidence is not None
-        assert (store.examples(AGENT), evidence.records, store.life_events(AGENT)) == ((), (), ())
+        assert (feedback.examples(AGENT), evidence.records) == ((), ())
+        assert LIFECYCLE.required(store).events(AGENT) == ()

@@ -165,7 +165,7 @@ Raw = psycopg.Connection[tuple[Any, ...]]
 
 _REPLANNED_AFTER: Final = 1000
 _REPLANNED_AT: Final = 4
-"""After so many rows of one transaction statements are planned anew, and again at so many times as many."""
+"""After so many rows of one transaction statements are replanned, and again at so many times as many."""
 
 
 class _Adapters:

@@ -6,7 +6,7 @@ It knows connections, not queries about memories.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal
 
@@ -17,6 +17,7 @@ from germane.errors import InvalidInput, StoreError, StoreUnavailable
 from germane.forks import Gate
 from germane.stores.postgres.connection import PostgresConnection, Raw
 from germane.stores.postgres.failures import (
+    RetryingGate,
     TransientFailure,
     is_lost,
     is_transient,
@@ -26,7 +27,7 @@ from germane.stores.postgres.failures import (
     unreachable,
 )
 from germane.stores.postgres.pool import LEAVE, SECONDS_BETWEEN_SWEEPS, Pool, new_token, sweep, was_committed
-from germane.stores.postgres.servers import Listening, Replica, bytes_spread, is_distributed, notice
+from germane.stores.postgres.servers import Notifications, Replica, bytes_spread, is_distributed, notice
 from germane.stores.relational.tables import Connection, Purged, Why
 
 __all__ = ["Durability", "PostgresConnections"]
@@ -52,8 +53,8 @@ class PostgresConnections:
 
     A transaction that failed by no fault of its own raises `TransientFailure`: the way to the server broke,
     the server went down, or two transactions got into each other's way. Nothing of it is stored then, and
-    `retrying` repeats the work. When the way breaks so that nobody knows whether a transaction was committed,
-    the server is asked: each that writes leaves a token, which stands there if and only if the rest does.
+    its gate repeats the work. When the way breaks so that nobody knows whether a transaction was committed,
+    the server is queried: each write stores a token, which is there if and only if the rest is.
     With a `replica` reads go to that standby, once it has what this process has written and seen.
     """
 
@@ -73,9 +74,9 @@ class PostgresConnections:
         settings = _SYNCHRONOUS[durability] | ({"default_transaction_read_only": "on"} if read_only else {})
         self._primary = Pool(url, timeout=timeout, settings=settings)
         self._replica = None if replica is None else Replica(replica, timeout=timeout)
-        self._listening = Listening(self._primary.connect, self._seen)
+        self.notifications = Notifications(self._primary.connect, self._seen)
         self.location = self._primary.location
-        self.gate = Gate(self.location)
+        self.gate: Gate = RetryingGate(self.location)
         self.read_only = read_only
         self.timeout = timeout
         self._swept = time.monotonic()
@@ -124,11 +125,11 @@ class PostgresConnections:
                     except psycopg.Error:
                         raise
                     except Exception:
-                        # What the database refuses of it was asked before.
+                        # An error of the database came before it.
                         connection.settle()
                         raise
                     if left.pgresult is None:
-                        # A commit may be asked for by a token that is known to stand.
+                        # A commit can be looked up only by a token that is known to be stored.
                         connection.wait()
                     doubt = self._commit(connection, raw, agent)
             except connection.refusal as error:
@@ -173,15 +174,6 @@ class PostgresConnections:
         with self._primary.transaction(connection.raw):
             yield connection.raw
 
-    def awake(self, agent: str, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called soon after anything is written for an agent, until the returned is called."""
-        return self._listening.add(agent, wake)
-
-    @property
-    def hears(self) -> bool:
-        """Whether the server tells of what is written, to who asked for it by `awake`."""
-        return self._listening.hears
-
     def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
         """Note what is to be erased, for `germane.stores.postgres.maintenance`."""
         # What removes a memory notes it by itself, whichever version of germane calls it.
@@ -200,7 +192,7 @@ class PostgresConnections:
 
     def close(self) -> None:
         """Close every connection. What another thread is using just now is closed when it is done."""
-        self._listening.close()
+        self.notifications.close()
         if self._replica is not None:
             self._replica.close()
         self._primary.close()
@@ -262,7 +254,7 @@ class PostgresConnections:
         return due
 
     def _taken(self) -> Raw:
-        """A connection that hasn't broken while it lay in the pool, as far as can be told without asking."""
+        """A connection that hasn't broken while it lay in the pool, as far as is known without a query."""
         deadline = time.monotonic() + self.timeout
         while True:
             raw = self._primary.begin()
@@ -286,7 +278,7 @@ class PostgresConnections:
         finally:
             if connection.is_ahead:
                 connection.abandon()
-            # Before anything is asked: there may be no other connection left.
+            # Before any query: there may be no other connection left.
             self._primary.give(raw)
 
     def _begin_write(
@@ -310,12 +302,12 @@ class PostgresConnections:
 
     def _commit(self, connection: PostgresConnection, raw: Raw, agent: str | None) -> psycopg.Error | None:
         """Commit; what came instead of a clear answer, if anything did."""
-        done = told = None
+        done = notified = None
         connection.send_ahead()
         try:
             done = connection.send(b"COMMIT")
             if agent is not None or self._replica is not None:
-                told = connection.send(notice(agent))
+                notified = connection.send(notice(agent))
             connection.settle()
         except psycopg.errors.PipelineAborted as error:
             raise self._unnoticed() from error
@@ -326,8 +318,8 @@ class PostgresConnections:
             raise
         if done.statusmessage != "COMMIT":
             raise self._unnoticed()
-        if told is not None:
-            self._seen(told.fetchall()[0][0])
+        if notified is not None:
+            self._seen(notified.fetchall()[0][0])
         return None
 
     def _unnoticed(self) -> StoreError:
@@ -357,9 +349,9 @@ def _read(agent: str | None, acting: str | None) -> bytes:
 
 
 def _is_broken(raw: Raw) -> bool:
-    """Whether the server, or the way to it, has said by now that the connection is at its end."""
+    """Whether the server or the network has closed the connection."""
     try:
-        # The first takes in what the server may have said before, the second that nothing more will come.
+        # The first reads what the server sent before, the second the end of the connection.
         raw.pgconn.consume_input()
         raw.pgconn.consume_input()
     except psycopg.Error:

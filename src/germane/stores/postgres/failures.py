@@ -10,23 +10,26 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from threading import local
 from typing import Any, Final, TypeVar
 
 import psycopg
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable
+from germane.forks import Gate
 from germane.stores.postgres.connection import Raw
 from germane.stores.relational.tables import storable
 
 __all__ = [
     "ATTEMPTS",
+    "RetryingGate",
     "TransientFailure",
     "is_final",
     "is_lost",
     "is_transient",
     "note_commit",
+    "repeated",
     "retrying",
     "translated",
     "unreachable",
@@ -108,8 +111,7 @@ _WORDS: Final = (
 )
 
 _NOT_THERE: Final = (
-    "No server answers there. Check host and port, that it runs, and that nothing between here and there "
-    "closes the way."
+    "No server answers there. Check host and port, that it runs, and that no firewall blocks the connection."
 )
 
 
@@ -131,7 +133,7 @@ def is_transient(error: BaseException, raw: Raw) -> bool:
 
 
 def is_final(error: psycopg.Error) -> bool:
-    """Whether waiting doesn't help who was refused a connection: a wrong password, say."""
+    """Whether waiting doesn't help after a refused connection: a wrong password, for instance."""
     code = _code_of(error)
     return code is not None and code not in _LOST and code not in _BUSY
 
@@ -149,7 +151,7 @@ def translated(location: str) -> Iterator[None]:
 
 
 def unreachable(error: psycopg.Error, location: str) -> GermaneError:
-    """The same for an error that was raised instead of a connection."""
+    """The error to raise for an error of the driver at connecting."""
     code = _code_of(error)
     if code in _LOST:
         return StoreUnavailable(f"The store {location}: the server is starting or stopping. Try again soon.")
@@ -159,7 +161,7 @@ def unreachable(error: psycopg.Error, location: str) -> GermaneError:
 
 
 def translation(error: psycopg.Error, location: str) -> GermaneError:
-    """What an error of the driver's means to who uses the store."""
+    """The error to raise for an error of the driver."""
     code = error.sqlstate
     if code in _LOST or _is_the_drivers(error):
         return StoreUnavailable(
@@ -187,21 +189,21 @@ def translation(error: psycopg.Error, location: str) -> GermaneError:
 def _code_of(error: psycopg.Error) -> str | None:
     """The code of what was raised instead of a connection, as far as its words tell."""
     words = str(error)
-    told = next((code for part, code in _WORDS if part in words), None)
+    known = next((code for part, code in _WORDS if part in words), None)
     # A pooler says all that it has to say as 08P01.
-    return told or error.sqlstate if error.sqlstate in (None, "08P01") else error.sqlstate
+    return known or error.sqlstate if error.sqlstate in (None, "08P01") else error.sqlstate
 
 
 def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
-    said = _server_message(error)
+    message = _server_message(error)
     if code in _BUSY:
-        return StoreBusy(f"The store {location}: {_BUSY[code]} (PostgreSQL: {said})")
+        return StoreBusy(f"The store {location}: {_BUSY[code]} (PostgreSQL: {message})")
     if code in _UNAVAILABLE:
-        return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (PostgreSQL: {said})")
+        return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (PostgreSQL: {message})")
     refused = _REFUSED.get(code) or _REFUSED.get(code[:2])
     if refused:
-        return InvalidInput(f"The store {location} can't keep this: {said}. {refused} Nothing was stored.")
-    return StoreError(f"The store {location} failed: {said} ({code}). Nothing was half written.")
+        return InvalidInput(f"The store {location} can't keep this: {message}. {refused} Nothing was stored.")
+    return StoreError(f"The store {location} failed: {message} ({code}). Nothing was half written.")
 
 
 def _server_message(error: psycopg.Error) -> str:
@@ -216,7 +218,8 @@ ATTEMPTS: Final = 5
 
 _FIRST_PAUSE: Final = 0.01
 
-Store = TypeVar("Store", bound=type)
+Done = TypeVar("Done")
+Kind = TypeVar("Kind", bound=type)
 
 
 class TransientFailure(Exception):
@@ -244,36 +247,45 @@ def note_commit() -> None:
     _commits.count += 1
 
 
-def retrying(store: Store) -> Store:
-    """Let opening a store and every public method of it be repeated when a transaction in it raises
-    `TransientFailure`.
+def repeated(work: Callable[[], Done]) -> Done:
+    """Do a piece of work, again from its beginning when a transaction in it raises `TransientFailure`.
 
-    A method is repeated from its beginning, at most ATTEMPTS times in all and with growing pauses, so
-    it must not change what it was given. One that has committed something before isn't.
+    It is done at most ATTEMPTS times, with growing pauses, so it must not change what it was given. Work
+    that has committed something before the failure isn't done again. Raises the error of the last failure.
     """
-    for name, method in inspect.getmembers(store, inspect.isfunction):
-        if name == "__init__" or not name.startswith("_"):
-            setattr(store, name, _repeated(method))
-    return store
-
-
-def _repeated(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def repeated(*args: Any, **kwargs: Any) -> Any:
-        before = _commits.count
-        pause = _FIRST_PAUSE
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return method(*args, **kwargs)
-            except TransientFailure as again:
-                if _commits.count != before:
-                    raise again.error from again.__cause__
-            # Those who met would meet again if they waited equally long.
-            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
-            pause *= 3
+    before = _commits.count
+    pause = _FIRST_PAUSE
+    for attempt in range(1, ATTEMPTS + 1):
         try:
-            return method(*args, **kwargs)
+            return work()
         except TransientFailure as again:
-            raise again.error from again.__cause__
+            if attempt == ATTEMPTS or _commits.count != before:
+                raise again.error from again.__cause__
+        # Two that failed together would fail together again if both waited equally long.
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
+        pause *= 3
+    raise AssertionError("The last attempt returns or raises.")
 
-    return repeated
+
+class RetryingGate(Gate):
+    """A gate whose work is `repeated`."""
+
+    def run(self, work: Callable[[], Done]) -> Done:
+        """Do a piece of work inside the gate, again where a transaction asks for it."""
+        return repeated(partial(super().run, work))
+
+
+def retrying(kind: Kind) -> Kind:
+    """Let each public method of a class be `repeated`."""
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith("_"):
+            setattr(kind, name, _retried(method))
+    return kind
+
+
+def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def retried(*args: Any, **kwargs: Any) -> Any:
+        return repeated(partial(method, *args, **kwargs))
+
+    return retried

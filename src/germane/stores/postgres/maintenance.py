@@ -148,12 +148,12 @@ class PostgresOperations:
             applied = migrate(connections, partitions=partitions)
             if role is not None:
                 grant(connections, role)
-        # An application may not index all agents anew if the tokenizer changed; the owner does it here.
+        # An application may not reindex all agents after a change of tokenizer; the owner does it here.
         PostgresStore(self._address).close()
         return applied
 
     def reindex(self, tell: Tell) -> None:
-        """Index the words anew if the tokenizer has changed since, and build every index anew.
+        """Reindex the words if the tokenizer has changed, and rebuild every index.
 
         Nobody has to wait for it. What an interrupted call left half built is removed first.
         """
@@ -167,7 +167,7 @@ class PostgresOperations:
                 tell(number, len(tables))
 
     def vacuum(self, tell: Tell) -> None:
-        """Make the room of deleted rows usable again, and renew what the planner knows, table by table."""
+        """Make the space of deleted rows usable again, and renew the planner's statistics, table by table."""
         with self._alone() as raw:
             tables = _tables(raw)
             for number, table in enumerate(tables, start=1):
@@ -175,7 +175,7 @@ class PostgresOperations:
                 tell(number, len(tables))
 
     def erase(self, tell: Tell) -> Erasure:
-        """Write the tables anew in whose files bytes of what was purged may be left.
+        """Rewrite the tables whose files may hold bytes of what was purged.
 
         Who needs such a table waits until it is done. Raises StoreBusy where somebody doesn't let go of what
         was purged, or of a table.
@@ -245,7 +245,7 @@ class PostgresOperations:
                 raise StoreUnavailable(
                     f"There is no store in {connections.location}. `germane db migrate` makes one."
                 )
-            # Whoever waits here would be waited for by what builds an index.
+            # A connection that waits here would block the building of an index.
             if not raw.execute(b"SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchall()[0][0]:
                 raise StoreBusy(
                     f"Another process is at work on the tables of {connections.location}. Wait for it to "
@@ -277,10 +277,10 @@ def _index(row: Sequence[Any]) -> VectorIndex:
     return VectorIndex(agent=agent, vectors=vectors, bytes=size, valid=valid)
 
 
-# After purges: writes those tables anew in whose files the bytes of what is gone may be left.
+# Erasure after purges: rewrites the tables whose files may hold the bytes of deleted rows.
 #
 # A purge deletes rows and leaves a note in `erasures`. The server overwrites such rows some day; only a
-# table that is written anew (VACUUM FULL) has none of their bytes left.
+# table that is rewritten (VACUUM FULL) has none of their bytes left.
 
 _DUE: Final = b"SELECT count(DISTINCT agent) FROM erasures"
 
@@ -313,7 +313,7 @@ _ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
     "conversations": ("conversations",),
 }
 
-# What holds names, and isn't parted by agent.
+# Tables that hold names, and aren't partitioned by agent.
 _NAMES: Final = ("agents", "space_events")
 
 # Who might still look at what was deleted: the server keeps it for them, even in a table that is written
@@ -338,7 +338,7 @@ SELECT who FROM holders AS holders (who, age), noted
 WHERE age >= age((number %% 4294967296)::bigint::text::xid)
 """
 
-# Whoever waits for a table that somebody reads makes everybody else wait behind, so no wait is long.
+# A lock request on a table in use blocks every later reader of it, so no wait is long.
 _LOCK_WAIT: Final = b"SET lock_timeout = '500ms'"
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
@@ -357,7 +357,7 @@ def due(raw: Raw) -> int:
 
 
 def erase(raw: Raw, tell: Tell, *, patience: float) -> Erasure:
-    """Write the tables anew that purges have noted, partition by partition, and take the notes away.
+    """Rewrite the tables that purges have noted, partition by partition, and remove the notes.
 
     What is purged meanwhile keeps its note. A call that was interrupted is made up for by the next.
     Raises StoreBusy where somebody doesn't let go within `patience` seconds.
@@ -386,15 +386,15 @@ def _erasable_tables(raw: Raw, notes: Sequence[_Note]) -> tuple[str, ...]:
     kinds = {each.what for each in notes}
     end = "" if notes[0].part is None else f"_{notes[0].part}"
     if "agent" in kinds:
-        parted = [f"{table}{end}" for table, step in servers.steps() if "'agent'" in step]
-        return tuple(sorted({*parted, *_NAMES}))
+        partitions = [f"{table}{end}" for table, step in servers.steps() if "'agent'" in step]
+        return tuple(sorted({*partitions, *_NAMES}))
     roots = [f"{table}{end}" for kind in sorted(kinds) for table in _ROOTS[kind]]
     return tuple(table for (table,) in raw.execute(_REACHED, (roots,)).fetchall())
 
 
 @dataclass(slots=True)
 class _ErasureRun:
-    """One call's work. `done` are the tables that are written anew, `left` what couldn't be done."""
+    """One call's work. `done` are the rewritten tables, `left` what couldn't be done."""
 
     raw: Raw
     tell: Tell
@@ -417,7 +417,7 @@ class _ErasureRun:
         self._advance()
 
     def wait_for_old(self, noted: Sequence[str]) -> None:
-        """Wait for whoever might still look at what these transactions deleted."""
+        """Wait for transactions that may still read what these transactions deleted."""
         for pause in self._pauses():
             holders = [who for (who,) in self.raw.execute(_OLD, (list(noted),)).fetchall()]
             if not holders:
@@ -435,7 +435,7 @@ class _ErasureRun:
         for parent in parents:
             self._patiently(f"ANALYZE {parent}", parent)
         self.left += clear_statistics(self.raw, [*tables, *parents])
-        # What they said before is kept too for whoever began before.
+        # The former statistics, too, are visible to transactions that began before.
         self.wait_for_old([self.raw.execute(b"SELECT pg_current_xact_id()::text").fetchall()[0][0]])
         before = statistics_file(self.raw)
         # A user who may not do it is warned, and nothing else happens.
@@ -506,7 +506,7 @@ STATISTICS_LEFT: Final = (
     "The planner's statistics may quote what was purged, and this user may not write them anew. Let a "
     "superuser run VACUUM FULL pg_statistic in this database."
 )
-"""What is said where the statistics can't be written anew."""
+"""The remark where the statistics can't be rewritten."""
 
 _EMPTY_LEFT: Final = (
     "The planner's statistics of tables without rows may quote what was purged, and this user may not clear "
@@ -543,7 +543,7 @@ def clear_statistics(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
 
 
 def statistics_file(raw: Raw) -> int:
-    """The number of the file that the statistics are in, which is another one once they are written anew."""
+    """The number of the file that the statistics are in, which changes when they are rewritten."""
     return int(raw.execute(_FILE).fetchall()[0][0])
 
 
@@ -560,13 +560,13 @@ def switch_log(raw: Raw) -> tuple[str, ...]:
 def remains(raw: Raw, left: Sequence[str]) -> tuple[str, ...]:
     """Where bytes of what was purged may be left, after what couldn't be done: each with what helps."""
     recycles, archives, replicates = raw.execute(_SURROUNDINGS).fetchall()[0]
-    said = (
+    remarks = (
         (recycles, _RECYCLED),
         (archives, _ARCHIVED),
         (replicates, _REPLICATED),
         (True, _ALWAYS),
     )
-    return (*dict.fromkeys(left), *(text for holds, text in said if holds))
+    return (*dict.fromkeys(left), *(text for holds, text in remarks if holds))
 
 
 def _is_empty(raw: Raw, table: str) -> bool:

@@ -55,7 +55,7 @@ _MET: Final = b"SELECT pg_backend_pid(), EXISTS (SELECT FROM pg_extension WHERE 
 # Under this name are the settings that the address gives, as it gives them.
 _OWN: Final = "options"
 
-# How soon a lost peer is noticed: after 30 s of silence it is asked three times, 10 s apart.
+# How soon a lost peer is noticed: after 30 s of silence it is probed three times, 10 s apart.
 _KEEPALIVES: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 _SLICE_SECONDS: Final = 0.1
@@ -63,7 +63,7 @@ _SLICE_SECONDS: Final = 0.1
 # More than there are named queries, whose filters make several texts of some.
 _PREPARED: Final = 500
 
-# What its threads meet is raised where a connection is asked for. Who doesn't log needn't read it twice.
+# Errors of the pool's threads are raised where a connection is requested, so they needn't be logged as well.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 # Left alone in a child process, because closing them there would end them for the parent.
@@ -189,7 +189,7 @@ class Pool:
                 raise unreachable(failure, self.location) from failure
 
     def _give_up(self, pool: ConnectionPool[Raw]) -> None:
-        """Let the next one begin anew: who opens a store again has mended something."""
+        """Drop a pool, so that the next caller opens another: what failed may be repaired by then."""
         with self._guard:
             if self._pool is pool:
                 self._pool = None
@@ -209,7 +209,7 @@ class Pool:
             raise
 
     def _meet(self, raw: Raw) -> None:
-        """See who answers."""
+        """Find out whether a pooler or a cluster answers."""
         ((process, self.is_spread),) = raw.execute(_MET, prepare=False).fetchall()
         if process != raw.info.backend_pid:
             self.is_pooled = True
@@ -434,7 +434,7 @@ _LONGEST_QUERY: Final = 300.0  # Seconds; well within what tokens stay.
 
 _SWEEP: Final = b"SELECT sweep_commits()"
 
-# A cluster locks no rows in a subquery for sure; who sweeps at the same time waits.
+# A cluster locks no rows in a subquery for sure; a concurrent sweep waits.
 _SWEEP_SPREAD: Final = f"DELETE FROM commits WHERE at < now() - interval '{_STAYS}'".encode()
 
 
@@ -446,7 +446,7 @@ def new_token() -> str:
 def was_committed(pool: Pool, token: str, *, timeout: float) -> bool:
     """Whether the transaction that left this token is committed; waits for it to end.
 
-    Raises the driver's error where the server can't be asked within `timeout` seconds.
+    Raises the driver's error where the server can't be reached within `timeout` seconds.
     """
     deadline = time.monotonic() + min(timeout, _LONGEST_QUERY)
     while True:

@@ -29,7 +29,7 @@ from germane.stores.postgres.pool import Pool, is_between
 from germane.stores.sql import schema, script
 
 __all__ = [
-    "Listening",
+    "Notifications",
     "Replica",
     "bytes_spread",
     "counted",
@@ -52,7 +52,7 @@ def place_of(text: str) -> int:
 
 
 class Replica:
-    """A standby, or several at one address. One that fails isn't asked again for five seconds."""
+    """A standby, or several at one address. One that fails isn't used again for five seconds."""
 
     def __init__(self, url: str, *, timeout: float) -> None:
         self._pool = Pool(url, timeout=min(timeout, _LONGEST_WAIT))
@@ -73,7 +73,7 @@ class Replica:
             self._needed = max(self._needed, place_of(place))
 
     def begin(self, beginning: bytes) -> Raw | None:
-        """A connection on which this ran; `give` it back. None where the primary has to be asked."""
+        """A connection on which this ran; `give` it back. None where the primary has to be used."""
         if time.monotonic() < self._rests_until:
             return None
         needed = self._needed
@@ -104,7 +104,7 @@ class Replica:
         self._pool.give(raw)
 
     def rest(self) -> None:
-        """Ask the primary alone for a while: a read failed here, or had to make room for the log."""
+        """Use the primary alone for a while: a read failed here, or the replay of the log cancelled it."""
         self._rests_until = time.monotonic() + _REST_SECONDS
 
     def close(self) -> None:
@@ -123,11 +123,11 @@ class Replica:
 
 
 def _came_to(needed: int, raw: Raw, beginning: bytes) -> bool:
-    """The same in one message with the beginning, since a pooler may give each to another server."""
+    """Whether the server has come that far. Sent with the beginning: a pooler may use several servers."""
     parts = (b"BEGIN", b"SELECT pg_last_wal_replay_lsn()::text", b"COMMIT", beginning)
-    asked = raw.execute(b";".join(parts), prepare=False)
-    asked.nextset()
-    (place,) = asked.fetchall()[0]
+    results = raw.execute(b";".join(parts), prepare=False)
+    results.nextset()
+    (place,) = results.fetchall()[0]
     return place is not None and place_of(str(place)) >= needed
 
 
@@ -150,20 +150,20 @@ Wake = Callable[[], object]
 
 
 def notice(agent: str | None) -> bytes:
-    """The statement that tells all who listen that something was written for an agent, if it was for one.
+    """The statement that notifies listeners of a write for an agent, if it was for one.
 
     It finds the place in the server's log behind which it was written.
     """
-    told = "NULL" if agent is None else f"pg_notify('{_CHANNEL}', '{_key(agent)} ' || place)"
-    return f"SELECT place::text, {told} FROM pg_current_wal_insert_lsn() AS place".encode()
+    notify = "NULL" if agent is None else f"pg_notify('{_CHANNEL}', '{_key(agent)} ' || place)"
+    return f"SELECT place::text, {notify} FROM pg_current_wal_insert_lsn() AS place".encode()
 
 
-class Listening:
+class Notifications:
     """Calls back when something was written for an agent, by whomever, and now and then for no reason.
 
     A thread with a connection of its own listens as long as anybody wants to be woken. When its
     connection breaks it opens another, and wakes everybody, since something may have been missed. Before
-    anybody is woken, `heard` is told the place in the server's log where what was written stands.
+    anybody is woken, `heard` is called with the place of the write in the server's log.
     """
 
     def __init__(self, connect: Callable[[], Raw], heard: Callable[[str], object]) -> None:
@@ -176,13 +176,13 @@ class Listening:
         self._stopped = renewed(Event())
         self._hears = renewed(Event())
 
-    def add(self, agent: str, wake: Wake) -> Callable[[], None]:
+    def subscribe(self, agent: str, wake: Wake) -> Callable[[], None]:
         """Have `wake` called, which must be quick, until what is returned is called.
 
         It is called once as soon as the server is listened to, and never where a pooler stands between.
         """
         if self._process != os.getpid():
-            # The thread stayed with the parent, and so did who waits for it.
+            # The thread stayed with the parent process, and so did its subscribers.
             self._guard, self._process, self._wakes, self._thread = renewed(Lock()), os.getpid(), {}, None
         key = _key(agent)
         with self._guard:
@@ -229,7 +229,7 @@ class Listening:
             try:
                 with self._connect() as raw:
                     if is_between(raw):
-                        # What was listened for would be told to whoever has the server's connection then.
+                        # The pooler would pass notifications to another client.
                         return
                     raw.execute(f"LISTEN {_CHANNEL}".encode())
                     pause = _FIRST_PAUSE
@@ -239,14 +239,14 @@ class Listening:
                         for each in raw.notifies(timeout=_TURN_SECONDS):
                             self._wake(each.payload)
             except psycopg.Error:
-                # A broken connection is made anew; a server that is down is asked again, ever more seldom.
+                # A broken connection is replaced; a server that is down is tried again at growing intervals.
                 hears.clear()
                 stopped.wait(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
                 pause = min(2 * pause, _LONGEST_PAUSE)
         hears.clear()
 
-    def _wake(self, told: str) -> None:
-        key, _, place = told.partition(" ")
+    def _wake(self, payload: str) -> None:
+        key, _, place = payload.partition(" ")
         with self._guard:
             wakes = tuple(self._wakes.get(key, ()))
         if wakes:
@@ -279,7 +279,7 @@ def _key(agent: str) -> str:
 _STAYS: Final = frozenset({"commits", "erasures"})
 _LOCAL: Final = ("commits", "SELECT citus_add_local_table_to_metadata('commits')")
 
-# A table, and the mark of one whose rows are parted by agent.
+# A table, and the mark of one that is partitioned by agent.
 _TABLES: Final = re.compile(r"^CREATE TABLE (\w+) \($.*?^\)( \{partitioned\})?;$", re.MULTILINE | re.DOTALL)
 
 _FIRST: Final = "states"
@@ -339,8 +339,8 @@ def steps(text: str | None = None) -> tuple[tuple[str, str], ...]:
 def is_distributed(raw: Raw) -> bool:
     """Whether the tables of the store are spread over a cluster."""
     _, _, has_citus = raw.execute(_STATE).fetchall()[0]
-    asked = b"SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('states')"
-    return bool(has_citus) and bool(raw.execute(asked).fetchall())
+    query = b"SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('states')"
+    return bool(has_citus) and bool(raw.execute(query).fetchall())
 
 
 def require_one_server(raw: Raw, location: str, what: str) -> None:
@@ -354,14 +354,14 @@ def require_one_server(raw: Raw, location: str, what: str) -> None:
 
 def bytes_spread(raw: Raw) -> int:
     """How many bytes the tables that are spread take on all servers, with their indexes."""
-    asked = b"SELECT coalesce(sum(citus_total_relation_size(logicalrelid)), 0)::bigint FROM pg_dist_partition"
-    return int(raw.execute(asked).fetchall()[0][0])
+    query = b"SELECT coalesce(sum(citus_total_relation_size(logicalrelid)), 0)::bigint FROM pg_dist_partition"
+    return int(raw.execute(query).fetchall()[0][0])
 
 
 def counted(raw: Raw, removed: str) -> tuple[int, int, int]:
-    """How many agents there are, how many more are being removed, and how many memories, asked one by one."""
-    asked = b"SELECT count(*) FILTER (WHERE NOT starts_with(name, %s)), count(*) FROM agents"
-    ((agents, names),) = raw.execute(asked, (removed,)).fetchall()
+    """How many agents there are, how many more are being removed, and how many memories there are."""
+    query = b"SELECT count(*) FILTER (WHERE NOT starts_with(name, %s)), count(*) FROM agents"
+    ((agents, names),) = raw.execute(query, (removed,)).fetchall()
     ((memories,),) = raw.execute(b"SELECT coalesce(sum(memories), 0)::bigint FROM states").fetchall()
     return agents, names - agents, memories
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 from psycopg.sql import Identifier
 
 from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailable
-from germane.forks import gated
 from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows
 from germane.stores.postgres.connection import PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.failures import retrying
-from germane.stores.postgres.servers import distribute, is_distributed, require_one_server
+from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
 from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache, ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import Connection, span
 from germane.stores.sql import Migration, migrations, queries, refuse_older, script
-from germane.stores.sqlite import SqliteStore
+from germane.stores.sqlite import SqliteStore, copy_past
 
 __all__ = [
     "VERSION",
@@ -48,10 +46,8 @@ __all__ = [
 ]
 
 
-@retrying
-@gated
 class PostgresStore(RelationalStore):
-    """A `Store` in a PostgreSQL database, with every capability that one in a file has, and the same results.
+    """A `Store` in a PostgreSQL database, with every sub-store, and the same results as one in a file.
 
     `address` is a URL, such as "postgresql://user@host/database". The database needs the extension
     `vector`; the schema is made when it isn't there. `embedding` names the model whose vectors are stored;
@@ -79,28 +75,24 @@ class PostgresStore(RelationalStore):
             address, durability=durability, timeout=timeout, read_only=read_only, replica=replica
         )
         super().__init__(self._server, embedding=embedding)
-        try:
+
+        def begin() -> None:
             prepare(self._server)
             settle(self._server, embedding=embedding, replace_embedding=replace_embedding)
+
+        try:
+            self._server.gate.run(begin)
         except BaseException:
             self._server.close()
             raise
 
     @property
-    def hears(self) -> bool:
-        """Whether the server tells of what is written, to who asked for it by `awake`."""
-        return self._server.hears
+    def notifications(self) -> Notifications:
+        """The server's notifications of what is written, by this process or another."""
+        return self._server.notifications
 
-    def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called after each write for a tenant, until what is returned is called."""
-        return self._server.awake(tenant, wake)
-
-    def as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
-        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
-        copy = SqliteStore(":memory:", embedding=self._embedding)
-        with copy.filling() as target:
-            self._fill_past(target, agent, point)
-        return copy
+    def _as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
+        return copy_past(self._connections, agent, point, self._embedding)
 
     def _new_cache(self, agent: str) -> AgentCache:
         return ServedCache(agent)
@@ -316,11 +308,11 @@ def _record(raw: Raw, applied: Sequence[Migration]) -> None:
             [(each.number, each.name) for each in applied],
         )
     last = applied[-1]
-    said = _SERVES.search(last.script)
+    serves = _SERVES.search(last.script)
     raw.execute(
         b"INSERT INTO settings (name, value) VALUES ('serves', %s)"
         b" ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        (said.group(1) if said else str(last.number),),
+        (serves.group(1) if serves else str(last.number),),
     )
 
 
@@ -328,10 +320,10 @@ def _run(raw: Raw, text: str) -> psycopg.Cursor[tuple[Any, ...]]:
     return raw.execute(text.encode(), prepare=False)
 
 
-# An index of its own for the vectors of one agent: made, taken away, and asked about.
+# An index of its own for the vectors of one agent.
 
 WORTH_IT: Final = 20_000
-"""From so many memories of one agent on its index is asked: `bench/nearest.py` measures what that saves."""
+"""The index of an agent is used from so many memories on: `bench/nearest.py` measures what that saves."""
 
 _MOST_DIMENSIONS: Final = 4000  # Of pgvector's, for vectors of 16 bits in such an index.
 
@@ -354,7 +346,7 @@ def marked(name: str, **marks: object) -> str:
 def index_agent(raw: Raw, name: str) -> int:
     """Build the index of an agent's vectors, unless it is there, and return how many vectors there are.
 
-    One that an interrupted call has left half built is built anew. Raises NotFound for an unknown agent,
+    One that an interrupted call has left half built is rebuilt. Raises NotFound for an unknown agent,
     and InvalidInput for one without vectors, or with vectors too long.
     """
     found = _agent(raw, name)
@@ -401,20 +393,20 @@ def _text(name: str) -> bytes:
 
 # An agent's cache beside a server: the server finds postings and compares vectors, this process scores.
 #
-# What is kept here is small, some hundred bytes a memory, so that a process can serve many agents. Scores
+# The cache is small, some hundred bytes a memory, so that a process can serve many agents. Scores
 # come from the same code as everywhere: the server sends what the question's terms have, and the vectors of
 # what may come first.
 
 # A server adds the products up in another order than this process, which moves a cosine by far less.
 _ROUNDING = 1e-4
 
-# How many the index is asked for: so many times those that are wanted, for filters leave some of them out.
-# The extension gives 1,000 at most, and finds more of the nearest the more it is asked for.
+# How many results the index gives: so many times those that are wanted, because filters exclude some.
+# The extension gives 1,000 at most, and finds more of the nearest with a larger number.
 _WIDER: Final = 4
 _NARROWEST: Final = 400
 _WIDEST: Final = 1000
 
-# After so many questions an agent is kept whole in this process, with at most so many memories. Loading 1,000
+# After so many queries an agent is cached whole in this process, with at most so many memories. Loading 1,000
 # takes as long as five questions that are answered without.
 _OFTEN: Final = 2
 _MOST_CACHED: Final = 20_000
@@ -423,12 +415,12 @@ _MOST_CACHED: Final = 20_000
 class ServedCache(AgentCache):
     """Keeps what filters, orders and sessions need of each memory; asks the server for the rest.
 
-    So the first questions about an agent are answered quickly. Whoever goes on asking has all of it brought
-    here, unless it is large: `is_worth_keeping` says when.
+    So the first queries of an agent are fast. After some queries the whole agent is cached, unless it is
+    large: `is_worth_keeping` says when.
     """
 
     def __init__(self, name: str, *, indexed_from: int = WORTH_IT) -> None:
-        """An index of the agent's vectors is asked where there are `indexed_from` memories or more."""
+        """An index of the agent's vectors is used where there are `indexed_from` memories or more."""
         super().__init__(name)
         self._asked = 0
         self._indexed_from = indexed_from
@@ -436,7 +428,7 @@ class ServedCache(AgentCache):
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Whether the agent is asked about often enough, and small enough, to be kept here whole."""
+        """Whether the agent is queried often enough, and small enough, to be cached whole."""
         return self._asked >= _OFTEN and self.columns.used <= _MOST_CACHED
 
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -23,29 +23,23 @@ from germane.stores.relational.settings import (
 )
 from germane.stores.relational.spaces import required_space
 from germane.stores.relational.tables import AGENT_SHIFT, Connection, Connections, moment
-from germane.stores.sql.tables import TABLES
+from germane.stores.sql import agent_tables
 
 __all__ = [
     "BATCHES",
     "PARTS",
     "AgentCopy",
-    "IdMap",
-    "begin",
     "copy_agent",
-    "digest_of",
     "disown",
-    "is_empty",
     "left_over",
     "listed",
     "numbers_of",
     "others_spaces",
-    "put_in",
     "remove_row",
     "remove_some",
     "rename",
     "settle_names",
     "shared_by",
-    "taken_out",
 ]
 
 
@@ -105,19 +99,20 @@ def copy_agent(
     """
     theirs, ours = numbers
     with source.reading(name) as out:
-        given = IdMap.of(out, name, theirs)
-        rows, digest = digest_of(out, given, tables)
+        given = _Numbers(out, name, theirs)
+        rows, digest = _digest(out, given, tables)
         with target.writing(name) as into:
-            present = IdMap.of(into, name, ours)
+            present = _Numbers(into, name, ours)
             if not _has_none(into, present, tables):
-                if digest_of(into, present, tables)[1] != digest:
+                if _digest(into, present, tables)[1] != digest:
                     raise _differs(name, target.location)
                 return AgentCopy(agent=name, rows=rows, sha256=digest, was_there=True)
             if "memories" in tables:
-                present = begin(out, given, into, ours, name)
+                _begin(given, into, ours, name)
+                present = _Numbers(into, name, ours)
             for table in tables:
-                put_in(into, present, table, taken_out(out, given, table))
-            if digest_of(into, present, tables) != (rows, digest):
+                _insert(into, present, table, _rows_of(out, given, table))
+            if _digest(into, present, tables) != (rows, digest):
                 raise StoreError(
                     f"What was copied of agent {name!r} to {target.location} isn't what {source.location} "
                     "holds, so nothing of it was stored. Run `germane db doctor` on both, and report this."
@@ -125,10 +120,10 @@ def copy_agent(
     return AgentCopy(agent=name, rows=rows, sha256=digest, was_there=not rows)
 
 
-def _has_none(connection: Connection, numbers: IdMap, tables: Sequence[str]) -> bool:
+def _has_none(connection: Connection, numbers: _Numbers, tables: Sequence[str]) -> bool:
     if "memories" in tables:
-        return is_empty(connection, numbers.agent)
-    return not any(next(taken_out(connection, numbers, table), None) for table in tables)
+        return _is_empty(connection, numbers)
+    return not any(next(_rows_of(connection, numbers, table), None) for table in tables)
 
 
 def _differs(name: str, location: str) -> InvalidInput:
@@ -169,13 +164,20 @@ _HOLDS_ELSE: Final[Mapping[tuple[str, str], str]] = {
     ("assembled", "num"): _MEMORY_OF_ANY,
 }
 
+# Numbers that are made of another number and a shift of that.
+_WITHIN: Final[Mapping[str, tuple[str, int]]] = {
+    _MESSAGE: (_CONVERSATION, _CONVERSATION_SHIFT),
+    _MEMORY: (_OWNER, AGENT_SHIFT),
+    _MEMORY_OF_ANY: (_AGENT, AGENT_SHIFT),
+}
+
 # Made from the messages, where it is needed first: two stores hold the same with it or without.
 _DERIVED: Final = frozenset({"message_lex"})
 
 # What was assembled may name memories of spaces, so those of all agents have to be there before.
 _LAST: Final = ("assemblies", "assembled")
 
-PARTS: Final = (tuple(each for each in TABLES if each not in _LAST), _LAST)
+PARTS: Final = (tuple(each for each in agent_tables() if each not in _LAST), _LAST)
 """The tables that are copied in one transaction, and those that come after all agents have these."""
 
 
@@ -212,91 +214,107 @@ class _Conversation(NamedTuple):
     opened: str | None
 
 
-@dataclass(slots=True)
-class IdMap:
-    """The numbers of one store for one agent, by the names of things, and back."""
+class _Numbers:
+    """The numbers of one store for one agent, its working sets and its conversations, by their names."""
 
-    agent: int
-    agents: Mapping[str, int]
-    sets: dict[str, int] = field(default_factory=dict)
-    conversations: dict[str, int] = field(default_factory=dict)
+    def __init__(self, connection: Connection, name: str, agents: Mapping[str, int]) -> None:
+        """`agents` are the numbers of all agents of the store by name."""
+        self.agent = agents[name]
+        self.state = _State._make(connection.run("carried_state", {"agent": self.agent}).fetchone())
+        sets = connection.run("carried_working_sets", {"agent": self.agent})
+        self.sets = {each.name: each for each in map(_Set._make, sets)}
+        conversations = connection.run("carried_conversations", {"agent": self.agent})
+        self.conversations = {each.session: each for each in map(_Conversation._make, conversations)}
+        self._by_name: dict[str, Mapping[Any, int]] = {
+            _AGENT: agents,
+            _SET: {each.name: each.working_set for each in self.sets.values()},
+            _CONVERSATION: {each.session: each.conversation for each in self.conversations.values()},
+        }
+        self._by_number = {
+            what: {number: name for name, number in numbers.items()}
+            for what, numbers in self._by_name.items()
+        }
 
-    @classmethod
-    def of(cls, connection: Connection, name: str, agents: Mapping[str, int]) -> IdMap:
-        """Those that a store has given; `agents` are its agents by name."""
-        number = agents[name]
-        return cls(
-            agent=number,
-            agents=agents,
-            sets={each.name: each.working_set for each in _sets(connection, number)},
-            conversations={each.session: each.conversation for each in _conversations(connection, number)},
-        )
+    def name_of(self, what: str, number: int) -> Any:
+        """The name of what a number of this store stands for, which is the same in every store."""
+        if what == _OWNER:
+            return None
+        if what not in _WITHIN:
+            return self._by_number[what][number]
+        of, shift = _WITHIN[what]
+        within = number & ((1 << shift) - 1)
+        return within if of == _OWNER else (self._by_number[of][number >> shift], within)
+
+    def number_of(self, what: str, name: Any) -> int:
+        """The number that this store gives to what a name stands for."""
+        if what == _OWNER:
+            return self.agent
+        if what not in _WITHIN:
+            return self._by_name[what][name]
+        of, shift = _WITHIN[what]
+        if of == _OWNER:
+            # 0 stands for all memories of an agent.
+            return (self.agent << shift) + int(name) if name else 0
+        container, within = name
+        return (self._by_name[of][container] << shift) + int(within)
 
 
-def begin(
-    source: Connection, given: IdMap, target: Connection, agents: Mapping[str, int], name: str
-) -> IdMap:
-    """Give an agent its sets, conversations and counters in another store, and return the numbers there."""
+def _begin(source: _Numbers, target: Connection, agents: Mapping[str, int], name: str) -> None:
+    """Give an agent its sets, conversations and counters in another store."""
     agent = {"agent": agents[name]}
-    sets, talks = _sets(source, given.agent), _conversations(source, given.agent)
-    for each in sets:
+    for each in source.sets.values():
         target.run("add_working_set", {**agent, "set_name": each.name, "max_tokens": each.max_tokens})
-    for talk in talks:
-        target.run("add_conversation", {"agent": name, "session": talk.session})
-    numbers = IdMap.of(target, name, agents)
-    for each in sets:
-        target.run("advance_set", {**agent, "working_set": numbers.sets[each.name], "number": each.moved})
-    for talk in talks:
-        here = {"conversation": numbers.conversations[talk.session]}
-        target.run("advance_conversation", {**talk._asdict(), **agent, **here})
-    target.run("carry_state", {**agent, **_state(source, given.agent)._asdict()})
-    return numbers
+    for session in source.conversations:
+        target.run("add_conversation", {"agent": name, "session": session})
+    numbers = _Numbers(target, name, agents)
+    for each in source.sets.values():
+        here = {"working_set": numbers.sets[each.name].working_set, "number": each.moved}
+        target.run("advance_set", {**agent, **here})
+    for session, conversation in source.conversations.items():
+        number = {"conversation": numbers.conversations[session].conversation}
+        target.run("advance_conversation", {**conversation._asdict(), **agent, **number})
+    target.run("carry_state", {**agent, **source.state._asdict()})
 
 
-def taken_out(connection: Connection, numbers: IdMap, table: str) -> Iterator[tuple[Any, ...]]:
-    """The agent's rows of a table in their order, with names where the store has numbers."""
-    names = _Names(
-        agents={number: name for name, number in numbers.agents.items()},
-        sets={number: name for name, number in numbers.sets.items()},
-        conversations={number: name for name, number in numbers.conversations.items()},
-    )
+def _rows_of(connection: Connection, numbers: _Numbers, table: str) -> Iterator[tuple[Any, ...]]:
+    """The agent's rows of a table in their order, with names in place of the store's numbers."""
     held = _held(table)
     rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
     while some := rows.fetchmany(_ROWS_AT_ONCE):
         for row in some:
             yield tuple(
-                value if what is None or value is None else names.named(what, value)
+                value if what is None or value is None else numbers.name_of(what, value)
                 for what, value in zip(held, row, strict=True)
             )
 
 
-def put_in(connection: Connection, numbers: IdMap, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
-    """Store rows that `taken_out` gave, and return how many."""
-    held = _held(table)
-    count, rest = 0, iter(rows)
+def _insert(connection: Connection, numbers: _Numbers, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Store rows that `_rows_of` gave."""
+    held, rest = _held(table), iter(rows)
     while some := list(islice(rest, _ROWS_AT_ONCE)):
         numbered = [
             tuple(
                 value
                 if what is None or (value is None and what != _OWNER)
-                else _numbered(numbers, what, value)
+                else numbers.number_of(what, value)
                 for what, value in zip(held, row, strict=True)
             )
             for row in some
         ]
         connection.many(f"carry_{table}", numbered)
-        count += len(some)
-    return count
 
 
-def digest_of(connection: Connection, numbers: IdMap, tables: Sequence[str]) -> tuple[int, str]:
+def _digest(connection: Connection, numbers: _Numbers, tables: Sequence[str]) -> tuple[int, str]:
     """How many rows an agent has in these tables, and the SHA-256 of all that they say that isn't derived."""
     count, digest = 0, hashlib.sha256()
     if "memories" in tables:
-        digest.update(repr(tuple(_state(connection, numbers.agent))).encode())
-        digest.update(repr(_frames(connection, numbers)).encode())
+        sets, conversations = numbers.sets.values(), numbers.conversations.values()
+        # Without the numbers of this store, which come first.
+        frames = [*(each[1:] for each in sets), *(each[1:] for each in conversations)]
+        digest.update(repr(tuple(numbers.state)).encode())
+        digest.update(repr(frames).encode())
     for table in tables:
-        rows = taken_out(connection, numbers, table)
+        rows = _rows_of(connection, numbers, table)
         if table in _DERIVED:
             count += sum(1 for _ in rows)
             continue
@@ -307,81 +325,20 @@ def digest_of(connection: Connection, numbers: IdMap, tables: Sequence[str]) -> 
     return count, digest.hexdigest()
 
 
-def is_empty(connection: Connection, agent: int) -> bool:
+def _is_empty(connection: Connection, numbers: _Numbers) -> bool:
     """Whether a store holds nothing of an agent but its name."""
-    state = _state(connection, agent)
-    if state.seq or state.memories or state.terms:
+    state = numbers.state
+    if state.seq or state.memories or state.terms or numbers.sets or numbers.conversations:
         return False
-    names = ("carried_working_sets", "carried_conversations", "carried_spaces", "carried_assemblies")
-    values = {"agent": agent, "space": agent}
-    return not any(connection.run(name, values).fetchone() for name in names)
+    values = {"agent": numbers.agent, "space": numbers.agent}
+    return not any(
+        connection.run(name, values).fetchone() for name in ("carried_spaces", "carried_assemblies")
+    )
 
 
 def _held(table: str) -> tuple[str | None, ...]:
     """What each column of a table holds; None for a value of its own."""
-    return tuple(_HOLDS_ELSE.get((table, name), _HOLDS.get(name)) for name in TABLES[table].columns)
-
-
-def _state(connection: Connection, agent: int) -> _State:
-    return _State._make(connection.run("carried_state", {"agent": agent}).fetchone())
-
-
-def _sets(connection: Connection, agent: int) -> list[_Set]:
-    return list(map(_Set._make, connection.run("carried_working_sets", {"agent": agent})))
-
-
-def _conversations(connection: Connection, agent: int) -> list[_Conversation]:
-    return list(map(_Conversation._make, connection.run("carried_conversations", {"agent": agent})))
-
-
-def _frames(connection: Connection, numbers: IdMap) -> list[Any]:
-    """The sets and the conversations themselves, without their numbers."""
-    sets = [(each.name, each.max_tokens, each.moved) for each in _sets(connection, numbers.agent)]
-    talks = _conversations(connection, numbers.agent)
-    return [*sets, *((each.session, each.said, each.revision, each.opened) for each in talks)]
-
-
-@dataclass(slots=True, frozen=True)
-class _Names:
-    agents: Mapping[int, str]
-    sets: Mapping[int, str]
-    conversations: Mapping[int, str]
-
-    def named(self, what: str, value: int) -> Any:
-        """What a number stands for."""
-        if what == _OWNER:
-            return None
-        if what == _AGENT:
-            return self.agents[value]
-        if what == _SET:
-            return self.sets[value]
-        if what == _CONVERSATION:
-            return self.conversations[value]
-        if what == _MESSAGE:
-            return self.conversations[value >> _CONVERSATION_SHIFT], value & ((1 << _CONVERSATION_SHIFT) - 1)
-        within = value & ((1 << AGENT_SHIFT) - 1)
-        return (self.agents[value >> AGENT_SHIFT], within) if what == _MEMORY_OF_ANY else within
-
-
-def _numbered(numbers: IdMap, what: str, value: Any) -> int:
-    """The number that this store gives to what a value names."""
-    if what == _OWNER:
-        return numbers.agent
-    if what == _AGENT:
-        return numbers.agents[value]
-    if what == _SET:
-        return numbers.sets[value]
-    if what == _CONVERSATION:
-        return numbers.conversations[value]
-    if what == _MESSAGE:
-        session, number = value
-        return (numbers.conversations[session] << _CONVERSATION_SHIFT) + int(number)
-    owner, within = numbers.agent, value
-    if what == _MEMORY_OF_ANY:
-        name, within = value
-        owner = numbers.agents[name]
-    # 0 stands for all memories of an agent.
-    return (owner << AGENT_SHIFT) + int(within) if within else 0
+    return tuple(_HOLDS_ELSE.get((table, name), _HOLDS.get(name)) for name in agent_tables()[table].columns)
 
 
 # The agents of a store with their figures, as far as who asks may see them.

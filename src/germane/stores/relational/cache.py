@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,12 @@ from germane.retrieval.vectors import VectorComparison, VectorRows
 from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
 from germane.stores.relational.tables import Connection, numbered_memory, span
 
-if TYPE_CHECKING:
-    from germane.stores.relational.conversation_cache import ConversationCache
-
 __all__ = [
     "MOST_CACHE_BYTES",
+    "MOST_CONVERSATION_BYTES",
     "ROWS_AT_ONCE",
     "AgentCache",
     "Caches",
-    "ConversationCaches",
     "ResidentCache",
     "as_array",
 ]
@@ -45,11 +42,11 @@ ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from ro
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
-# Past this share of purged memories the arrays are loaded anew.
+# Past this share of purged memories the arrays are reloaded.
 _DEAD_SHARE = 4
 _FEW_DEAD = 1000
 
-# With more changes than this, and than memories, loading anew is the shorter way.
+# With more changes than this, and than memories, reloading is shorter.
 _MANY_CHANGES = 1000
 
 # The changes that move a memory's row and so may move it into or out of a filter.
@@ -364,52 +361,77 @@ class ResidentCache(AgentCache):
             self._vectors.put(ordinals, [packed for _, packed in found])
 
 
-# The caches of the agents that a process asks about, within a limit of memory.
+# The caches of a process, of agents or of conversations, within a limit of memory.
 
 MOST_CACHE_BYTES: Final = 512 << 20
-"""What all caches of a store may take together, in bytes."""
+"""What the caches of a store's agents may take together, in bytes."""
+
+MOST_CONVERSATION_BYTES: Final = 256 << 20
+"""What the caches of a store's conversations may take together, in bytes."""
 
 
-class Caches:
-    """One cache for each agent; the longest unused is let go first. Threads may share it."""
+class _Cache(Protocol):
+    @property
+    def nbytes(self) -> int: ...
 
-    def __init__(self, new: Callable[[str], AgentCache], *, most: int = MOST_CACHE_BYTES) -> None:
+
+Key = TypeVar("Key", bound=Hashable)
+Cache = TypeVar("Cache", bound=_Cache)
+
+
+class Caches(Generic[Key, Cache]):
+    """Caches by key, of at most `most` bytes together; the least recently used leaves first.
+
+    Threads may share it. The last used cache stays, however large it is.
+    """
+
+    def __init__(self, new: Callable[[Key], Cache], *, most: int = MOST_CACHE_BYTES) -> None:
         self._new = new
         self._most = most
         self._guard = Lock()
-        self._caches: OrderedDict[str, AgentCache] = OrderedDict()
-        # What each took when it was last used. To ask all of them each time would cost the more, the more
-        # agents there are.
-        self._sizes: dict[str, int] = {}
+        self._caches: OrderedDict[Key, Cache] = OrderedDict()
+        # What each took when it was last used: to ask all of them each time costs more, the more there are.
+        self._sizes: dict[Key, int] = {}
         self._total = 0
 
-    def of(self, agent: str) -> AgentCache:
-        """The agent's cache, an empty one where there was none."""
+    def of(self, key: Key) -> Cache:
+        """The cache of a key, a new one where there was none."""
         with self._guard:
-            cache = self._caches.get(agent)
+            cache = self._caches.get(key)
             if cache is None:
-                cache = self._caches[agent] = self._new(agent)
-            self._caches.move_to_end(agent)
+                cache = self._caches[key] = self._new(key)
+            self._caches.move_to_end(key)
             return cache
 
-    def replace(self, agent: str, cache: AgentCache) -> None:
-        """Put another cache in the place of an agent's."""
+    def has(self, key: Key) -> bool:
+        """Whether there is a cache of the key."""
         with self._guard:
-            self._caches[agent] = cache
+            return key in self._caches
 
-    def settle(self, agent: str) -> None:
-        """Note what the agent's cache takes by now, and let others go where all take too much."""
+    def replace(self, key: Key, cache: Cache) -> None:
+        """Put another cache in the place of the key's."""
         with self._guard:
-            cache = self._caches.get(agent)
+            self._caches[key] = cache
+
+    def settle(self, key: Key) -> None:
+        """Note what the key's cache takes by now, and let others go where all take too much."""
+        with self._guard:
+            cache = self._caches.get(key)
             if cache is None:
                 # Another thread has let it go in the meantime.
                 return
             size = cache.nbytes
-            self._total += size - self._sizes.get(agent, 0)
-            self._sizes[agent] = size
-            while self._total > self._most and (oldest := next(iter(self._caches))) != agent:
+            self._total += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
+            while self._total > self._most and (oldest := next(iter(self._caches))) != key:
                 del self._caches[oldest]
                 self._total -= self._sizes.pop(oldest, 0)
+
+    def drop(self, key: Key) -> None:
+        """Let the key's cache go."""
+        with self._guard:
+            self._caches.pop(key, None)
+            self._total -= self._sizes.pop(key, 0)
 
     def clear(self) -> None:
         """Let all of them go."""
@@ -417,46 +439,3 @@ class Caches:
             self._caches.clear()
             self._sizes.clear()
             self._total = 0
-
-
-# The conversations that a process keeps in memory, none at first.
-#
-# What is kept of each stands in `talk`.
-
-_MOST_CONVERSATION_BYTES: Final = 256 << 20
-
-
-class ConversationCaches:
-    """The conversations that a process keeps in memory, the least used leave first."""
-
-    def __init__(self) -> None:
-        self._by_conversation: OrderedDict[tuple[str, str], ConversationCache] = OrderedDict()
-        self._guard = Lock()
-
-    def of(
-        self, agent: str, session: str, make: Callable[[str, str], ConversationCache]
-    ) -> ConversationCache:
-        """What is kept of a conversation, if only an empty beginning that `make` made."""
-        with self._guard:
-            talk = self._by_conversation.setdefault((agent, session), make(agent, session))
-            self._by_conversation.move_to_end((agent, session))
-            total = sum(each.nbytes for each in self._by_conversation.values())
-            while total > _MOST_CONVERSATION_BYTES and len(self._by_conversation) > 1:
-                _, dropped = self._by_conversation.popitem(last=False)
-                total -= dropped.nbytes
-            return talk
-
-    def has(self, agent: str, session: str) -> bool:
-        """Whether anything is kept of a conversation."""
-        with self._guard:
-            return (agent, session) in self._by_conversation
-
-    def drop(self, agent: str, session: str) -> None:
-        """Keep nothing of a conversation."""
-        with self._guard:
-            self._by_conversation.pop((agent, session), None)
-
-    def clear(self) -> None:
-        """Keep nothing."""
-        with self._guard:
-            self._by_conversation.clear()

@@ -1,4 +1,4 @@
-"""One conversation: its changes inside a transaction, its messages as JSON, and what memory keeps of it."""
+"""One conversation as a process caches it: its rows, its index, and its messages as JSON."""
 
 from __future__ import annotations
 
@@ -12,22 +12,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.errors import InvalidInput, MessageNotFound
+from germane.errors import InvalidInput
 from germane.model.conversation import (
-    Append,
-    ConversationChange,
     GroupScores,
     Message,
     Messages,
     OpaquePart,
     Part,
     Provider,
-    PurgeMessages,
-    RemoveGroup,
-    RemoveMessage,
     Role,
-    SetAnchor,
-    SetHidden,
     TextPart,
     ToolCall,
     ToolResult,
@@ -36,22 +29,19 @@ from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import LONGEST, TOKENIZER, Forward, index_terms, term_hash
 from germane.stores.relational.tables import (
     Connection,
-    Rows,
-    id_bytes,
     id_text,
-    microseconds,
     moment,
-    try_id_bytes,
 )
-from germane.stores.sql.tables import MessageRow
 
 __all__ = [
+    "MOST_MESSAGES",
     "WORDS_READ",
     "ConversationCache",
     "ConversationIndex",
     "ConversationRow",
-    "ConversationWriter",
+    "MessageRow",
     "Record",
+    "conversation_row",
     "indexed_words",
     "is_indexed",
     "message_of",
@@ -61,15 +51,33 @@ __all__ = [
     "record_of",
     "row_of",
     "rules_of",
-    "spoken",
     "spread",
     "unpacked_parts",
 ]
 
 _SHIFT: Final = 32
-_MASK: Final = (1 << _SHIFT) - 1
+MOST_MESSAGES: Final = (1 << _SHIFT) - 1
+"""The most messages of one conversation."""
+
 _ROLES: Final = {each.value: each for each in Role}
 _PROVIDERS: Final = {each.value: each for each in Provider}
+
+
+class MessageRow(NamedTuple):
+    """A row of `messages`."""
+
+    num: int
+    agent: int
+    conversation: int
+    id: bytes
+    group_name: str | None
+    role: str
+    provider: str
+    form: str
+    created_at: int | None
+    hidden: int
+    parts: str
+    extra: str
 
 
 class ConversationRow(NamedTuple):
@@ -83,7 +91,7 @@ class ConversationRow(NamedTuple):
     language: str = "english"
 
 
-def spoken(connection: Connection, agent: str, session: str) -> ConversationRow:
+def conversation_row(connection: Connection, agent: str, session: str) -> ConversationRow:
     """What is stored of a conversation itself."""
     values = {"agent": agent, "session": session}
     row = connection.run("conversation", values).fetchone()
@@ -98,7 +106,7 @@ def spread(known: ConversationRow, *, above: int = 0) -> dict[str, int]:
 
 def number_of(num: int) -> int:
     """The number within its conversation of the message that a num stands for."""
-    return num & _MASK
+    return num & MOST_MESSAGES
 
 
 def num_of(known: ConversationRow, number: int) -> int:
@@ -125,159 +133,7 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
     )
 
 
-class ConversationWriter:
-    """One transaction's work on one conversation, of which `known` is what is stored of itself."""
-
-    def __init__(self, connection: Connection, agent: str, session: str, known: ConversationRow) -> None:
-        self._connection = connection
-        self._agent = agent
-        self._session = session
-        self._known = known
-        self._values = {"agent": self._known.agent, "conversation": self._known.conversation}
-        self._gone = False
-
-    def apply(self, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
-        """Apply all changes in order, and note how far the conversation has come."""
-        moved: list[Message] = []
-        for change in changes:
-            moved += self._apply(change)
-        if not self._gone:
-            said, revision, opened = self._known.messages, self._known.revision, self._known.opened
-            values = {**self._values, "said": said, "revision": revision, "opened": opened}
-            self._run("advance_conversation", values)
-        return tuple(moved)
-
-    def _apply(self, change: ConversationChange) -> Sequence[Message]:
-        if self._gone:
-            raise InvalidInput("A conversation can't be changed after it was purged in the same transaction.")
-        if isinstance(change, Append):
-            return self._append(change)
-        if isinstance(change, SetAnchor):
-            query = "set_anchor" if change.text else "remove_anchor"
-            self._run(query, {**self._values, "name": change.name, "text": change.text})
-            return ()
-        self._known = self._known._replace(revision=self._known.revision + 1)
-        if isinstance(change, SetHidden):
-            self._of_group(change.group)
-            self._run(
-                "hide_group",
-                {**self._values, "group_name": change.group, "hidden": int(change.hidden)},
-            )
-            return self._of_group(change.group)
-        if isinstance(change, RemoveGroup):
-            return self._remove_group(change.group)
-        if isinstance(change, RemoveMessage):
-            return self._remove_message(change.message_id)
-        if isinstance(change, PurgeMessages):
-            return self._purge(change)
-        raise InvalidInput(
-            f"{change!r} is no change of a conversation. Use Append, SetHidden, RemoveGroup, RemoveMessage, "
-            "PurgeMessages or SetAnchor."
-        )
-
-    def _append(self, change: Append) -> list[Message]:
-        if self._known.messages + len(change.messages) > _MASK:
-            raise InvalidInput(f"Conversation {self._session!r} is full. Go on in another session.")
-        made: list[Message] = []
-        hidden: dict[str, bool] = {}
-        for place, message in enumerate(change.messages):
-            group = message.group
-            if group is None and place < change.joining and message.role is not Role.SYSTEM:
-                group = self._known.opened
-            if group is not None and group not in hidden:
-                hidden[group] = self._enters(group)
-            said = self._known.messages + 1
-            self._known = self._known._replace(messages=said)
-            made.append(
-                message.evolve(
-                    agent=self._agent,
-                    session=self._session,
-                    seq=said,
-                    group=group,
-                    hidden=group is not None and hidden[group],
-                )
-            )
-        self._connection.many("insert_message", [self._row(each) for each in made])
-        records = [self._record_row(each) for each in made if is_indexed(each)]
-        if records:
-            self._connection.many("insert_message_lex", records)
-        return made
-
-    def _enters(self, group: str) -> bool:
-        """Whether a group that gets a message is hidden; a new one is the one that was opened last."""
-        values = {**self._values, "group_name": group}
-        row = self._run("group_hidden", values).fetchone()
-        if row is None:
-            self._known = self._known._replace(opened=group)
-        return bool(row and row[0])
-
-    def _remove_group(self, group: str) -> list[Message]:
-        going = self._of_group(group)
-        self._run("remove_group", {**self._values, "group_name": group})
-        self._reopen()
-        return going
-
-    def _remove_message(self, message_id: str) -> list[Message]:
-        raw = try_id_bytes(message_id)
-        row = raw and self._run("message", {"agent": self._agent, "id": raw}).fetchone()
-        if not row:
-            raise MessageNotFound("message", message_id, self._session)
-        *columns, _ = row
-        stored = MessageRow._make(columns)
-        if stored.conversation != self._known.conversation:
-            raise MessageNotFound("message", message_id, self._session)
-        self._run("remove_message", {"agent": self._known.agent, "num": stored.num})
-        self._reopen()
-        return [message_of(stored, self._agent, self._session)]
-
-    def _purge(self, change: PurgeMessages) -> list[Message]:
-        if change.group is not None:
-            return self._remove_group(change.group)
-        if not self._known.conversation:
-            raise MessageNotFound("conversation", self._session, self._session)
-        rows = self._run("messages_since", spread(self._known)).fetchall()
-        self._run("remove_conversation", self._values)
-        self._gone = True
-        return [message_of(row, self._agent, self._session) for row in rows]
-
-    def _of_group(self, group: str) -> list[Message]:
-        rows = self._run("messages_of_group", {**self._values, "group_name": group}).fetchall()
-        if not rows:
-            raise MessageNotFound("group", group, self._session)
-        return [message_of(row, self._agent, self._session) for row in rows]
-
-    def _reopen(self) -> None:
-        row = self._run("opened_last", spread(self._known)).fetchone()
-        self._known = self._known._replace(opened=row[0] if row else None)
-
-    def _record_row(self, message: Message) -> tuple[Any, ...]:
-        language = self._known.language
-        return row_of(
-            num_of(self._known, message.seq), self._known.agent, language, record_of(message, language)
-        )
-
-    def _row(self, message: Message) -> MessageRow:
-        at = message.created_at
-        return MessageRow(
-            num=num_of(self._known, message.seq),
-            agent=self._known.agent,
-            conversation=self._known.conversation,
-            id=id_bytes(message.id),
-            group_name=message.group,
-            role=message.role.value,
-            provider=message.provider.value,
-            form=message.form,
-            created_at=None if at is None else microseconds(at, name="created_at"),
-            hidden=int(message.hidden),
-            parts=packed_parts(message.parts),
-            extra=message.extra,
-        )
-
-    def _run(self, query: str, values: dict[str, Any]) -> Rows:
-        return self._connection.run(query, values)
-
-
-# What a process keeps in memory of one conversation: its messages, and its index once it was asked for.
+# What a process keeps in memory of one conversation: its messages, and its index once it is needed.
 
 _OVERHEAD = 800
 
@@ -323,18 +179,18 @@ class ConversationCache:
         if before.revision != known.revision:
             self._drop_changed(connection, known)
         new = []
-        for row in connection.run("messages_since", spread(known, above=before.messages)):
-            spoken = MessageRow._make(row)
-            message = message_of(spoken, self._agent, self._session)
+        rows = connection.run("messages_since", spread(known, above=before.messages))
+        for row in map(MessageRow._make, rows):
+            message = message_of(row, self._agent, self._session)
             new.append(message)
             self._messages[message.seq] = message
-            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(spoken.parts)
+            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(row.parts)
             self._bytes += size
         if self._index is not None:
             many = len(new) > _FEW
             stored = self._stored(connection, known, self._index, above=before.messages) if many else {}
             made = self._index.add(new, stored)
-            # Of a few it isn't known whether they are stored; they are, unless an older version said them.
+            # Whether the records of a few are stored isn't looked up: usually they are.
             self._made |= made if many else {}
         self._known = known
 
@@ -425,7 +281,7 @@ class ConversationIndex:
         return made
 
     def renew(self, changed: Iterable[Message], messages: Mapping[int, Message]) -> None:
-        """Index the groups of what was hidden, put back or removed anew, from all messages by number."""
+        """Index the groups of changed messages again, from all messages by number."""
         renewed = set()
         for message in changed:
             if message.seq not in messages:
@@ -529,7 +385,7 @@ def rules_of(language: str) -> int:
 
 
 WORDS_READ = "words-1"
-"""Names what `indexed_words` reads; whoever changes that gives it another name, so that it is read anew."""
+"""Names what `indexed_words` reads; after a change of that function it needs another name."""
 
 _TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
 
@@ -551,7 +407,7 @@ def unpacked_parts(text: str) -> tuple[Part, ...]:
 
 
 def indexed_words(message: Message) -> str:
-    """What the index reads of a message: said, called and returned, but for what came from memory."""
+    """The text of a message that is indexed: its words, calls and results, without recalled memories."""
     texts = [message.own_text]
     for part in message.parts:
         if isinstance(part, ToolCall):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
+from germane.errors import InvalidInput, MessageNotFound, StoreBusy, StoreUnavailable
 from germane.model.conversation import (
     Append,
     ConversationChange,
@@ -15,25 +15,40 @@ from germane.model.conversation import (
     LastGroups,
     Message,
     PurgeMessages,
+    RemoveGroup,
+    RemoveMessage,
+    Role,
     SetAnchor,
+    SetHidden,
 )
-from germane.stores.relational.cache import ConversationCaches
+from germane.stores.relational.cache import Caches
 from germane.stores.relational.conversation_cache import (
+    MOST_MESSAGES,
     ConversationCache,
     ConversationRow,
-    ConversationWriter,
+    MessageRow,
     Record,
+    conversation_row,
+    is_indexed,
     message_of,
     num_of,
     number_of,
+    packed_parts,
+    record_of,
     row_of,
-    spoken,
     spread,
 )
-from germane.stores.relational.tables import Connection, Connections, moment, try_id_bytes
-from germane.stores.sql.tables import MessageRow
+from germane.stores.relational.tables import (
+    Connection,
+    Connections,
+    gated,
+    id_bytes,
+    microseconds,
+    moment,
+    try_id_bytes,
+)
 
-__all__ = ["ConversationTables"]
+__all__ = ["ConversationTables", "ConversationWriter"]
 
 _LONGEST_NAME: Final = 1000
 _MOST_READ_APART: Final = 100
@@ -46,17 +61,21 @@ _STORED_AT_ONCE: Final = 5000
 """As many as one question stores, in one transaction, so that neither it nor other writers wait for long."""
 
 
+@gated
 class ConversationTables:
-    """The conversations of one store, by these connections, each as `Conversations` says."""
+    """The log of conversations, each of one agent and one session."""
 
-    def __init__(self, connections: Connections, conversations: ConversationCaches) -> None:
+    def __init__(self, connections: Connections, caches: Caches[tuple[str, str], ConversationCache]) -> None:
         self._connections = connections
-        self._conversation_caches = conversations
+        self._caches = caches
 
-    def converse(
-        self, agent: str, session: str, changes: Sequence[ConversationChange]
-    ) -> tuple[Message, ...]:
-        """Apply all changes in one transaction, in order, or none of them."""
+    def apply(self, agent: str, session: str, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
+        """Apply all changes in one transaction, in order, or none of them.
+
+        Returns the messages that they appended, moved or deleted, as they are afterwards or were before.
+        A PurgeMessages rewrites a file as the purge of a memory does, and raises StoreBusy or
+        StoreUnavailable as that does.
+        """
         for name, value in (("agent", agent), ("session", session)):
             if not value or len(value) > _LONGEST_NAME:
                 raise InvalidInput(f"{name}={value[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
@@ -64,38 +83,41 @@ class ConversationTables:
             return ()
         purges = any(isinstance(each, PurgeMessages) for each in changes)
         with self._connections.writing(agent) as connection:
-            known = spoken(connection, agent, session)
+            known = conversation_row(connection, agent, session)
             begins = any(isinstance(each, Append | SetAnchor) for each in changes)
             if begins and not known.conversation:
                 connection.run("add_agent", {"name": agent})
                 connection.run("add_conversation", {"agent": agent, "session": session})
-                known = spoken(connection, agent, session)
+                known = conversation_row(connection, agent, session)
             moved = ConversationWriter(connection, agent, session, known).apply(changes)
             if purges:
                 self._connections.note_purge(connection, "conversations")
         if purges:
-            self._conversation_caches.drop(agent, session)
+            self._caches.drop((agent, session))
             self._connections.erase()
         return moved
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
-        """The messages of a conversation in order; those of hidden groups if asked."""
-        with self._conversation(agent, session) as (talk, *_):
-            return talk.messages(hidden=hidden)
+        """The messages of a conversation in order; with `hidden`, also those of hidden groups."""
+        with self._conversation(agent, session) as (cache, *_):
+            return cache.messages(hidden=hidden)
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
-        """What a window of the last `count` groups shows; None where reading all is as good."""
-        if self._conversation_caches.has(agent, session) or count > _MOST_READ_APART:
+        """What a window of the last `count` groups shows, exactly as `messages` has it.
+
+        None where reading all is as good: a large part is requested, or it is cached.
+        """
+        if self._caches.has((agent, session)) or count > _MOST_READ_APART:
             return None
         with self._connections.reading(agent) as connection:
-            known = spoken(connection, agent, session)
+            known = conversation_row(connection, agent, session)
             values = spread(known)
             opened = [name for (name,) in connection.run("groups_opened", values)]
             rows = list(map(MessageRow._make, connection.run("messages_kept", values)))
             for name in opened[-count:]:
                 of_group = {"agent": known.agent, "conversation": known.conversation, "group_name": name}
                 rows += map(MessageRow._make, connection.run("messages_of_group", of_group))
-        # What the system says in a group is kept in every window, and read already.
+        # System messages of a group are in every window, and read already.
         messages = {row.num: message_of(row, agent, session) for row in rows}
         shown = (messages[num] for num in sorted(messages) if not messages[num].hidden)
         return LastGroups(messages=tuple(shown), opened=tuple(opened))
@@ -117,13 +139,13 @@ class ConversationTables:
         """How well the visible groups match any of these terms, by the statistics of this session alone.
 
         Records that had to be made for it, because an older version or other rules stored the messages, are
-        stored for who asks next, where that can be done.
+        stored for the next query, where that can be done.
         """
-        with self._conversation(agent, session) as (talk, connection, known):
-            found = talk.match(connection, terms, known.language)
-            made = talk.take_made(_STORED_AT_ONCE)
+        with self._conversation(agent, session) as (cache, connection, known):
+            found = cache.match(connection, terms, known.language)
+            made = cache.take_made(_STORED_AT_ONCE)
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
-            # The answer is there, and what can't be stored now is made anew by who needs it next.
+            # The result doesn't depend on it; records that can't be stored now are made again when needed.
             with suppress(StoreBusy, StoreUnavailable):
                 self._store_made(agent, known, made)
         return found
@@ -134,7 +156,7 @@ class ConversationTables:
             values = {"agent": agent, "session": session}
             return dict(connection.run("anchors", values).fetchall())
 
-    def conversations(self, agent: str) -> tuple[ConversationInfo, ...]:
+    def sessions(self, agent: str) -> tuple[ConversationInfo, ...]:
         """All conversations of the agent, by the names of their sessions."""
         with self._connections.reading(agent) as connection:
             rows = connection.run("conversations", {"agent": agent}).fetchall()
@@ -165,8 +187,158 @@ class ConversationTables:
     def _conversation(
         self, agent: str, session: str
     ) -> Iterator[tuple[ConversationCache, Connection, ConversationRow]]:
-        talk = self._conversation_caches.of(agent, session, ConversationCache)
-        with talk.lock, self._connections.reading(agent) as connection:
-            known = spoken(connection, agent, session)
-            talk.catch_up(connection, known)
-            yield talk, connection, known
+        cache = self._caches.of((agent, session))
+        with cache.lock, self._connections.reading(agent) as connection:
+            known = conversation_row(connection, agent, session)
+            cache.catch_up(connection, known)
+            yield cache, connection, known
+        self._caches.settle((agent, session))
+
+
+class ConversationWriter:
+    """One transaction's work on one conversation, of which `known` is what is stored of itself."""
+
+    def __init__(self, connection: Connection, agent: str, session: str, known: ConversationRow) -> None:
+        self._connection = connection
+        self._agent = agent
+        self._session = session
+        self._known = known
+        self._values = {"agent": self._known.agent, "conversation": self._known.conversation}
+        self._gone = False
+
+    def apply(self, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
+        """Apply all changes in order, and note how far the conversation has come."""
+        moved: list[Message] = []
+        for change in changes:
+            moved += self._apply(change)
+        if not self._gone:
+            known = self._known
+            counts = {"said": known.messages, "revision": known.revision, "opened": known.opened}
+            values = {**self._values, **counts}
+            self._connection.run("advance_conversation", values)
+        return tuple(moved)
+
+    def _apply(self, change: ConversationChange) -> Sequence[Message]:
+        if self._gone:
+            raise InvalidInput("A conversation can't be changed after it was purged in the same transaction.")
+        if isinstance(change, Append):
+            return self._append(change)
+        if isinstance(change, SetAnchor):
+            query = "set_anchor" if change.text else "remove_anchor"
+            self._connection.run(query, {**self._values, "name": change.name, "text": change.text})
+            return ()
+        self._known = self._known._replace(revision=self._known.revision + 1)
+        if isinstance(change, SetHidden):
+            self._of_group(change.group)
+            self._connection.run(
+                "hide_group",
+                {**self._values, "group_name": change.group, "hidden": int(change.hidden)},
+            )
+            return self._of_group(change.group)
+        if isinstance(change, RemoveGroup):
+            return self._remove_group(change.group)
+        if isinstance(change, RemoveMessage):
+            return self._remove_message(change.message_id)
+        if isinstance(change, PurgeMessages):
+            return self._purge(change)
+        raise InvalidInput(
+            f"{change!r} is no change of a conversation. Use Append, SetHidden, RemoveGroup, RemoveMessage, "
+            "PurgeMessages or SetAnchor."
+        )
+
+    def _append(self, change: Append) -> list[Message]:
+        if self._known.messages + len(change.messages) > MOST_MESSAGES:
+            raise InvalidInput(f"Conversation {self._session!r} is full. Go on in another session.")
+        made: list[Message] = []
+        hidden: dict[str, bool] = {}
+        for place, message in enumerate(change.messages):
+            group = message.group
+            if group is None and place < change.joining and message.role is not Role.SYSTEM:
+                group = self._known.opened
+            if group is not None and group not in hidden:
+                hidden[group] = self._enters(group)
+            seq = self._known.messages + 1
+            self._known = self._known._replace(messages=seq)
+            made.append(
+                message.evolve(
+                    agent=self._agent,
+                    session=self._session,
+                    seq=seq,
+                    group=group,
+                    hidden=group is not None and hidden[group],
+                )
+            )
+        self._connection.many("insert_message", [self._row(each) for each in made])
+        agent, language = self._known.agent, self._known.language
+        records = [
+            row_of(num_of(self._known, each.seq), agent, language, record_of(each, language))
+            for each in made
+            if is_indexed(each)
+        ]
+        if records:
+            self._connection.many("insert_message_lex", records)
+        return made
+
+    def _enters(self, group: str) -> bool:
+        """Whether a group that gets a message is hidden; a new one is the one that was opened last."""
+        values = {**self._values, "group_name": group}
+        row = self._connection.run("group_hidden", values).fetchone()
+        if row is None:
+            self._known = self._known._replace(opened=group)
+        return bool(row and row[0])
+
+    def _remove_group(self, group: str) -> list[Message]:
+        going = self._of_group(group)
+        self._connection.run("remove_group", {**self._values, "group_name": group})
+        self._reopen()
+        return going
+
+    def _remove_message(self, message_id: str) -> list[Message]:
+        raw = try_id_bytes(message_id)
+        row = raw and self._connection.run("message", {"agent": self._agent, "id": raw}).fetchone()
+        if not row:
+            raise MessageNotFound("message", message_id, self._session)
+        *columns, _ = row
+        stored = MessageRow._make(columns)
+        if stored.conversation != self._known.conversation:
+            raise MessageNotFound("message", message_id, self._session)
+        self._connection.run("remove_message", {"agent": self._known.agent, "num": stored.num})
+        self._reopen()
+        return [message_of(stored, self._agent, self._session)]
+
+    def _purge(self, change: PurgeMessages) -> list[Message]:
+        if change.group is not None:
+            return self._remove_group(change.group)
+        if not self._known.conversation:
+            raise MessageNotFound("conversation", self._session, self._session)
+        rows = self._connection.run("messages_since", spread(self._known)).fetchall()
+        self._connection.run("remove_conversation", self._values)
+        self._gone = True
+        return [message_of(row, self._agent, self._session) for row in rows]
+
+    def _of_group(self, group: str) -> list[Message]:
+        rows = self._connection.run("messages_of_group", {**self._values, "group_name": group}).fetchall()
+        if not rows:
+            raise MessageNotFound("group", group, self._session)
+        return [message_of(row, self._agent, self._session) for row in rows]
+
+    def _reopen(self) -> None:
+        row = self._connection.run("opened_last", spread(self._known)).fetchone()
+        self._known = self._known._replace(opened=row[0] if row else None)
+
+    def _row(self, message: Message) -> MessageRow:
+        at = message.created_at
+        return MessageRow(
+            num=num_of(self._known, message.seq),
+            agent=self._known.agent,
+            conversation=self._known.conversation,
+            id=id_bytes(message.id),
+            group_name=message.group,
+            role=message.role.value,
+            provider=message.provider.value,
+            form=message.form,
+            created_at=None if at is None else microseconds(at, name="created_at"),
+            hidden=int(message.hidden),
+            parts=packed_parts(message.parts),
+            extra=message.extra,
+        )

@@ -13,12 +13,10 @@ import numpy as np
 from germane.errors import InvalidInput, NotFound
 from germane.ledger import EmbeddingIdentity
 from germane.model.change import Change, Insert, Revise, SetVector
-from germane.model.memory import NOWHERE, Memory, Status, Vector, day_of
-from germane.retrieval.tokenizer import index_terms
+from germane.model.memory import NOWHERE, Memory, Vector, day_of
 from germane.scopes import further_places
-from germane.stores.relational.settings import indexed_text
-from germane.stores.relational.tables import Connection, Rows, memory_row, named, texts_row
-from germane.stores.sql.tables import LexRow
+from germane.stores.relational.settings import LexRow, lex_row
+from germane.stores.relational.tables import Connection, Rows, memory_values, named, row_of
 
 __all__ = [
     "New",
@@ -32,7 +30,6 @@ __all__ = [
     "packed_vector",
     "recognised",
     "same_texts",
-    "seen_again",
     "store_new",
     "versions",
 ]
@@ -61,7 +58,18 @@ def store_new(
         # A server stores some of them while the words of the next are counted here.
         for start in range(0, len(new), _AT_ONCE):
             some = new[start : start + _AT_ONCE]
-            forward = [_forward_row(num, memory, agent, language) for num, memory, _ in some]
+            forward = [
+                lex_row(
+                    num,
+                    agent,
+                    language=language,
+                    content=memory.content,
+                    subject=memory.subject,
+                    tags=memory.tags,
+                    metadata=memory.metadata,
+                )
+                for num, memory, _ in some
+            ]
             _store(connection, agent, some, forward, embedding)
             terms += sum(row.length for row in forward)
     return terms
@@ -74,10 +82,11 @@ def _store(
     forward: Sequence[LexRow],
     embedding: EmbeddingIdentity | None,
 ) -> None:
+    values = [memory_values(memory, num, agent) for num, memory, _ in new]
     packed = [(num, packed_vector(each, embedding)) for num, _, each in new if each is not None]
     rows: dict[str, Sequence[tuple[Any, ...]]] = {
-        "insert_memory": [memory_row(memory, num, agent) for num, memory, _ in new],
-        "insert_texts": [texts_row(memory, num, agent) for num, memory, _ in new],
+        "insert_memory": [row_of("memories", each) for each in values],
+        "insert_texts": [row_of("texts", each) for each in values],
         "insert_tag": [(agent, tag, num) for num, memory, _ in new for tag in memory.tags],
         "insert_place": [(agent, place, num) for num, memory, _ in new for place in further_places(memory)],
         "insert_lex": forward,
@@ -87,13 +96,6 @@ def _store(
     for query, some in rows.items():
         if some:
             connection.many(query, some)
-
-
-def _forward_row(num: int, memory: Memory, agent: int, language: str) -> LexRow:
-    text = indexed_text(memory.content, subject=memory.subject, tags=memory.tags, metadata=memory.metadata)
-    forward = index_terms(text, language=language)
-    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
 
 
 # When two memories are the same one, and when one follows another.
@@ -129,7 +131,7 @@ def is_same(stored: Memory, insert: Insert) -> bool:
     """Whether a memory of the same content is the same one."""
     given = insert.memory
     if stored.id == given.id:
-        # Two versions of one memory may say the same; an import brings both, and both are kept.
+        # Two versions of one memory may have the same content; an import stores both.
         return stored.version == given.version
     return not insert.dated or day_of(stored) == day_of(given)
 
@@ -145,18 +147,9 @@ def recognised(
     return replace(insert, memory=memory), known.setdefault(insert.dated, [])
 
 
-def seen_again(stored: Memory, insert: Insert) -> Memory:
-    """The stored memory after it was said anew."""
-    return stored.evolve(
-        seen_count=stored.seen_count + 1,
-        updated_at=max(stored.updated_at, insert.memory.updated_at),
-        status=Status.ACTIVE if stored.status is Status.FORGOTTEN else stored.status,
-    )
-
-
-# Asks which versions of memories are stored: those of one chain, and those that say the same.
+# Stored versions of memories: those of one chain, and those of the same content.
 #
-# What asks and what looks at the answer stand apart, so that several things can be asked at once.
+# Queries and the reading of their rows are separate functions, so that several queries are sent at once.
 
 
 class VersionRow(NamedTuple):
@@ -169,27 +162,27 @@ class VersionRow(NamedTuple):
 
 
 def versions(connection: Connection, agent: int, memory_id: str) -> Rows:
-    """Ask for all versions of a memory."""
+    """Query all versions of a memory."""
     return connection.run("versions", {"agent": agent, **named(memory_id)})
 
 
-def chain_of(asked: Rows, memory_id: str, name: str) -> list[VersionRow]:
-    """The versions that were asked for, in their order. Raises NotFound."""
-    chain = list(map(VersionRow._make, asked))
+def chain_of(rows: Rows, memory_id: str, name: str) -> list[VersionRow]:
+    """The versions in the rows of `versions`, in their order. Raises NotFound where there are none."""
+    chain = list(map(VersionRow._make, rows))
     if not chain:
         raise NotFound(memory_id, name)
     return chain
 
 
 def same_texts(connection: Connection, agent: int, hashes: set[str]) -> list[Rows]:
-    """Ask which versions have these content hashes, superseded ones before heads."""
+    """Query which versions have these content hashes, superseded ones before heads."""
     wanted = {"agent": agent, "hashes": json.dumps(sorted(hashes))}
     return [connection.run(query, wanted) for query in ("nums_by_past", "nums_by_head")]
 
 
-def nums_of(asked: Iterable[Rows]) -> list[int]:
-    """The numbers that were asked for."""
-    return [num for found in asked for (num,) in found]
+def nums_of(results: Iterable[Rows]) -> list[int]:
+    """The numbers in the rows of `same_texts`."""
+    return [num for rows in results for (num,) in rows]
 
 
 # Vectors as they are stored.

@@ -1,40 +1,46 @@
 """Recorded assemblies in tables, what has happened to the store since, and memories as they were then.
 
-No text of a memory is kept; a purge takes what is.
+No text of a memory is stored.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
-from germane.lifecycle import status_at
 from germane.model.context import EmptyReason, Reason
-from germane.model.memory import Level, Outcome, Scope, Stage, Status
+from germane.model.memory import Level, Outcome
 from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of
 from germane.stores.relational.tables import (
     AGENT_SHIFT,
     Connection,
     Connections,
+    gated,
     id_bytes,
     id_text,
     microseconds,
     moment,
+    number_of,
     ref_of,
     try_id_bytes,
 )
-from germane.stores.sql.tables import AgentRow
-from germane.stores.sqlite.connections import SqliteConnection
 
-__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerTables", "copy_past", "fields_of", "last_of", "query_json"]
+if TYPE_CHECKING:
+    from germane.protocols import Store
+
+__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerTables", "fields_of", "last_of", "query_json"]
 
 MOST_ASSEMBLIES: Final = 2000
 """Kept for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
+
+POINT: Final = ("seq", "judged", "attested", "lived", "learning")
+"""What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
 
 _WHAT: Final = {
     "insert": MemoryChangeKind.ADDED,
@@ -58,35 +64,48 @@ class _AssemblyRow(NamedTuple):
     asked: str
 
 
+@gated
 class LedgerTables:
-    """What `germane.stores.relational.capabilities.Recordings` offers, done with a store's connections."""
+    """The recorded assemblies, and what happened to the memories since.
 
-    def __init__(self, connections: Connections) -> None:
+    At most 2,000 assemblies are stored for an agent, and the oldest are removed. No text of a memory is
+    stored; a purge of a memory removes its entries in the same transaction, and the hash of every text that
+    it was part of. `past` makes the copy that `as_of` returns.
+    """
+
+    def __init__(self, connections: Connections, past: Callable[[str, Mapping[str, int]], Store]) -> None:
         self._connections = connections
+        self._past = past
 
     def record(self, agent: str, assembly: Assembly) -> None:
-        """Keep an assembly. The oldest leave where there are more than 2,000."""
+        """Store an assembly. Raises InvalidInput where the agent has one of that id."""
         with self._connections.writing(agent) as connection:
             connection.run("add_agent", {"name": agent})
-            _insert(connection, _number(connection, agent), assembly)
+            _insert(connection, number_of(connection, agent), assembly)
 
-    def recorded(self, agent: str, assembly_id: str) -> Assembly | None:
-        """The agent's assembly of that id, with the entries of memories that are still stored."""
+    def get(self, agent: str, assembly_id: str) -> Assembly | None:
+        """The agent's assembly of that id, with the entries of memories that are still stored.
+
+        None where there is none. Its entries have what feedback reported since.
+        """
         raw = try_id_bytes(assembly_id)
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             values = {"agent": number, "id": raw}
             row = raw and connection.run("assembly", values).fetchone()
             return _assembly(connection, number, agent, row) if row else None
 
-    def recordings(
+    def find(
         self, agent: str, *, since: datetime | None = None, limit: int | None = None, after: str | None = None
     ) -> tuple[Assembly, ...]:
-        """The agent's assemblies made at `since` or later, the latest first, after the one of that id."""
+        """The agent's assemblies made at `since` or later, the latest first.
+
+        `after` is the last id of the page before. Raises NotFound where that is gone.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             before = None
             if after is not None:
                 values = {"agent": number, "id": try_id_bytes(after)}
@@ -109,10 +128,10 @@ class LedgerTables:
             row = connection.run("point", {"agent": agent}).fetchone()
             return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
 
-    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
+    def changes_since(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
         """What happened since a point to memories that were there then, and which were added."""
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             values = {"agent": number, "seq": point["seq"], "last": last_of(number, point)}
             found = [
                 MemoryChange(what=_what(what, status), memory_id=raw and ref_of(raw, version, superseded_by))
@@ -121,6 +140,18 @@ class LedgerTables:
             ]
             (gone,) = connection.run("count_purged", values).fetchone()
             return (*found, *(MemoryChange(what=MemoryChangeKind.PURGED) for _ in range(gone)))
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> Store:
+        """A copy of the agent's memories as they were at a point, as far as the store knows.
+
+        It doesn't know all, so a copy proves nothing by itself. It is for reading, and has to be closed.
+        """
+        return self._past(agent, point)
+
+
+def last_of(agent: int, point: Mapping[str, int]) -> int:
+    """The greatest num that a memory could have at a point."""
+    return (agent << AGENT_SHIFT) + point["seq"]
 
 
 def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
@@ -208,177 +239,48 @@ def _what(what: str, status: str | None) -> MemoryChangeKind:
     return _WHAT[what]
 
 
-def _number(connection: Connection, agent: str) -> int:
-    row = connection.run("agent", {"name": agent}).fetchone()
-    return AgentRow._make(row).agent if row else 0
+# The fields of an assembly that have no column of their own, as JSON.
 
-
-# Recorded assemblies as JSON: what a row holds besides its columns, the same in every database.
+_COLUMNS: Final = frozenset({"id", "agent", "at", "key", "sha256", "tokens", "candidates", "entries"})
 
 
 def query_json(assembly: Assembly) -> str:
-    """What was asked and by what it was made, as JSON."""
-    return json.dumps(
-        {
-            "question": assembly.question,
-            "plan": assembly.plan,
-            "frame": assembly.frame,
-            "budget": assembly.budget,
-            "counter": assembly.counter,
-            "where": _where(assembly.where),
-            "spaces": list(assembly.spaces),
-            "points": {agent: dict(point) for agent, point in assembly.points.items()},
-            "makers": dict(assembly.makers),
-            "unkept": list(assembly.unkept),
-            "notes": list(assembly.notes),
-            "empty_reason": assembly.empty_reason,
-            "given_budget": assembly.given_budget,
-            "options": _options(assembly.options),
-            "settled": assembly.settled,
-            "cold": assembly.cold,
-            "seconds": assembly.seconds,
-        },
-        ensure_ascii=True,
-        sort_keys=True,
-    )
+    """The fields of an assembly that have no column: the query and what made the context."""
+    values = {
+        each.name: getattr(assembly, each.name) for each in fields(assembly) if each.name not in _COLUMNS
+    }
+    return json.dumps(values, default=_json_form, sort_keys=True)
 
 
-def fields_of(asked: str) -> dict[str, Any]:
+def fields_of(text: str) -> dict[str, Any]:
     """The fields of an Assembly that `query_json` has written."""
-    found: dict[str, Any] = json.loads(asked)
-    reason = found["empty_reason"]
+    found: dict[str, Any] = json.loads(text)
+    reason, options, where = found["empty_reason"], found["options"], found["where"]
+    if "changed" in options:
+        options["changed"] = {path: _moment(text) for path, text in options["changed"].items()}
+    since, until = _moment(where.pop("since")), _moment(where.pop("until"))
+    where["metadata"] = tuple(where.get("metadata", {}).items())
+    when = TimeRange(since=since, until=until) if since or until else None
     return {
         **found,
-        "where": _filter(found["where"]),
-        "options": _given(found["options"]),
-        "spaces": tuple(found["spaces"]),
-        "unkept": tuple(found["unkept"]),
-        "notes": tuple(found["notes"]),
+        **{name: tuple(found[name]) for name in ("spaces", "unkept", "notes")},
+        # Assemblies from before the field was recorded left out what was abandoned.
+        "where": Filter(**{"without": (Outcome.ABANDONED,), **where}, when=when),
         "empty_reason": None if reason is None else EmptyReason(reason),
     }
 
 
-def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-    changed = options.get("changed")
-    if changed is None:
-        return dict(options)
-    return {**options, "changed": {path: moment.isoformat() for path, moment in changed.items()}}
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    changed = options.get("changed")
-    if changed is None:
-        return options
-    return {**options, "changed": {path: datetime.fromisoformat(text) for path, text in changed.items()}}
-
-
-def _where(where: Filter) -> dict[str, Any]:
-    when = where.when
-    return {
-        "kinds": list(where.kinds),
-        "tags": list(where.tags),
-        "scopes": [str(scope) for scope in where.scopes],
-        "applies_to": [str(scope) for scope in where.applies_to],
-        "subject": where.subject,
-        "source": where.source,
-        "metadata": dict(where.metadata or ()),
-        "since": _text(when.start if when else None),
-        "until": _text(when.end if when else None),
-        "min_importance": where.min_importance,
-        "pinned": where.pinned,
-        "embedded": where.embedded,
-        "statuses": [status.value for status in where.statuses],
-        "without": [outcome.value for outcome in where.without],
-    }
-
-
-def _filter(found: dict[str, Any]) -> Filter:
-    since, until = _moment(found["since"]), _moment(found["until"])
-    return Filter(
-        kinds=tuple(found["kinds"]),
-        tags=tuple(found["tags"]),
-        scopes=tuple(map(Scope.parse, found["scopes"])),
-        applies_to=tuple(map(Scope.parse, found["applies_to"])),
-        subject=found["subject"],
-        source=found.get("source"),
-        metadata=tuple(found.get("metadata", {}).items()),
-        when=TimeRange(since=since, until=until) if since or until else None,
-        min_importance=found["min_importance"],
-        pinned=found["pinned"],
-        embedded=found["embedded"],
-        statuses=tuple(map(Status, found["statuses"])),
-        # Before it was recorded, every assembly left out what was abandoned.
-        without=tuple(map(Outcome, found.get("without", [Outcome.ABANDONED]))),
-    )
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+def _json_form(value: Any) -> Any:
+    """A value in types that JSON has."""
+    if isinstance(value, Filter):
+        held = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "when"}
+        range_ = value.when
+        times = {"since": range_ and range_.start, "until": range_ and range_.end}
+        return {**held, **times, "metadata": dict(value.metadata or ())}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-# Copies an agent's memories into an empty store as they were at a point, as far as that can be known.
-#
-# What is known: which memories were there, which were heads, at which stage they stood, which had vectors,
-# what was used. What isn't: when something was said again, what was forgotten before it was restored, and
-# what was purged. So nobody may take a copy for the store as it was without a proof of his own.
-
-POINT: Final = ("seq", "judged", "attested", "lived", "learning")
-"""What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
-
-_TABLES: Final = {
-    "agents": "past_agents",
-    "memories": "past_memories",
-    "texts": "past_texts",
-    "tags": "past_tags",
-    "places": "past_places",
-    "lex": "past_lex",
-    "vectors": "past_vectors",
-    "unembedded": "past_unembedded",
-    "shown": "past_shown",
-    "outcomes": "past_outcomes",
-    "lives": "past_lives",
-    "settings": "past_settings",
-}
-_ROWS_AT_ONCE: Final = 2000
-
-
-def last_of(agent: int, point: Mapping[str, int]) -> int:
-    """The greatest num that a memory could have at a point."""
-    return (agent << AGENT_SHIFT) + point["seq"]
-
-
-def copy_past(source: Connection, target: SqliteConnection, agent: int, point: Mapping[str, int]) -> None:
-    """Fill an empty store with one agent's memories as they were."""
-    values = {**point, "agent": agent, "last": last_of(agent, point)}
-    for table, query in _TABLES.items():
-        rows = source.run(query, values)
-        names = [each[0] for each in rows.description]
-        marks = ", ".join("?" * len(names))
-        columns = ", ".join(names)
-        statement = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
-        while some := rows.fetchmany(_ROWS_AT_ONCE):
-            target.executemany(statement, some)
-    _undo(source, target, values)
-    target.run("set_point", values)
-
-
-def _undo(source: Connection, target: SqliteConnection, values: Mapping[str, int]) -> None:
-    """Take back what happened to the memories after the point."""
-    agent = values["agent"]
-    superseded = {num for (num,) in source.run("superseded_since", values)}
-    stages = dict(source.run("stages_then", values).fetchall())
-    for num in superseded:
-        target.run("be_head", {"agent": agent, "num": num})
-    for (num,) in source.run("moved_since", values).fetchall():
-        # Only the life of a memory tells where it stood; of the others most were active.
-        status = status_at(Stage(stages[num])) if num in stages else None
-        stood = status.value if status is not None else "active"
-        target.run("be_at", {"agent": agent, "num": num, "status": stood, "stage": None})
-    for num, stage in stages.items():
-        target.run("be_at", {"agent": agent, "num": num, "status": None, "stage": stage})
-    for num, uses in source.run("uses_since", values).fetchall():
-        target.run("unuse", {"agent": agent, "num": num, "uses": uses})

@@ -1,7 +1,7 @@
-"""What becomes of memories in tables: stages, uses, outcomes, and their place in working sets.
+"""Lifecycle in tables: stages, uses and outcomes of memories, and their places in working sets.
 
-What is counted decides where a memory stands, so the rules are asked in the very transaction that counts.
-No text is kept: words, numbers and times.
+The counts decide the stage of a memory, so the rules are applied in the transaction that counts. No text is
+stored: words, numbers and times.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from germane.model.memory import (
     Status,
     sign_of_outcome,
 )
+from germane.stores.relational.settings import agent_state, check_agent_name
 from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
+    gated,
     id_text,
     microseconds,
     moment,
     named,
+    number_of,
     ref_of,
+    stamp_of,
 )
-from germane.stores.sql.tables import AgentRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,53 +50,56 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_OUTCOMES",
     "MOST_USES",
+    "FeedbackTables",
     "LifecycleTables",
     "OutcomeEffect",
     "apply_signal",
-    "evidence_of",
-    "examples_of",
     "gone_from_sets",
     "import_usage",
     "keep_counts",
-    "keep_outcome",
-    "keep_showing",
     "key_of",
     "record_outcome",
     "record_use",
-    "reset_learning",
     "revised_in_sets",
-    "set_learning",
     "sets_holding",
     "sign_of_repetition",
     "signal_of_outcome",
-    "stamp_of",
 ]
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
 
 
+@gated
 class LifecycleTables:
-    """The lives of the memories of one store, by these connections, each as `Lives` says."""
+    """The stages of memories, and the log of what changed them.
+
+    `Store.apply` writes them: it applies `ApplySignal`, `Merge` and `Reword` by the rules of
+    `germane.lifecycle` inside the transaction, and logs an event for each. A purged memory takes its own
+    events with it.
+    """
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def lifecycle_states(self, agent: str, ids: Sequence[str]) -> tuple[LifecycleState | None, ...]:
-        """How memories stand, in the order asked; None where there is no such memory."""
+    def states(self, agent: str, ids: Sequence[str]) -> tuple[LifecycleState | None, ...]:
+        """The states of memories, in the order of `ids`; None where the agent has no memory of an id."""
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             nums = [connection.run("num", {"agent": number, **named(each)}) for each in ids]
             return tuple(_state_row(connection, number, each.fetchone()) for each in nums)
 
-    def life_events(
+    def events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
     ) -> tuple[LifecycleEvent, ...]:
-        """What happened to a memory, or to every memory, after the event `since`, in order."""
+        """What happened to all versions of a memory, or to every memory, after the event `since`, in order.
+
+        Raises NotFound when the agent has no such memory.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             nums = None if memory_id is None else _versions(connection, number, agent, memory_id)
             values = {
                 "agent": number,
@@ -102,6 +108,83 @@ class LifecycleTables:
                 "limit": -1 if limit is None else limit,
             }
             return tuple(_event(row) for row in connection.run("life_events", values))
+
+
+@gated
+class FeedbackTables:
+    """Which memories were used, to learn from, and how work turned out with them.
+
+    `Store.apply` writes both: it applies `RecordUse`, keeping examples while the agent learns, and
+    `RecordOutcome`. At most 5,000 of each are stored for an agent, and the oldest are removed; a purge of a
+    memory removes its own.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def learning(self, agent: str, on: bool | None) -> LearningStatus:
+        """Switch an agent's learning on or off; with None leave it. Returns how it is now.
+
+        Its examples stay when it is switched off.
+        """
+        if on is not None:
+            check_agent_name(agent)
+            with self._connections.writing(agent) as connection:
+                connection.run("add_agent", {"name": agent})
+                connection.run("set_learning", {"agent": number_of(connection, agent), "on": int(on)})
+        with self._connections.reading(agent) as connection:
+            return agent_state(connection.run("agent", {"name": agent}), self._connections.location).learning
+
+    def examples(self, agent: str) -> tuple[Example, ...]:
+        """The agent's examples, by context and then by memory, from one snapshot of the store.
+
+        Those that were recorded while it didn't learn have no parts.
+        """
+        with self._connections.reading(agent) as connection:
+            rows = connection.run("examples", {"agent": number_of(connection, agent)})
+            return tuple(
+                Example(
+                    context=context.hex(),
+                    memory_id=ref_of(*version),
+                    used=bool(used),
+                    parts=json.loads(parts),
+                    given=given,
+                )
+                for context, *version, used, parts, given in rows
+            )
+
+    def reset(self, agent: str) -> int:
+        """Remove all examples of an agent, and return how many there were; uses stay counted."""
+        with self._connections.writing(agent) as connection:
+            number = number_of(connection, agent)
+            (count,) = connection.run("count_examples", {"agent": number}).fetchone()
+            connection.run("remove_unused", {"agent": number})
+            connection.run("remove_parts", {"agent": number})
+            connection.run("count_judgement", {"agent": number, "by": 1})
+            return int(count)
+
+    def outcomes(self, agent: str, *, known: int | None = None) -> OutcomeHistory | None:
+        """How work turned out, by context and then by memory; None while its stamp is still `known`."""
+        with self._connections.reading(agent) as connection:
+            number = number_of(connection, agent)
+            row = connection.run("attested", {"agent": number}).fetchone()
+            stamp = stamp_of(number, row[0]) if row else 0
+            if stamp == known:
+                return None
+            rows = connection.run("outcomes", {"agent": number})
+            return OutcomeHistory(
+                stamp=stamp,
+                records=tuple(
+                    OutcomeRecord(
+                        context=context.hex(),
+                        memory_id=ref_of(*version),
+                        worth=worth,
+                        weight=weight,
+                        at=moment(at),
+                    )
+                    for context, *version, worth, weight, at in rows
+                ),
+            )
 
 
 def apply_signal(
@@ -157,25 +240,25 @@ def signal_of_outcome(
     memory: Memory,
     *,
     change: RecordOutcome,
-    told: OutcomeEffect,
+    effect: OutcomeEffect,
 ) -> ApplySignal | None:
     """What an attested outcome does to the memory that stands for the one named; None for nothing.
 
     A procedure that is out of use counts no outcomes.
     """
-    lived = ApplySignal(
+    signal = ApplySignal(
         memory_id=memory.id,
         lifecycle=change.lifecycle,
-        sign=told.sign or LifecycleSignal.SETTLE,
+        sign=effect.sign or LifecycleSignal.SETTLE,
         cause=Cause.OUTCOME,
         at=change.at,
-        instead_of=told.former,
+        instead_of=effect.former,
     )
     before = _before(connection, agent, num, memory, change.lifecycle)
     after = next_state(
-        change.lifecycle, before, lived.sign, memory=memory, at=change.at, instead_of=told.former
+        change.lifecycle, before, signal.sign, memory=memory, at=change.at, instead_of=effect.former
     )
-    return None if after is None else lived
+    return None if after is None else signal
 
 
 def keep_counts(connection: Connection, agent: int, num: int, state: LifecycleState) -> None:
@@ -186,24 +269,19 @@ def keep_counts(connection: Connection, agent: int, num: int, state: LifecycleSt
 
 
 def sign_of_repetition(lifecycle: str, memory: Memory) -> LifecycleSignal | None:
-    """What it means to a stored memory that somebody says it anew; None where it means nothing."""
+    """The signal for a stored memory that is remembered again; None where its lifecycle has none."""
     stage = stage_of(lifecycle, memory)
     for sign in (LifecycleSignal.RESTORE, LifecycleSignal.CONFIRM):
-        standing = LifecycleState(stage=stage)
-        if next_state(lifecycle, standing, sign, memory=memory, at=memory.updated_at) is not None:
+        state = LifecycleState(stage=stage)
+        if next_state(lifecycle, state, sign, memory=memory, at=memory.updated_at) is not None:
             return sign
     return None
 
 
 def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecycle: str) -> LifecycleState:
     found = _state_row(connection, agent, (num,))
-    standing = found or LifecycleState(stage=None)
-    return replace(standing, stage=stage_of(lifecycle, memory))
-
-
-def _number(connection: Connection, agent: str) -> int:
-    row = connection.run("agent", {"name": agent}).fetchone()
-    return AgentRow._make(row).agent if row else 0
+    state = found or LifecycleState(stage=None)
+    return replace(state, stage=stage_of(lifecycle, memory))
 
 
 def _state_row(connection: Connection, agent: int, num: tuple[int] | None) -> LifecycleState | None:
@@ -243,78 +321,30 @@ def _event(row: tuple[Any, ...]) -> LifecycleEvent:
     )
 
 
-# Keeps what became of memories that were shown: uses counted once, and examples to learn from.
-#
-# No text is kept: hashes, numbers and the parts of scores.
+# Uses of memories that were shown, each counted once, and examples to learn from: hashes, numbers and the
+# parts of scores, and no text.
 
 MOST_USES: Final = 5000
-"""Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
+"""Uses stored for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
 
 _NO_PARTS: Final = "{}"
-"""What is kept of a score while the agent doesn't learn: that a memory was shown, and nothing of why."""
+"""The parts that are stored while the agent doesn't learn."""
 
 _USE_DIGITS: Final = 6
 _KEY_BYTES: Final = 16
-_AGENT_BITS: Final = 40
-"""Nobody is told anything so many times that it would reach into the agent's number."""
 
 
 def record_use(connection: Connection, agent: int, num: int, change: RecordUse) -> bool:
-    """Store one judgement; returns whether it tells of a use that wasn't known.
+    """Store one use or non-use; returns whether it is a use that wasn't known.
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
     """
     learns = _state_of(connection, agent).on
-    _, counts = _keep(connection, agent, num, change, change.parts if learns else None)
+    _, counts = _store_use(connection, agent, num, change, change.parts if learns else None)
     if counts:
         at = microseconds(change.at, name="at")
         connection.run("use_memory", {"agent": agent, "num": num, "at": at})
     return counts
-
-
-def keep_showing(connection: Connection, agent: int, num: int, showing: Example, *, later: int) -> bool:
-    """Store what another store was told of a memory in a context; returns whether any of it is new.
-
-    It is told by so many numbers `later` than the latest; further apart than what is kept, none matters.
-    """
-    new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_USES))
-    return new
-
-
-def stamp_of(agent: int, told: int) -> int:
-    """A name for what an agent was told so many times, 0 for nothing.
-
-    An agent that is removed and begins anew is another one, and has no stamp in common with it.
-    """
-    return (agent << _AGENT_BITS) + told if told else 0
-
-
-def set_learning(connection: Connection, agent: int, *, on: bool) -> None:
-    """Switch an agent's learning on or off; its examples stay."""
-    connection.run("set_learning", {"agent": agent, "on": int(on)})
-
-
-def examples_of(connection: Connection, agent: int) -> tuple[Example, ...]:
-    """The agent's judgements, by context and then by memory; those without parts tell of use alone."""
-    return tuple(
-        Example(
-            context=context.hex(),
-            memory_id=ref_of(*version),
-            used=bool(used),
-            parts=json.loads(parts),
-            given=given,
-        )
-        for context, *version, used, parts, given in connection.run("examples", {"agent": agent})
-    )
-
-
-def reset_learning(connection: Connection, agent: int) -> int:
-    """Remove the agent's examples and return how many there were; that uses were counted stays known."""
-    (count,) = connection.run("count_examples", {"agent": agent}).fetchone()
-    connection.run("remove_unused", {"agent": agent})
-    connection.run("remove_parts", {"agent": agent})
-    connection.run("count_judgement", {"agent": agent, "by": 1})
-    return int(count)
 
 
 def key_of(context: str) -> bytes:
@@ -338,26 +368,26 @@ def _state_of(connection: Connection, agent: int) -> LearningStatus:
     return LearningStatus(on=bool(learns), stamp=stamp_of(agent, judged))
 
 
-def _keep(
+def _store_use(
     connection: Connection,
     agent: int,
     num: int,
-    told: RecordUse | Example,
+    use: RecordUse | Example,
     parts: Mapping[str, float] | None,
     *,
     later: int = 1,
 ) -> tuple[bool, bool]:
-    """Store what was told unless it is known; returns whether any of it is new, and whether a use is."""
-    values = {"agent": agent, "num": num, "context": key_of(told.context)}
-    packed = _packed(told.memory_id, parts) if parts else _NO_PARTS
+    """Store a use unless it is known; returns whether any of it is new, and whether it counts as a use."""
+    values = {"agent": agent, "num": num, "context": key_of(use.context)}
+    packed = _packed(use.memory_id, parts) if parts else _NO_PARTS
     known = connection.run("judgement", values).fetchone()
     was_used, kept_parts = known or (False, None)
-    counts = told.used and not was_used
-    # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
+    counts = use.used and not was_used
+    # Stored parts stay; a use without parts may still become an example.
     if known and not counts and (kept_parts == packed or kept_parts not in (None, _NO_PARTS)):
         return False, False
     connection.run("count_judgement", {"agent": agent, "by": later})
-    connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})
+    connection.run("insert_judgement", {**values, "used": int(use.used), "parts": packed})
     connection.run("remove_old_judgements", {"agent": agent, "most": MOST_USES})
     return True, counts
 
@@ -372,83 +402,52 @@ def _packed(memory_id: str, given: Mapping[str, float]) -> str:
     return json.dumps(parts)
 
 
-# Keeps how work turned out with memories that contexts showed.
-#
-# No text is kept: hashes and numbers.
+# Outcomes: how work turned out with memories that contexts showed; hashes and numbers, and no text.
 
 MOST_OUTCOMES: Final = 5000
-"""Outcomes kept for an agent, one for each memory of a context: some hundreds of contexts."""
+"""Outcomes stored for an agent, one for each memory of a context: some hundreds of contexts."""
 
 
 class OutcomeEffect(NamedTuple):
-    """What an outcome told: whether it is news, and what it and the one before it count in a life."""
+    """What an outcome changes: whether it is new, and the signals of it and of the one that it replaces."""
 
-    news: bool
+    is_new: bool
     sign: LifecycleSignal | None = None
     former: LifecycleSignal | None = None
 
     @property
     def counts(self) -> bool:
-        """Whether a life is another one by it."""
+        """Whether it changes the counts of a lifecycle."""
         return self.sign is not self.former
 
 
 def record_outcome(connection: Connection, agent: int, num: int, change: RecordOutcome) -> OutcomeEffect:
-    """Store one outcome; returns what it told.
+    """Store one outcome; returns its effect.
 
     Raises InvalidInput for a context that is no key, or a worth or weight out of range.
     """
-    known = _known(connection, agent, num, change)
+    known = _stored_outcome(connection, agent, num, change)
     if known == (change.worth, change.weight):
-        return OutcomeEffect(news=False)
-    _outcome_keep(connection, agent, num, change)
+        return OutcomeEffect(is_new=False)
+    _store_outcome(connection, agent, num, change)
     worth, weight = known or (0.5, 0.0)
     return OutcomeEffect(
-        news=True,
+        is_new=True,
         sign=sign_of_outcome(change.lifecycle, worth=change.worth, weight=change.weight),
         former=sign_of_outcome(change.lifecycle, worth=worth, weight=weight),
     )
 
 
-def keep_outcome(connection: Connection, agent: int, num: int, outcome: OutcomeRecord) -> bool:
-    """Store what another store was told of a memory in a context, unless something is known of it here.
-
-    Returns whether it is new. Raises as `record_outcome` does.
-    """
-    if _known(connection, agent, num, outcome) is not None:
-        return False
-    _outcome_keep(connection, agent, num, outcome)
-    return True
-
-
-def evidence_of(connection: Connection, agent: int, known: int | None) -> OutcomeHistory | None:
-    """What is attested for an agent, unless its stamp is the one that is known."""
-    row = connection.run("attested", {"agent": agent}).fetchone()
-    stamp = stamp_of(agent, row[0]) if row else 0
-    if stamp == known:
-        return None
-    rows = connection.run("outcomes", {"agent": agent})
-    return OutcomeHistory(
-        stamp=stamp,
-        records=tuple(
-            OutcomeRecord(
-                context=context.hex(), memory_id=ref_of(*version), worth=worth, weight=weight, at=moment(at)
-            )
-            for context, *version, worth, weight, at in rows
-        ),
-    )
-
-
-def _known(
-    connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord
+def _stored_outcome(
+    connection: Connection, agent: int, num: int, outcome: RecordOutcome | OutcomeRecord
 ) -> tuple[float, float] | None:
-    """The worth and the weight that are kept for a memory and a context."""
-    if not (0 <= told.worth <= 1 and 0 < told.weight <= 1):
+    """The stored worth and weight for a memory and a context."""
+    if not (0 <= outcome.worth <= 1 and 0 < outcome.weight <= 1):
         raise InvalidInput(
-            f"An outcome of worth {told.worth} and weight {told.weight} says nothing: worth is from 0 to "
-            "1, and weight above 0 and at most 1."
+            f"An outcome of worth {outcome.worth} and weight {outcome.weight} says nothing: worth is from 0 "
+            "to 1, and weight above 0 and at most 1."
         )
-    values = {"agent": agent, "num": num, "context": key_of(told.context)}
+    values = {"agent": agent, "num": num, "context": key_of(outcome.context)}
     row = connection.run("outcome", values).fetchone()
     if row is None:
         return None
@@ -456,27 +455,33 @@ def _known(
     return float(worth), float(weight)
 
 
-def _outcome_keep(connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord) -> None:
-    values = {"agent": agent, "num": num, "context": key_of(told.context)}
-    at = microseconds(told.at, name="at")
+def _store_outcome(
+    connection: Connection, agent: int, num: int, outcome: RecordOutcome | OutcomeRecord
+) -> None:
+    values = {"agent": agent, "num": num, "context": key_of(outcome.context)}
+    at = microseconds(outcome.at, name="at")
     connection.run("count_outcome", {"agent": agent})
-    connection.run("insert_outcome", {**values, "worth": told.worth, "weight": told.weight, "at": at})
+    connection.run("insert_outcome", {**values, "worth": outcome.worth, "weight": outcome.weight, "at": at})
     connection.run("remove_old_outcomes", {"agent": agent, "most": MOST_OUTCOMES})
 
 
-# Keeps what another store has kept of a memory: a showing, an outcome, an event of its life.
-#
-# Nothing is counted by it: what was counted came with the memory.
+# Imports: a use, an outcome or a lifecycle event from another store. Nothing is counted again, because the
+# counts came with the memory.
 
 
 def import_usage(connection: Connection, agent: int, num: int, change: ImportUsage) -> bool:
     """Keep it unless it is known, and return whether it is new. Raises InvalidInput for what is no key."""
-    kept = change.record
-    if isinstance(kept, Example):
-        return keep_showing(connection, agent, num, kept, later=change.number)
-    if isinstance(kept, OutcomeRecord):
-        return keep_outcome(connection, agent, num, kept)
-    return _keep_event(connection, agent, num, kept, number=change.number)
+    record = change.record
+    if isinstance(record, Example):
+        # Beyond the number of stored uses, the exact distance doesn't matter.
+        later = min(change.number, MOST_USES)
+        return _store_use(connection, agent, num, record, record.parts, later=later)[0]
+    if isinstance(record, OutcomeRecord):
+        if _stored_outcome(connection, agent, num, record) is not None:
+            return False
+        _store_outcome(connection, agent, num, record)
+        return True
+    return _keep_event(connection, agent, num, record, number=change.number)
 
 
 def _keep_event(connection: Connection, agent: int, num: int, event: LifecycleEvent, *, number: int) -> bool:
@@ -501,51 +506,39 @@ def _keep_event(connection: Connection, agent: int, num: int, event: LifecycleEv
     return True
 
 
-# What becomes of a memory in the working sets that hold it, when it is revised, forgotten or purged.
-#
-# Asked at every such change; what moves it stands in `moving`.
+# A memory in the working sets that hold it, when it is revised, forgotten or purged.
 
 
 def sets_holding(connection: Connection, agent: int, num: int) -> Rows:
-    """The working sets that hold a memory: asked for now, and looked at when there is something to do."""
+    """Query the working sets that hold a memory; the rows are read when there is something to do."""
     return connection.run("sets_holding", {"agent": agent, "num": num})
 
 
 def revised_in_sets(
     connection: Connection, agent: int, old: int, new: int, *, former: bytes, holding: Rows, at: datetime
 ) -> None:
-    """A memory's next version takes its place in every working set that holds it."""
-    with_it = _numbers(holding)
-    if not with_it:
-        return
-    from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
-    from germane.working_sets import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
+    """Put a memory's next version in its place in every working set that holds it."""
+    if sets := [number for (number,) in holding]:
+        from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
-    moving = WorkingSetWriter(connection, agent, by=agent)
-    memory_id = moving.id_of(new)
-    for working_set in with_it:
-        moving.note(working_set, WorkingSetEventKind.REVISE, memory_id, at=at, former=former)
-        moving.run("replace_held", working_set=working_set, num=old, new=new)
-    moving.finish()
+        writer = WorkingSetWriter(connection, agent, by=agent)
+        memory_id = writer.id_of(new)
+        for number in sets:
+            writer.note(number, "revise", memory_id, at=at, former=former)
+            writer.run("replace_held", working_set=number, num=old, new=new)
+        writer.finish()
 
 
 def gone_from_sets(
     connection: Connection, agent: int, num: int, kind: str, *, at: datetime, holding: Rows | None = None
 ) -> None:
-    """A memory that is forgotten or purged leaves every working set."""
-    with_it = _numbers(holding or sets_holding(connection, agent, num))
-    if not with_it:
-        return
-    from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
-    from germane.working_sets import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
+    """Remove a memory that is forgotten or purged from every working set that holds it."""
+    if sets := [number for (number,) in holding or sets_holding(connection, agent, num)]:
+        from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
-    moving = WorkingSetWriter(connection, agent, by=agent)
-    raw = moving.id_of(num)
-    for working_set in with_it:
-        moving.note(working_set, WorkingSetEventKind(kind), raw, at=at)
-        moving.run("remove_held", working_set=working_set, num=num)
-    moving.finish()
-
-
-def _numbers(holding: Rows) -> list[int]:
-    return [working_set for (working_set,) in holding]
+        writer = WorkingSetWriter(connection, agent, by=agent)
+        memory_id = writer.id_of(num)
+        for number in sets:
+            writer.note(number, kind, memory_id, at=at)
+            writer.run("remove_held", working_set=number, num=num)
+        writer.finish()

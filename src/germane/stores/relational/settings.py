@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from germane.errors import EmbedderMismatch, StoreUnavailable
+from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
+from germane.model.learning import LearningStatus
 from germane.model.memory import Scope
 from germane.model.text import is_removed
-from germane.retrieval.tokenizer import TOKENIZER, index_terms
-from germane.stores.relational.tables import Connection, Connections, Rows, id_text, span
-from germane.stores.sql.tables import AgentRow, LexRow
+from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
+from germane.stores.relational.tables import (
+    AgentRow,
+    Connection,
+    Connections,
+    Rows,
+    gated,
+    id_text,
+    span,
+    stamp_of,
+)
 
 __all__ = [
+    "ENGLISH",
+    "AgentState",
+    "LexRow",
     "ListedAgent",
+    "MaintenanceTables",
+    "agent_state",
     "all_of_them",
     "check_agent",
+    "check_agent_name",
     "check_embedding",
     "check_language",
     "check_tokenizer",
     "drop_vectors",
     "everyone",
-    "indexed_text",
+    "lex_row",
     "set_setting",
     "settle",
     "settle_language",
@@ -31,6 +46,113 @@ __all__ = [
     "stored_embedding",
     "weights_of",
 ]
+
+
+ENGLISH: Final = "english"
+_LONGEST_NAME: Final = 1000
+
+
+@gated
+class MaintenanceTables:
+    """What concerns the store as a whole: its agents, their languages, its vectors, and damage.
+
+    `damage` looks for what is wrong with the database itself.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        embedding: EmbeddingIdentity | None,
+        damage: Callable[[Connection], tuple[Finding, ...]],
+    ) -> None:
+        self._connections = connections
+        self._embedding = embedding
+        self._damage = damage
+
+    def check(self, agent: str) -> tuple[Finding, ...]:
+        """What is wrong with the store or this agent's part of it; empty when nothing is.
+
+        A file is read whole for it: about a second for each 500 MB.
+        """
+        with self._connections.reading(agent) as connection:
+            damage = self._damage(connection)
+            if damage:
+                return damage
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
+            return tuple(check_agent(connection, known.number, known.embedding))
+
+    def language(self, agent: str, language: str | None) -> str:
+        """The language of an agent's words, after it was made the one given, if one is.
+
+        Another one than before indexes all the agent's memories again, in one transaction: about a
+        second for each 10,000. Raises InvalidInput for a language without a stemmer, and
+        StoreUnavailable when the store is only read.
+        """
+        if language is not None:
+            stemmer(language)
+            check_agent_name(agent)
+            settle_language(self._connections, agent, language)
+            return language
+        with self._connections.reading(agent) as connection:
+            return (
+                agent_state(connection.run("agent", {"name": agent}), self._connections.location).language
+                or ENGLISH
+            )
+
+    def agents(self) -> tuple[str, ...]:
+        """The names of all agents of the store, in the order in which they first wrote."""
+        with self._connections.reading() as connection:
+            return tuple(each.name for each in everyone(connection, self._connections.location))
+
+    def drop_vectors(self) -> None:
+        """Remove the vectors of all agents, so that the model that the store was opened with makes new ones.
+
+        Raises InvalidInput for a store that was opened without a model.
+        """
+        if self._embedding is None:
+            raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
+        with self._connections.writing() as connection:
+            drop_vectors(connection, self._embedding, self._connections.location)
+
+
+class AgentState(NamedTuple):
+    """What a transaction has to know of an agent first; of an unknown one nothing but numbers of 0."""
+
+    number: int = 0
+    seq: int = 0
+    language: str | None = None
+    learning: LearningStatus = LearningStatus(on=False, stamp=0)
+    embedding: EmbeddingIdentity | None = None
+    stamp: tuple[int, ...] = ()
+
+
+def agent_state(rows: Rows, location: str) -> AgentState:
+    """What is stored of an agent itself, and the model of the vectors, from the rows of the query `agent`.
+
+    Raises StoreUnavailable where another process has indexed the store by another tokenizer.
+    """
+    row = rows.fetchone()
+    if row is None:
+        return AgentState()
+    known = AgentRow._make(row)
+    check_tokenizer(known.tokenizer, location)
+    embedding = None
+    if known.embedding_name and known.embedding_dimension:
+        embedding = EmbeddingIdentity(name=known.embedding_name, dimension=int(known.embedding_dimension))
+    return AgentState(
+        number=known.agent,
+        seq=known.seq,
+        language=known.language,
+        learning=LearningStatus(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
+        embedding=embedding,
+        stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
+    )
+
+
+def check_agent_name(agent: str) -> None:
+    """Raise InvalidInput for what is no name of an agent."""
+    if not agent or len(agent) > _LONGEST_NAME:
+        raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
 
 
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:
@@ -48,7 +170,7 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
     if connections.read_only:
         raise StoreUnavailable(
             f"The store {connections.location} was indexed by tokenizer {stored.get('tokenizer')!r}, this "
-            f"germane has {TOKENIZER!r}. Open it once without read_only=True, so that it is indexed anew."
+            f"germane has {TOKENIZER!r}. Open it once without read_only=True, so that it is reindexed."
         )
     with connections.writing() as connection:
         # Another process may have settled it in the meantime.
@@ -112,10 +234,10 @@ def check_embedding(stored: EmbeddingIdentity | None, given: EmbeddingIdentity |
 
 
 def check_tokenizer(stored: str, location: str) -> None:
-    """Raise StoreUnavailable when another process has indexed the open store anew in another way."""
+    """Raise StoreUnavailable when another process has reindexed the open store in another way."""
     if stored != TOKENIZER:
         raise StoreUnavailable(
-            f"Another germane indexed the store {location} anew by its tokenizer {stored!r}; this process "
+            f"Another germane reindexed the store {location} by its tokenizer {stored!r}; this process "
             f"has {TOKENIZER!r}. Start this process again with the same version of germane."
         )
 
@@ -124,7 +246,7 @@ def check_language(stored: str, asked: str | None, location: str) -> None:
     """Raise StoreUnavailable when another process has indexed the agent's memories in another language."""
     if asked is not None and asked != stored:
         raise StoreUnavailable(
-            f"Another process indexed these memories in {location} anew in {stored!r}; this one asks in "
+            f"Another process reindexed these memories in {location} in {stored!r}; this one asks in "
             f"{asked!r}. Open the store again without a language to go on in {stored!r}."
         )
 
@@ -154,7 +276,18 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     terms = 0
     place = span(agent)
     while rows := connection.run("forwards_to_renew", place).fetchall():
-        renewed = [_forward_row(row, agent, language) for row in rows]
+        renewed = [
+            lex_row(
+                num,
+                agent,
+                language=language,
+                content=content,
+                subject=subject,
+                tags=json.loads(tags),
+                metadata=json.loads(metadata),
+            )
+            for num, content, subject, tags, metadata in rows
+        ]
         connection.many("insert_lex", renewed)
         terms += sum(row.length for row in renewed)
         place["above"] = renewed[-1].num
@@ -163,23 +296,15 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
 
 
-def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> LexRow:
-    num, content, subject, tags, metadata = row
-    text = indexed_text(content, subject=subject, tags=json.loads(tags), metadata=json.loads(metadata))
-    forward = index_terms(text, language=language)
-    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
-
-
 def set_setting(connection: Connection, name: str, value: str) -> None:
     """Store a setting that holds for the whole store."""
     stored = dict(connection.run("settings").fetchall()).get(name)
     if stored != value:
-        # Who may see one agent at a time may say what nobody has said yet, and change nothing.
+        # A user who may see one agent at a time may add a setting, and change none.
         connection.run("add_setting" if stored is None else "change_setting", {"name": name, "value": value})
 
 
-# All agents of a store, for what is about every one of them.
+# All agents of a store.
 
 
 class ListedAgent(NamedTuple):
@@ -200,7 +325,7 @@ def everyone(connection: Connection, location: str) -> tuple[ListedAgent, ...]:
 
 
 def all_of_them(connection: Connection, location: str) -> tuple[ListedAgent, ...]:
-    """The same with those whose removal has begun.
+    """Every agent, in the order in which they first wrote, with those whose removal has begun.
 
     Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
     would have been done to none.
@@ -217,18 +342,36 @@ def all_of_them(connection: Connection, location: str) -> tuple[ListedAgent, ...
 # What the lexical index reads of a memory.
 
 
-def indexed_text(
-    content: str, *, subject: str | None, tags: Sequence[str], metadata: Mapping[str, Any]
-) -> str:
-    """The content, subject, tags, and every string among the metadata's values, each on lines of its own.
+class LexRow(NamedTuple):
+    """A row of `lex`: how many terms a memory has, the distinct ones' hashes, and how often each occurs."""
 
+    num: int
+    agent: int
+    length: int
+    hashes: bytes
+    frequencies: bytes
+
+
+def lex_row(
+    num: int,
+    agent: int,
+    *,
+    language: str,
+    content: str,
+    subject: str | None,
+    tags: Sequence[str],
+    metadata: Mapping[str, Any],
+) -> LexRow:
+    """The row of `lex` of a memory.
+
+    Indexed are the content, the subject, the tags, and every string among the metadata's values.
     Metadata keys and the source are left out: they are the same for many memories and say nothing
     about what one of them is about.
     """
-    if subject is None and not tags and not metadata:
-        return content
-    parts = [content, subject or "", *tags, *_strings(metadata)]
-    return "\n".join(part for part in parts if part)
+    parts = (content, subject or "", *tags, *_strings(metadata))
+    forward = index_terms("\n".join(part for part in parts if part), language=language)
+    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
+    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
 
 
 def _strings(value: Any) -> Iterable[str]:
@@ -242,96 +385,63 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(each)
 
 
-# Looks for damage in a store and says what mends it.
+# Damage in one agent's part of a store, and what repairs it.
 
 _RESTORE = "Restore the store from a backup, or export what can be read and import it into a new store."
 _REINSERT = "Export the agent's memories and import them into a new store."
 
+_CHECKS: Final = (
+    ("check_messages", "message", "Message {id} isn't of its conversation.", _RESTORE),
+    ("check_forwards", "forward-record", "The forward record of memory {id} can't be read.", _REINSERT),
+    (
+        "check_chains",
+        "heads",
+        "The chain {id} has {heads} heads instead of one.",
+        "Purge the chain, or revise the version that is to be the current one.",
+    ),
+    (
+        "check_heads",
+        "successor",
+        "Memory {id} is superseded by one that isn't stored.",
+        "Import the whole chain again, or purge it.",
+    ),
+    (
+        "check_embedded",
+        "embedded",
+        "Memory {id} has a vector and is listed as waiting for one.",
+        "Embed what waits with `germane embed`.",
+    ),
+    (
+        "check_vectors",
+        "vector",
+        "The vector of memory {id} isn't of {model}.",
+        "Embed everything again with `germane reembed`.",
+    ),
+)
+"""Queries that find the ids of damaged rows, with the code, the text and the remedy of each finding."""
 
-def check_agent(
-    connection: Connection, agent: int, embedding: EmbeddingIdentity | None
-) -> tuple[Finding, ...]:
-    """What doesn't agree within one agent's part."""
-    values = {"agent": agent}
-    return (
-        *_counters(connection, values),
-        *_rows(connection, values),
-        *_chains(connection, values),
-        *_vectors(connection, values, embedding),
-    )
 
-
-def _counters(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
-    for memories, terms, stored_memories, stored_terms in _run(connection, "check_counters", values):
+def check_agent(connection: Connection, agent: int, embedding: EmbeddingIdentity | None) -> Iterator[Finding]:
+    """What doesn't agree within one agent's part of a store."""
+    values = {"agent": agent, "dimension": embedding.dimension if embedding else -1}
+    for memories, terms, stored_memories, stored_terms in connection.run("check_counters", values):
         if (memories, terms) != (stored_memories, stored_terms):
-            yield Finding(
-                code="counters",
-                text=f"The agent counts {memories} memories and {terms} terms; "
-                f"{stored_memories} and {stored_terms} are stored.",
-                remedy=_REINSERT,
+            text = (
+                f"The agent counts {memories} memories and {terms} terms; "
+                f"{stored_memories} and {stored_terms} are stored."
             )
-
-
-def _rows(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
-    for raw, no_texts, no_forward in _run(connection, "check_missing", values):
-        what = [
-            name for name, is_missing in (("texts", no_texts), ("forward record", no_forward)) if is_missing
-        ]
-        yield Finding(
-            code="half-record",
-            text=f"Memory {id_text(raw)} has no {' and no '.join(what)}.",
-            remedy=_REINSERT,
-        )
-    for table, count in _run(connection, "check_orphans", values):
+            yield Finding(code="counters", text=text, remedy=_REINSERT)
+    for raw, no_texts, no_forward in connection.run("check_missing", values):
+        missing = ["texts"] * bool(no_texts) + ["forward record"] * bool(no_forward)
+        text = f"Memory {id_text(raw)} has no {' and no '.join(missing)}."
+        yield Finding(code="half-record", text=text, remedy=_REINSERT)
+    for table, count in connection.run("check_orphans", values):
         if count:
             yield Finding(code="orphan", text=f"{count} rows of {table} have no memory.", remedy=_REINSERT)
-    for (raw,) in _run(connection, "check_messages", values):
-        yield Finding(
-            code="message", text=f"Message {id_text(raw)} isn't of its conversation.", remedy=_RESTORE
-        )
-    for (raw,) in _run(connection, "check_forwards", values):
-        yield Finding(
-            code="forward-record",
-            text=f"The forward record of memory {id_text(raw)} can't be read.",
-            remedy=_REINSERT,
-        )
-
-
-def _chains(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
-    for raw, heads in _run(connection, "check_chains", values):
-        yield Finding(
-            code="heads",
-            text=f"The chain {id_text(raw)} has {heads} heads instead of one.",
-            remedy="Purge the chain, or revise the version that should stand.",
-        )
-    for (raw,) in _run(connection, "check_heads", values):
-        yield Finding(
-            code="successor",
-            text=f"Memory {id_text(raw)} is superseded by one that isn't stored.",
-            remedy="Import the whole chain again, or purge it.",
-        )
-
-
-def _vectors(
-    connection: Connection, values: dict[str, int], embedding: EmbeddingIdentity | None
-) -> Iterator[Finding]:
-    dimension = embedding.dimension if embedding else -1
-    for (raw,) in _run(connection, "check_embedded", values):
-        yield Finding(
-            code="embedded",
-            text=f"Memory {id_text(raw)} has a vector and is listed as waiting for one.",
-            remedy="Embed what waits with `germane db embed`.",
-        )
-    for (raw,) in _run(connection, "check_vectors", {**values, "dimension": dimension}):
-        yield Finding(
-            code="vector",
-            text=f"The vector of memory {id_text(raw)} isn't of {embedding or 'any model'}.",
-            remedy="Embed everything anew with `germane db reembed`.",
-        )
-
-
-def _run(connection: Connection, query: str, values: dict[str, int]) -> Rows:
-    return connection.run(query, values)
+    for query, code, text, remedy in _CHECKS:
+        for raw, *heads in connection.run(query, values):
+            of = {"id": id_text(raw), "heads": sum(heads), "model": embedding or "any model"}
+            yield Finding(code=code, text=text.format(**of), remedy=remedy)
 
 
 # How much of a context an agent's memories would take.

@@ -1,14 +1,14 @@
-"""Spaces in tables: who is in them, with which rights, and the log of what happens there.
+"""Spaces in tables: their members, rights and event logs.
 
-A space's memories and working sets belong to an agent of its own; `Entrance` gives members access to them.
+A space's memories and working sets belong to an agent of its own; `MemberConnections` gives members access.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput, UnknownSpace
 from germane.model.change import Purge
@@ -20,6 +20,7 @@ from germane.stores.relational.tables import (
     Connections,
     Purged,
     former_ref,
+    gated,
     id_text,
     microseconds,
     moment,
@@ -27,26 +28,39 @@ from germane.stores.relational.tables import (
 )
 from germane.stores.relational.writes import WriteTransaction
 
+if TYPE_CHECKING:
+    from germane.protocols import Store
+
 __all__ = [
     "EventLog",
     "MemberConnections",
     "SpaceRow",
     "SpaceTables",
-    "events_of",
     "keep_members",
     "required_space",
     "space_row",
 ]
 
 
+@gated
 class SpaceTables:
-    """The spaces of one store, by these connections, each as `Spaces` says."""
+    """Spaces: memories that agents share by being members.
 
-    def __init__(self, connections: Connections) -> None:
+    The rules are those of `germane.spaces`, applied inside each transaction. A space's memories and working
+    sets are those of an agent of its own, whose name is `germane.spaces.tenant_of` the space's.
+    `store_with` is the store by other connections.
+    """
+
+    def __init__(self, connections: Connections, store_with: Callable[[Connections], Store]) -> None:
         self._connections = connections
+        self._store_with = store_with
 
-    def settle_space(self, space: str, act: SpaceAct) -> SpaceInfo | None:
-        """Do one act to a space in one transaction, if its rules allow it."""
+    def apply(self, space: str, act: SpaceAct) -> SpaceInfo | None:
+        """Do one act to a space in one transaction, or nothing where the rules don't allow it.
+
+        Returns the space as it is afterwards; None when it was disbanded, and all its memories purged, which
+        rewrites a file as a purge does. Raises what `germane.spaces.decide` raises.
+        """
         with self._connections.writing(tenant_of(space)) as connection:
             known = space_row(connection, space)
             decided = decide(space, known.info if known else None, act)
@@ -64,38 +78,47 @@ class SpaceTables:
             self._connections.erase()
         return decided.space
 
-    def space(self, name: str) -> SpaceInfo | None:
+    def get(self, name: str) -> SpaceInfo | None:
         """A space as it is now; None where there is none of the name."""
         with self._connections.reading(tenant_of(name)) as connection:
             known = space_row(connection, name)
         return known.info if known else None
 
-    def spaces(self, agent: str) -> tuple[SpaceInfo, ...]:
+    def find(self, agent: str) -> tuple[SpaceInfo, ...]:
         """The spaces that an agent is in, by name."""
         with self._connections.reading(agent) as connection:
             names = connection.run("spaces_of", {"name": agent}).fetchall()
             return tuple(required_space(connection, space_of(tenant)).info for (tenant,) in names)
 
+    def enter(self, space: str, agent: str) -> Store:
+        """The store as a member uses it, for the space's own memories; closing it closes nothing.
+
+        It offers all that the store does. Each of its reads raises NotAllowed unless the agent is a member
+        in that very snapshot, each write unless it is an active one that may write.
+        """
+        return self._store_with(MemberConnections(self._connections, space=space, agent=agent))
+
     def events(
         self, space: str, agent: str, *, since: int = 0, limit: int | None = None
     ) -> tuple[SpaceEvent, ...]:
-        """What happened in a space after the event numbered `since`, in order, for a member."""
+        """What happened in a space after the event numbered `since`, in order, for a member.
+
+        Members, memories, and what working sets hold; touches and vectors are left out. Raises
+        UnknownSpace or NotAllowed.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(tenant_of(space)) as connection:
             known = required_space(connection, space)
             admit(known.info, agent, Right.READ)
-            return events_of(connection, known, since=since, limit=limit)
+            values = {"space": known.number, "since": since, "limit": -1 if limit is None else limit}
+            return tuple(map(_event, connection.run("events", values)))
 
     def latest_event(self, space: str) -> int:
         """The number of a space's latest event; 0 where there never was one."""
         with self._connections.reading(tenant_of(space)) as connection:
-            return _latest(connection, space)
-
-
-def _latest(connection: Connection, space: str) -> int:
-    row = connection.run("happened", {"name": tenant_of(space)}).fetchone()
-    return int(row[0]) if row else 0
+            row = connection.run("happened", {"name": tenant_of(space)}).fetchone()
+            return int(row[0]) if row else 0
 
 
 def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
@@ -108,19 +131,19 @@ def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
     connection.run("remove_working_sets", {"agent": space.number})
     connection.run("remove_events", {"space": space.number})
     connection.run("remove_members", {"space": space.number})
-    # Whoever follows it sees that something happened, looks, and finds that it is gone.
+    # Followers see that something happened, read the space, and find that it is gone.
     values = {"space": space.number, "happened": space.latest_event + 1}
     connection.run("set_happened", values)
 
 
-# Lets a member in to a space's memories: every transaction asks the rules first, and tells what it did.
+# Access of members: every transaction applies the rules first, and logs its events.
 
 
 class MemberConnections(Connections):
     """The connections of a store, as a member of a space uses them.
 
-    The right is looked up in the transaction that it is for. So whoever left can't write or read any
-    more, whatever the process believes; and what is written is in the log, or not at all.
+    The right is looked up in the transaction that it is for. So an agent that has left can't read or write
+    any more, whatever its process believes; and each write is in the log, or isn't done at all.
     """
 
     def __init__(self, inner: Connections, *, space: str, agent: str) -> None:
@@ -190,8 +213,8 @@ class SpaceRow:
 
 def space_row(connection: Connection, name: str) -> SpaceRow | None:
     """The space of that name; None where there is none, or none any more."""
-    asked = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
-    row, rows = asked[0].fetchone(), asked[1].fetchall()
+    results = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
+    row, rows = results[0].fetchone(), results[1].fetchall()
     if row is None or not rows:
         return None
     number, admits, created_at, joined, happened, seq, moved = row
@@ -231,7 +254,9 @@ def keep_members(connection: Connection, before: SpaceInfo | None, after: SpaceI
         connection.run("remove_member", {"space": number, "name": gone})
     for one in after.members:
         if one not in known:
-            connection.run("set_member", {"space": number, **_values(one)})
+            joined_at = microseconds(one.joined_at, name="joined_at")
+            held = {"name": one.agent, "rights": one.rights, "role": one.role, "place": one.order}
+            connection.run("set_member", {"space": number, "joined_at": joined_at, **held})
 
 
 def _member(row: tuple[str, str, str, int, int]) -> Member:
@@ -241,31 +266,21 @@ def _member(row: tuple[str, str, str, int, int]) -> Member:
     )
 
 
-def _values(member: Member) -> dict[str, str | int]:
-    return {
-        "name": member.agent,
-        "rights": member.rights,
-        "role": member.role,
-        "joined_at": microseconds(member.joined_at, name="joined_at"),
-        "place": member.order,
-    }
-
-
 # The log of what happens in a space, written inside the transaction in which it happens.
 #
 # It holds ids, names, numbers and times, and no text of any memory.
 
-# What a change of a memory is told as; the others change nothing that a member could see. That a
-# version was superseded is told by the one that came in its place.
+# The event for a change of status. Other changes alter nothing that a member could see; that a version was
+# superseded is logged as the revision.
 _EVENT_BY_STATUS = {
     "active": SpaceEventKind.RESTORE,
     "superseded": SpaceEventKind.RESTORE,
     "archived": SpaceEventKind.ARCHIVE,
     "forgotten": SpaceEventKind.FORGET,
 }
-# Moves of working sets that aren't told: a touch changes nothing that a set holds, and the others
-# follow from what became of the memory, which is told.
-_UNTOLD_MOVES = frozenset({"touch", "forget", "purge", "revise"})
+# Events of working sets that aren't logged again: a touch changes nothing that a set holds, and the others
+# follow from an event of the memory.
+_UNLOGGED_EVENTS = frozenset({"touch", "forget", "purge", "revise"})
 
 
 class EventLog:
@@ -293,7 +308,7 @@ class EventLog:
         for row in changes.fetchall():
             self._note_change(*row)
         for what, raw, held_in, at in moves.fetchall():
-            if what not in _UNTOLD_MOVES:
+            if what not in _UNLOGGED_EVENTS:
                 self.note(SpaceEventKind(what), id=raw, held_in=held_in, at=at)
 
     def finish(self) -> None:
@@ -316,7 +331,7 @@ class EventLog:
             what_new = SpaceEventKind.REMEMBER if former is None else SpaceEventKind.REVISE
             self.note(what_new, num=num, id=raw, former=former)
         elif what == "see" and status != "superseded":
-            # What happens to a former version is part of the revision, which is told.
+            # A change of a former version is part of the revision, which is logged.
             self.note(SpaceEventKind.REPEAT, num=num, id=raw)
         elif what == "status":
             self.note(_EVENT_BY_STATUS[status], num=num, id=raw)
@@ -325,14 +340,6 @@ class EventLog:
         values = {"space": self._space, "num": num}
         row = self._connection.run("told_id", values).fetchone()
         return None if row is None else bytes(row[0])
-
-
-def events_of(
-    connection: Connection, space: SpaceRow, *, since: int, limit: int | None
-) -> tuple[SpaceEvent, ...]:
-    """What happened in a space after an event, in order."""
-    values = {"space": space.number, "since": since, "limit": -1 if limit is None else limit}
-    return tuple(_event(row) for row in connection.run("events", values))
 
 
 def _event(row: tuple[Any, ...]) -> SpaceEvent:

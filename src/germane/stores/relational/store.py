@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
 from germane.ledger import EmbeddingIdentity, Finding, StoreStats
-from germane.model.learning import Example, LearningStatus, OutcomeHistory, Seen
+from germane.model.learning import LearningStatus, Seen
 from germane.model.memory import Memory
 from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
 from germane.retrieval.quality import shares_of
-from germane.retrieval.tokenizer import stemmer, term_hash
+from germane.retrieval.tokenizer import term_hash
 from germane.retrieval.vectors import VectorRows
-from germane.stores.relational.cache import AgentCache, Caches, ConversationCaches, ResidentCache
-from germane.stores.relational.capabilities import (
-    Conversations,
-    LifecycleQueries,
-    Recordings,
-    Spaces,
-    WorkingSets,
-)
-from germane.stores.relational.lifecycle import (
-    evidence_of,
-    examples_of,
-    reset_learning,
-    set_learning,
-    stamp_of,
-)
+from germane.stores.relational.cache import MOST_CONVERSATION_BYTES, AgentCache, Caches, ResidentCache
+from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
 from germane.stores.relational.settings import (
-    check_agent,
+    ENGLISH,
+    MaintenanceTables,
+    agent_state,
+    check_agent_name,
     check_embedding,
     check_language,
-    check_tokenizer,
-    drop_vectors,
-    everyone,
-    settle_language,
     store_embedding,
     weights_of,
 )
@@ -60,35 +49,25 @@ from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
-    memory_of,
+    gated,
     moment,
     named,
     numbered_memory,
     span,
 )
-from germane.stores.sql.tables import AgentRow
 
 if TYPE_CHECKING:
     from germane.model.change import Applied, Change
-    from germane.stores.sqlite.connections import SqliteConnection
+    from germane.protocols import Store
+    from germane.stores.relational.conversation_cache import ConversationCache
+    from germane.stores.relational.conversations import ConversationTables
+    from germane.stores.relational.ledger import LedgerTables
+    from germane.stores.relational.spaces import SpaceTables
+    from germane.stores.relational.working_sets import CachedWorkingSet, WorkingSetTables
 
 __all__ = ["RelationalStore", "search"]
 
 Done = TypeVar("Done")
-
-_LONGEST_NAME: Final = 1000
-_ENGLISH: Final = "english"
-
-
-class _Agent(NamedTuple):
-    """What a transaction has to know of an agent first; of an unknown one nothing but numbers of 0."""
-
-    number: int = 0
-    seq: int = 0
-    language: str | None = None
-    learning: LearningStatus = LearningStatus(on=False, stamp=0)
-    embedding: EmbeddingIdentity | None = None
-    stamp: tuple[int, ...] = ()
 
 
 class _Count(NamedTuple):
@@ -102,17 +81,20 @@ class _Count(NamedTuple):
     newest: int
 
 
-class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Recordings, ABC):
-    """A `Store` in tables, with every capability that a store can have. Threads may share it.
+@gated
+class RelationalStore(ABC):
+    """A `Store` in tables, with every sub-store that a store can have. Threads may share it.
 
     Each database gives it connections, and says for itself what is abstract here.
     """
 
     def __init__(self, connections: Connections, *, embedding: EmbeddingIdentity | None) -> None:
-        super().__init__(connections)
+        self._connections = connections
         self._embedding = embedding
         self._caches = Caches(self._new_cache)
-        self._conversation_caches = ConversationCaches()
+        self._conversation_caches = Caches(_conversation_cache, most=MOST_CONVERSATION_BYTES)
+        self._working_set_cache: OrderedDict[tuple[str, str], CachedWorkingSet] = OrderedDict()
+        self._cache_guard = Lock()
 
     def doing(self, work: Callable[[Connections], Done]) -> Done:
         """Do a piece of work on its tables, for what copies and maintains them.
@@ -136,12 +118,14 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
 
         purges = writes.purges(changes)
         with self._connections.writing(agent) as connection:
-            known = self._agent(connection, agent, create=True)
+            check_agent_name(agent)
+            connection.run("add_agent", {"name": agent})
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
             if inserts.has_vector(changes) and self._embedding is not None:
                 check_embedding(known.embedding, self._embedding)
                 if known.embedding is None:
                     store_embedding(connection, self._embedding)
-            language = known.language or _ENGLISH
+            language = known.language or ENGLISH
             applied = writes.WriteTransaction(
                 connection,
                 known.number,
@@ -158,18 +142,18 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
         return applied
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
-        """The memories of these ids whatever their status, in the order asked; None where there is none.
+        """The memories of these ids whatever their status, in the order of `ids`; None where there is none.
 
         `id` is the current version, `id@n` the one of that number.
         """
         with self._connections.reading(agent) as connection:
-            known = connection.run("agent", {"name": agent})
-            # The first is asked for with the agent, before any answer is looked at.
+            asked_agent = connection.run("agent", {"name": agent})
+            # The first is queried together with the agent, before any rows are read.
             first = [_version_rows(connection, agent, each) for each in ids[:1]]
-            self._known(known)
+            agent_state(asked_agent, self._connections.location)
             rest = (_version_rows(connection, agent, each) for each in ids[1:])
-            asked = zip(ids, chain(first, rest), strict=True)
-            return tuple(_memory(connection, agent, name, each) for name, each in asked)
+            results = zip(ids, chain(first, rest), strict=True)
+            return tuple(_memory(connection, agent, name, rows) for name, rows in results)
 
     def find(
         self,
@@ -188,7 +172,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(agent) as connection:
-            number = self._agent(connection, agent).number
+            number = agent_state(connection.run("agent", {"name": agent}), self._connections.location).number
             query, values = filtered(
                 connection.dialect, f"find_{order.value}", where, places_for(connection, number, where)
             )
@@ -207,7 +191,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
         """
         cache = self._cache(agent)
         with cache.lock, self._connections.reading(agent) as connection:
-            known = self._agent(connection, agent)
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
             if known.language is not None:
                 check_language(known.language, query.language, self._connections.location)
             if query.vector is not None:
@@ -223,7 +207,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
         by_kind: dict[str, int] = {}
         by_status: dict[str, int] = {}
         with self._connections.reading(agent) as connection:
-            known = self._agent(connection, agent)
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
             rows = list(map(_Count._make, connection.run("counts", span(known.number))))
             (vectors,) = connection.run("count_vectors", span(known.number)).fetchone()
             (waiting,) = connection.run("count_unembedded", span(known.number)).fetchone()
@@ -246,88 +230,59 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
             oldest=moment(min(row.oldest for row in rows)) if rows else None,
             newest=moment(max(row.newest for row in rows)) if rows else None,
             pending=waiting if known.embedding or self._embedding else 0,
-            language=known.language or _ENGLISH,
+            language=known.language or ENGLISH,
             tokens_by_scope=tokens_by_scope,
             large=large,
         )
 
-    def check(self, agent: str) -> tuple[Finding, ...]:
-        """What is wrong with the store or this agent's part of it; empty when nothing is.
+    @property
+    def conversations(self) -> ConversationTables:
+        """The log of conversations, each of one agent and one session."""
+        from germane.stores.relational.conversations import ConversationTables  # noqa: PLC0415 - Loaded when used.
 
-        A file is read whole for it: about a second for each 500 MB.
-        """
-        with self._connections.reading(agent) as connection:
-            damage = self._damage(connection)
-            if damage:
-                return damage
-            known = self._agent(connection, agent)
-            return check_agent(connection, known.number, known.embedding)
+        return ConversationTables(self._connections, self._conversation_caches)
 
-    def settle_language(self, agent: str, language: str | None) -> str:
-        """The language of an agent's words, after it was made the one given, if one is.
+    @property
+    def feedback(self) -> FeedbackTables:
+        """Which memories were used, and how work turned out with them."""
+        return FeedbackTables(self._connections)
 
-        Another one than before indexes all the agent's memories anew, in one transaction: about a
-        second for each 10,000. Raises InvalidInput for a language without a stemmer, and
-        StoreUnavailable when the store is only read.
-        """
-        if language is not None:
-            stemmer(language)
-            _check_name(agent)
-            settle_language(self._connections, agent, language)
-            return language
-        with self._connections.reading(agent) as connection:
-            return self._agent(connection, agent).language or _ENGLISH
+    @property
+    def ledger(self) -> LedgerTables:
+        """The recorded assemblies, and what happened to the memories since."""
+        from germane.stores.relational.ledger import LedgerTables  # noqa: PLC0415 - Loaded when used.
 
-    def settle_learning(self, agent: str, on: bool | None) -> LearningStatus:
-        """Switch an agent's learning on or off; with None leave it. Returns how it is now."""
-        if on is not None:
-            with self._connections.writing(agent) as connection:
-                set_learning(connection, self._agent(connection, agent, create=True).number, on=on)
-        with self._connections.reading(agent) as connection:
-            return self._agent(connection, agent).learning
+        return LedgerTables(self._connections, self._as_of)
 
-    def examples(self, agent: str) -> tuple[Example, ...]:
-        """What the agent's learning goes by: at most 5,000 judgements, the oldest leave."""
-        with self._connections.reading(agent) as connection:
-            return examples_of(connection, self._agent(connection, agent).number)
+    @property
+    def lifecycle(self) -> LifecycleTables:
+        """The stages of memories, and the log of what changed them."""
+        return LifecycleTables(self._connections)
 
-    def reset_learning(self, agent: str) -> int:
-        """Remove all examples of an agent, and return how many there were; uses stay counted."""
-        with self._connections.writing(agent) as connection:
-            return reset_learning(connection, self._agent(connection, agent).number)
+    @property
+    def maintenance(self) -> MaintenanceTables:
+        """The agents of the store, their languages and vectors, and the search for damage."""
+        return MaintenanceTables(self._connections, self._embedding, self._damage)
 
-    def outcome_history(self, agent: str, *, known: int | None = None) -> OutcomeHistory | None:
-        """How work turned out with the agent's memories: at most 5,000 outcomes, the oldest leave."""
-        with self._connections.reading(agent) as connection:
-            return evidence_of(connection, self._agent(connection, agent).number, known)
+    @property
+    def spaces(self) -> SpaceTables:
+        """The memories that agents share by being members of a space."""
+        from germane.stores.relational.spaces import SpaceTables  # noqa: PLC0415 - Loaded when used.
 
-    @abstractmethod
-    def as_of(self, agent: str, point: Mapping[str, int]) -> RelationalStore:
-        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
+        return SpaceTables(self._connections, self._with_connections)
 
-    def _fill_past(self, target: SqliteConnection, agent: str, point: Mapping[str, int]) -> None:
-        """Fill an empty store in memory with the agent's memories as they were at a point."""
-        from germane.stores.relational.ledger import copy_past  # noqa: PLC0415 - Most processes replay nothing.
+    @property
+    def working_sets(self) -> WorkingSetTables:
+        """The working sets, by owner and name, with the log of their changes."""
+        from germane.stores.relational.working_sets import WorkingSetTables  # noqa: PLC0415 - Loaded when used.
 
-        with self._connections.reading(agent) as connection:
-            copy_past(connection, target, self._agent(connection, agent).number, point)
-
-    def agents(self) -> tuple[str, ...]:
-        """The names of all agents of the store, in the order in which they first wrote."""
-        with self._connections.reading() as connection:
-            return tuple(each.name for each in everyone(connection, self._connections.location))
-
-    def drop_vectors(self) -> None:
-        """Remove the vectors of all agents: the model that the store was opened with shall make new ones."""
-        if self._embedding is None:
-            raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
-        with self._connections.writing() as connection:
-            drop_vectors(connection, self._embedding, self._connections.location)
+        return WorkingSetTables(self._connections, self._working_set_cache, self._cache_guard)
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
         self._connections.close()
-        self._drop_cached()
+        with self._cache_guard:
+            self._working_set_cache.clear()
         self._conversation_caches.clear()
         self._caches.clear()
 
@@ -343,40 +298,25 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
     def _damage(self, connection: Connection) -> tuple[Finding, ...]:
         """What is wrong with the database itself."""
 
-    def _agent(self, connection: Connection, name: str, *, create: bool = False) -> _Agent:
-        """What is stored of the agent itself, and the model of the vectors."""
-        if create:
-            _check_name(name)
-            connection.run("add_agent", {"name": name})
-        return self._known(connection.run("agent", {"name": name}))
+    @abstractmethod
+    def _as_of(self, agent: str, point: Mapping[str, int]) -> Store:
+        """A copy in memory of an agent's memories as they were at a point."""
 
-    def _known(self, asked: Rows) -> _Agent:
-        """The same by what the query `agent` finds."""
-        row = asked.fetchone()
-        if row is None:
-            return _Agent()
-        known = AgentRow._make(row)
-        check_tokenizer(known.tokenizer, self._connections.location)
-        embedding = None
-        if known.embedding_name and known.embedding_dimension:
-            embedding = EmbeddingIdentity(name=known.embedding_name, dimension=int(known.embedding_dimension))
-        return _Agent(
-            number=known.agent,
-            seq=known.seq,
-            language=known.language,
-            learning=LearningStatus(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
-            embedding=embedding,
-            stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
-        )
+    def _with_connections(self, connections: Connections) -> Self:
+        """This store by other connections, with the same caches."""
+        other = copy.copy(self)
+        other._connections = connections  # noqa: SLF001 - It is a store of this very class.
+        return other
 
     def _cache(self, agent: str) -> AgentCache:
         """The agent's cache, to be used by this call."""
         return self._caches.of(agent)
 
 
-def _check_name(agent: str) -> None:
-    if not agent or len(agent) > _LONGEST_NAME:
-        raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+def _conversation_cache(conversation: tuple[str, str]) -> ConversationCache:
+    from germane.stores.relational.conversation_cache import ConversationCache  # noqa: PLC0415 - Loaded when used.
+
+    return ConversationCache(*conversation)
 
 
 def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | None:
@@ -387,15 +327,15 @@ def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | 
     return connection.run(query, {"agent": agent, **values})
 
 
-def _memory(connection: Connection, agent: str, name: str, asked: Rows | None) -> Memory | None:
-    row = None if asked is None else asked.fetchone()
-    memory = None if row is None else memory_of(row, agent)
+def _memory(connection: Connection, agent: str, name: str, rows: Rows | None) -> Memory | None:
+    row = None if rows is None else rows.fetchone()
+    memory = None if row is None else numbered_memory(row, agent)[1]
     values = named(name)
-    if asked is None or values["version"] or (memory is not None and memory.superseded_by is None):
+    if rows is None or values["version"] or (memory is not None and memory.superseded_by is None):
         return memory
     # The row is that of a former version, or of none.
     row = connection.run("record_by_version", {"agent": agent, **values}).fetchone()
-    return None if row is None else memory_of(row, agent)
+    return None if row is None else numbered_memory(row, agent)[1]
 
 
 def _edge(

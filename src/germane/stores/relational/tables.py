@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
-from inspect import signature
+from enum import StrEnum
+from functools import partial, wraps
+from inspect import getmembers, isfunction
 from math import isfinite
 from operator import itemgetter
-from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol
+from types import MappingProxyType, NoneType
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from germane.errors import InvalidInput
 from germane.forks import Gate
@@ -22,21 +24,18 @@ from germane.ids import id_text
 from germane.model.memory import (
     GLOBAL,
     Memory,
-    Outcome,
     Rendition,
     Renditions,
     Scope,
-    Stage,
-    Status,
-    Trust,
     as_utc,
     maker,
     split_id,
 )
-from germane.stores.sql.tables import RECORD, MemoryRow, TextsRow
+from germane.stores.sql import agent_tables, memory_columns
 
 __all__ = [
     "AGENT_SHIFT",
+    "AgentRow",
     "Connection",
     "Connections",
     "Dialect",
@@ -44,21 +43,25 @@ __all__ = [
     "Rows",
     "Why",
     "former_ref",
+    "gated",
     "id_bytes",
     "id_text",
-    "memory_of",
-    "memory_row",
+    "memory_values",
     "microseconds",
     "moment",
     "named",
+    "number_of",
     "numbered_memory",
     "ref_of",
     "row_id",
+    "row_of",
     "span",
+    "stamp_of",
     "storable",
-    "texts_row",
     "try_id_bytes",
 ]
+
+Kind = TypeVar("Kind", bound=type)
 
 Dialect = Literal["sqlite", "postgres"]
 
@@ -136,7 +139,10 @@ class Connections(Protocol):
     """Opens what is needed and keeps it. Every transaction ends with its `with` block."""
 
     gate: Gate
-    """What calls go through, so that none is under way when the process forks."""
+    """What calls run inside, so that none is under way when the process forks.
+
+    Where the database asks for work to be done again, the gate does it, from its beginning.
+    """
     location: str
     read_only: bool
     timeout: float
@@ -182,6 +188,22 @@ class Connections(Protocol):
         ...
 
 
+def gated(kind: Kind) -> Kind:
+    """Make each public method of a class run inside the gate of its `_connections`."""
+    for name, method in getmembers(kind, isfunction):
+        if not name.startswith("_"):
+            setattr(kind, name, _gated(method))
+    return kind
+
+
+def _gated(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def through(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._connections.gate.run(partial(method, self, *args, **kwargs))
+
+    return through
+
+
 # Memories as rows of numbers, bytes and text, and rows as memories.
 
 AGENT_SHIFT: Final = 40
@@ -197,23 +219,31 @@ _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 _in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-_STATUS = {each.value: each for each in Status}
-_TRUST = {each.value: each for each in Trust}
-_STAGE: dict[str | None, Stage | None] = {None: None, **{each.value: each for each in Stage}}
-_OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each for each in Outcome}}
-
-_memory = maker(
-    Memory,
-    *("agent", "id", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
-    *("source", "pinned", "created_at", "updated_at", "version", "content_hash"),
-    *("seen_count", "access_count", "accessed_at", "superseded_by", "stage"),
-    *("content", "renditions", "tags", "metadata"),
-)
-
 
 def span(agent: int, *, above: int = 0) -> dict[str, int]:
     """The placeholders for an agent's nums that were given after the change number `above`."""
     return {"agent": agent, "above": (agent << AGENT_SHIFT) + above, "below": (agent + 1) << AGENT_SHIFT}
+
+
+class AgentRow(NamedTuple):
+    """What the query `agent` finds: an agent's numbers, and the settings that a process has to agree with."""
+
+    agent: int
+    seq: int
+    language: str
+    judged: int
+    attested: int
+    lived: int
+    learning: int
+    tokenizer: str
+    embedding_name: str | None
+    embedding_dimension: str | None
+
+
+def number_of(connection: Connection, agent: str) -> int:
+    """The number of an agent; 0 for one that the store doesn't know."""
+    row = connection.run("agent", {"name": agent}).fetchone()
+    return AgentRow._make(row).agent if row else 0
 
 
 def id_bytes(text: str, *, name: str = "id") -> bytes:
@@ -255,6 +285,14 @@ def named(name: str) -> dict[str, Any]:
     return {"id": try_id_bytes(memory_id), "version": version}
 
 
+def stamp_of(agent: int, count: int) -> int:
+    """A number for what was recorded of an agent so many times, 0 for nothing.
+
+    An agent that is removed and begins again has another number, and no stamp in common with its former one.
+    """
+    return (agent << AGENT_SHIFT) + count if count else 0
+
+
 def ref_of(chain: bytes, version: int, superseded_by: bytes | None) -> str:
     """What `Memory.ref` is of a row."""
     return id_text(chain) if superseded_by is None else f"{id_text(chain)}@{version}"
@@ -272,153 +310,136 @@ def moment(number: int) -> datetime:
     return _EPOCH + timedelta(0, 0, number)
 
 
-def memory_row(memory: Memory, num: int, agent: int) -> MemoryRow:
-    """The row of `memories` that keeps a memory. Raises InvalidInput for what no store accepts."""
+def memory_values(memory: Memory, num: int, agent: int) -> dict[str, Any]:
+    """The values of a memory's columns in `memories` and `texts`, by name.
+
+    Raises InvalidInput for what no store accepts.
+    """
     _check(memory)
-    return MemoryRow(
-        num=num,
-        agent=agent,
-        id=row_id(memory.id, memory.version),
-        kind=memory.kind,
-        status=memory.status.value,
-        scope=memory.scope.name,
-        scope_value=memory.scope.value,
-        subject=memory.subject,
-        importance=memory.importance,
-        confidence=memory.confidence,
-        outcome=memory.outcome and memory.outcome.value,
-        trust=memory.trust.value,
-        source=memory.source,
-        pinned=int(memory.pinned),
-        created_at=microseconds(memory.created_at, name="created_at"),
-        updated_at=microseconds(memory.updated_at, name="updated_at"),
-        chain=id_bytes(memory.id),
-        version=memory.version,
-        content_hash=memory.content_hash,
-        seen_count=memory.seen_count,
-        access_count=memory.access_count,
-        accessed_at=microseconds(memory.accessed_at, name="accessed_at") if memory.accessed_at else None,
-        supersedes=row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
-        superseded_by=_named_row(memory.superseded_by) if memory.superseded_by else None,
-        stage=memory.stage and memory.stage.value,
-    )
-
-
-def texts_row(memory: Memory, num: int, agent: int) -> TextsRow:
-    """The row of `texts` that keeps the wordings of a memory."""
     renditions = memory.renditions
-    return TextsRow(
-        num=num,
-        agent=agent,
-        content=memory.content,
-        micro=renditions.micro.text,
-        micro_tokens=renditions.micro.tokens,
-        summary=renditions.summary.text,
-        summary_tokens=renditions.summary.tokens,
-        full_text=None if renditions.full.text == memory.content else renditions.full.text,
-        full_tokens=renditions.full.tokens,
-        counter=renditions.counter,
-        tags=_in_json(memory.tags) if memory.tags else "[]",
-        metadata=_json(memory.metadata),
-    )
+    values = {
+        "num": num,
+        "agent": agent,
+        "id": row_id(memory.id, memory.version),
+        "chain": id_bytes(memory.id),
+        "supersedes": row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
+        "superseded_by": _named_row(memory.superseded_by) if memory.superseded_by else None,
+        "scope": memory.scope.name,
+        "scope_value": memory.scope.value,
+        "micro": renditions.micro.text,
+        "micro_tokens": renditions.micro.tokens,
+        "summary": renditions.summary.text,
+        "summary_tokens": renditions.summary.tokens,
+        "full_text": None if renditions.full.text == memory.content else renditions.full.text,
+        "full_tokens": renditions.full.tokens,
+        "counter": renditions.counter,
+    }
+    for name in _ALIKE:
+        value = getattr(memory, name)
+        write = _WRITES.get(name)
+        values[name] = value if write is None or value is None else write(value, name)
+    return values
 
 
-def memory_of(row: Sequence[Any], agent: str) -> Memory:
-    """The memory of a row of the query `records` or one like it; the agent's name is not in the row."""
-    return numbered_memory(row, agent)[1]
+def row_of(table: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The row of a table, of values by the names of its columns."""
+    return tuple(map(values.__getitem__, agent_tables()[table].columns))
 
 
 def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
     """The num and the memory of a row of the query `records` or one like it."""
-    return row[_NUM], _memory((agent, *_of_memories(*_memories(row)), *_of_texts(*_texts(row))))
-
-
-def _of_memories(  # noqa: PLR0917 - One for each column.
-    kind: str,
-    status: str,
-    scope: str,
-    scope_value: str,
-    subject: str | None,
-    importance: float,
-    confidence: float,
-    outcome: str | None,
-    trust: str,
-    source: str | None,
-    pinned: int,
-    created_at: int,
-    updated_at: int,
-    chain: bytes,
-    version: int,
-    content_hash: str,
-    seen_count: int,
-    access_count: int,
-    accessed_at: int | None,
-    successor: bytes | None,
-    stage: str | None,
-) -> tuple[Any, ...]:
-    """What `_memory` takes of a row of `memories`, by the names of its columns."""
+    num, chain, version, successor, scope, scope_value = _named(row)
+    content, full_text, full_tokens, micro, micro_tokens, summary, summary_tokens, counter = _texts_of(row)
     memory_id = id_text(chain)
     after = successor and (f"{memory_id}@{version + 1}" if successor == chain else id_text(successor))
-    return (
-        memory_id,
-        kind,
-        _STATUS[status],
-        Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
-        subject,
-        importance,
-        confidence,
-        _OUTCOME[outcome],
-        _TRUST[trust],
-        source,
-        bool(pinned),
-        moment(created_at),
-        moment(updated_at),
-        version,
-        content_hash,
-        seen_count,
-        access_count,
-        None if accessed_at is None else moment(accessed_at),
-        after,
-        _STAGE[stage],
-    )
-
-
-def _of_texts(  # noqa: PLR0917 - As above.
-    content: str,
-    micro: str,
-    micro_tokens: int,
-    summary: str,
-    summary_tokens: int,
-    full_text: str | None,
-    full_tokens: int,
-    counter: str,
-    tags: str,
-    metadata: str,
-) -> tuple[Any, ...]:
-    """What `_memory` takes of a row of `texts`, by the names of its columns."""
+    place = Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL
     renditions = Renditions(
         micro=Rendition(text=micro, tokens=micro_tokens),
         summary=Rendition(text=summary, tokens=summary_tokens),
         full=Rendition(text=content if full_text is None else full_text, tokens=full_tokens),
         counter=counter,
     )
-    return (
-        content,
-        renditions,
-        tuple(json.loads(tags)) if tags != "[]" else (),
-        MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
-    )
+    values = list(_columns_alike(row))
+    for at, read in _READS:
+        values[at] = read(values[at])
+    return num, _memory((agent, memory_id, after, place, renditions, *values))
 
 
-def _columns_for(reader: Callable[..., Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """What picks from a row of `records` the columns that the parameters of a function are named after."""
-    return itemgetter(*map(_RECORD.index, signature(reader).parameters))
+def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any], Any] | None]:
+    """How a value of a field of this type is written to its column and read from it; None for as it is."""
+    optional = NoneType in get_args(hint)
+    kind = get_args(hint)[0] if optional else get_origin(hint) or hint
+    if kind is datetime:
+        return _write_moment, _moment if optional else moment
+    if kind is bool:
+        return _write_flag, bool
+    if kind is tuple:
+        return _write_texts, _texts
+    if kind is Mapping:
+        return _write_object, _object
+    if issubclass(kind, StrEnum):
+        members = {each.value: each for each in kind} | ({None: None} if optional else {})
+        return _write_word, members.__getitem__
+    return None, None
 
 
-# Made once: a search reads hundreds of rows.
-_RECORD = (*RECORD, "successor")
-_NUM = _RECORD.index("num")
-_memories, _texts = _columns_for(_of_memories), _columns_for(_of_texts)
+def _write_moment(value: datetime, name: str) -> int:
+    return microseconds(value, name=name)
+
+
+def _moment(number: int | None) -> datetime | None:
+    return None if number is None else moment(number)
+
+
+def _write_flag(value: bool, _: str) -> int:
+    return int(value)
+
+
+def _write_word(value: StrEnum, _: str) -> str:
+    return value.value
+
+
+def _write_texts(value: tuple[str, ...], _: str) -> str:
+    return _in_json(value) if value else "[]"
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text != "[]" else ()
+
+
+def _write_object(value: Mapping[str, Any], name: str) -> str:
+    if not value:
+        return "{}"
+    try:
+        return _in_json(_plain(value, name))
+    except RecursionError as error:
+        raise InvalidInput(f"{name} is nested too deeply, or holds itself. Make it flatter.") from error
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    return MappingProxyType(json.loads(text)) if text != "{}" else _NOTHING
+
+
+def _picker(*names: str) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What picks the columns of these names from a row of `records`."""
+    record = (*memory_columns(), "successor")
+    return itemgetter(*map(record.index, names))
+
+
+# The fields that are columns of the same name, and those of another form. Made once: a search reads hundreds
+# of rows.
+_OTHER: Final = ("agent", "id", "superseded_by", "scope", "renditions")
+_HINTS: Final = {name: hint for name, hint in get_type_hints(Memory).items() if name not in _OTHER}
+_ALIKE: Final = tuple(_HINTS)
+_memory: Final = maker(Memory, *_OTHER, *_ALIKE)
+
+_WRITES: Final = {name: write for name, hint in _HINTS.items() if (write := _forms(hint)[0])}
+_READS: Final = tuple((at, read) for at, name in enumerate(_ALIKE) if (read := _forms(_HINTS[name])[1]))
+_columns_alike: Final = _picker(*_ALIKE)
+_named: Final = _picker("num", "chain", "version", "successor", "scope", "scope_value")
+_texts_of: Final = _picker(
+    *("content", "full_text", "full_tokens", "micro", "micro_tokens", "summary", "summary_tokens", "counter")
+)
 
 
 def _named_row(name: str) -> bytes:
@@ -437,15 +458,6 @@ def _check(memory: Memory) -> None:
         raise InvalidInput(f"confidence={memory.confidence!r} is outside 0 to 1.")
     if memory.version < 1:
         raise InvalidInput(f"Memory {memory.id!r} has version {memory.version}. Versions count from 1.")
-
-
-def _json(metadata: Mapping[str, Any]) -> str:
-    if not metadata:
-        return "{}"
-    try:
-        return _in_json(_plain(metadata, "metadata"))
-    except RecursionError as error:
-        raise InvalidInput("metadata is nested too deeply, or holds itself. Make it flatter.") from error
 
 
 def _plain(value: Any, path: str) -> Any:

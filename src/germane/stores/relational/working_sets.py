@@ -1,6 +1,6 @@
 """Working sets: written in one transaction, every move noted, read from what a process keeps of them.
 
-What is kept is a cache only: every read begins by comparing two numbers with the store's, and follows the
+The sets in memory are a cache: every read begins by comparing two numbers with the store's, and follows the
 logs of moves and changes where they differ.
 """
 
@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +24,7 @@ from germane.stores.relational.tables import (
     Connections,
     Rows,
     former_ref,
+    gated,
     id_text,
     microseconds,
     moment,
@@ -51,29 +53,37 @@ _LONGEST_NAME: Final = 1000
 _MOST_SETS: Final = 64
 """Sets that a process keeps in memory."""
 _MANY_MOVES: Final = 1000
-"""With more moves than this, reading the set anew is the shorter way; fewer are never pruned."""
+"""With more moves than this, reading the whole set is shorter; fewer are never pruned."""
 
 # The changes that alter what a held memory's record says, or what it is compared by.
 _ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 
+@gated
 class WorkingSetTables:
-    """The working sets of one store, as these connections may use them, each as `WorkingSets` says.
+    """The working sets, by owner and name, with the log of their changes.
 
-    `kept` is what the process keeps of them; hold `guard` while it is looked at.
+    Each method takes the name of the tenant that owns set and memories. A memory that is forgotten or
+    purged leaves every set in the same transaction, and a revised one gives its place to its next
+    version; both are logged as every change. `cached` holds sets of this process; `guard` locks it.
     """
 
     def __init__(
-        self, connections: Connections, kept: OrderedDict[tuple[str, str], CachedWorkingSet], guard: Lock
+        self, connections: Connections, cached: OrderedDict[tuple[str, str], CachedWorkingSet], guard: Lock
     ) -> None:
         self._connections = connections
-        self._cached = kept
+        self._cached = cached
         self._guard = guard
 
-    def hold(
+    def apply(
         self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
     ) -> tuple[WorkingSetEvent, ...] | None:
-        """Apply all changes to a set in one transaction, in order, or none of them; returns the moves."""
+        """Apply all changes to a set in one transaction, in order, or none of them; returns the events.
+
+        With `seen`, only if the set's latest event has that number; else nothing is done, and None
+        returned: somebody changed it since, so the caller has to decide again. `by` is who does it, the
+        owner unless named. Raises NotFound, NotInWorkingSet or InvalidInput.
+        """
         for text in (owner, by or owner, name):
             _check_name(text)
         with self._connections.writing(owner) as connection:
@@ -91,44 +101,48 @@ class WorkingSetTables:
             moving.finish()
             return tuple(_move(name, by or owner, each) for each in moving.noted)
 
-    def stored_working_set(self, owner: str, name: str) -> StoredWorkingSet:
+    def get(self, owner: str, name: str) -> StoredWorkingSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
         with self._guard:
-            kept = self._cached.setdefault((owner, name), CachedWorkingSet(owner, name))
+            cached = self._cached.setdefault((owner, name), CachedWorkingSet(owner, name))
             self._cached.move_to_end((owner, name))
             if len(self._cached) > _MOST_SETS:
                 self._cached.popitem(last=False)
-        with kept.lock, self._connections.reading(owner) as connection:
-            return kept.caught_up(connection)
+        with cached.lock, self._connections.reading(owner) as connection:
+            return cached.caught_up(connection)
 
-    def working_sets(self, owner: str) -> tuple[str, ...]:
+    def names(self, owner: str) -> tuple[str, ...]:
         """The names of the sets of an owner that anything was ever done to, in order."""
         with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
             return tuple(name for (name,) in connection.run("working_sets", {"agent": agent}))
 
-    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
-        """What became of the owner's sets after the move numbered `since`, in order, at most `limit`."""
+    def events(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
+        """What happened to the owner's sets after the event numbered `since`, in order, at most `limit`.
+
+        Touches older than the latest 10,000 events may be left out.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(owner) as connection:
             return _moves(connection, _state(connection, owner, "").agent, since=since, limit=limit)
 
-    def moved(self, owner: str) -> int:
-        """The number of the owner's latest move."""
+    def latest_event(self, owner: str) -> int:
+        """The number of the owner's latest event; cheap enough to read many times a second."""
         with self._connections.reading(owner) as connection:
             row = connection.run("moved", {"owner": owner}).fetchone()
             return int(row[0]) if row else 0
 
     def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
-        """What the index knows of these memories, in the order asked; None where there is no memory."""
+        """What the index knows of these memories, in the order of `ids`; None where there is no memory."""
         with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
-            asked = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
-            nums = [None if row is None else int(row[0]) for row in asked]
+            rows = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
+            nums = [None if row is None else int(row[0]) for row in rows]
             wanted = {"agent": agent, "nums": json.dumps([num for num in nums if num is not None])}
-            rows = connection.run("features", wanted)
-            found = {num: _features(hashes, vector) for num, hashes, vector in rows}
+            found = {
+                num: _features(hashes, vector) for num, hashes, vector in connection.run("features", wanted)
+            }
         return tuple(None if num is None else found.get(num) for num in nums)
 
 
@@ -170,7 +184,7 @@ class CachedWorkingSet:
         """The set as the snapshot has it."""
         state = _state(connection, self._owner, self._name)
         if state.agent != self._state.agent:
-            # One who was removed and comes again has another number, and nothing of before.
+            # An owner that was removed and begins again has another number, and nothing of before.
             self._state, self._entries, self._set = _State(), {}, StoredWorkingSet(name=self._name)
         known = self._state
         if (state.seq, state.set_moved) == (known.seq, known.set_moved):
@@ -187,7 +201,7 @@ class CachedWorkingSet:
                 name=self._name,
                 max_tokens=state.max_tokens,
                 moved=state.set_moved,
-                items=tuple(sorted(entries.values(), key=_order)),
+                items=tuple(sorted(entries.values(), key=attrgetter("order"))),
             )
         self._entries, self._state = entries, state
         return self._set
@@ -239,10 +253,6 @@ class CachedWorkingSet:
         return dict(numbered_memory(row, self._owner) for row in rows)
 
 
-def _order(held: WorkingSetItem) -> int:
-    return held.order
-
-
 def _item_of(row: _HeldRow, memory: Memory) -> WorkingSetItem:
     return WorkingSetItem(
         memory=memory,
@@ -267,8 +277,8 @@ def _state(connection: Connection, owner: str, name: str) -> _State:
 
 def _states(connection: Connection, owners: Sequence[str], name: str) -> list[_State]:
     """For each owner its numbers, and those of its set of that name."""
-    asked = [connection.run("held_state", {"owner": each, "set_name": name}) for each in owners]
-    return [_state_of(each.fetchone()) for each in asked]
+    results = [connection.run("held_state", {"owner": each, "set_name": name}) for each in owners]
+    return [_state_of(each.fetchone()) for each in results]
 
 
 def _state_of(row: tuple[Any, ...] | None) -> _State:
@@ -279,7 +289,7 @@ def _state_of(row: tuple[Any, ...] | None) -> _State:
 
 
 def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_State]:
-    """The same of an owner and an actor who are made known, and a set that is made."""
+    """Add an owner, an actor and a set that aren't stored yet, and return what `_states` gives for them."""
     for each in dict.fromkeys(owners):
         connection.run("add_agent", {"name": each})
     agent = _state(connection, owners[0], name).agent
@@ -375,7 +385,7 @@ class WorkingSetWriter:
     def note(
         self,
         working_set: int,
-        kind: WorkingSetEventKind,
+        kind: str,
         raw: bytes | None,
         *,
         at: datetime,
@@ -384,9 +394,9 @@ class WorkingSetWriter:
         """Write a move into the log, and return its number."""
         self.number += 1
         when = microseconds(at, name="at")
-        row = (self.agent, self.number, working_set, kind.value, raw, former, self.by, when)
+        row = (self.agent, self.number, working_set, str(kind), raw, former, self.by, when)
         self.connection.run("insert_move", row)
-        self.noted.append(WorkingSetEventRow(self.number, kind.value, raw, former, when))
+        self.noted.append(WorkingSetEventRow(self.number, str(kind), raw, former, when))
         self.touched_sets[working_set] = self.number
         return self.number
 
@@ -447,12 +457,12 @@ class WorkingSetWriter:
         if num is None:
             raise NotInWorkingSet(change.memory_id, name, self.owner)
         entry = self.run("held_entry", working_set=working_set, num=num)
-        asked = self.run("memory_to_hold", num=num)
+        memory = self.run("memory_to_hold", num=num)
         known = entry.fetchone()
         if not known:
             raise NotInWorkingSet(change.memory_id, name, self.owner)
         num, pinned = known
-        raw: bytes = asked.fetchone()[0]
+        raw: bytes = memory.fetchone()[0]
         if isinstance(change, Touch):
             place = self.note(working_set, WorkingSetEventKind.TOUCH, raw, at=change.at)
             at = microseconds(change.at, name="at")

@@ -38,7 +38,6 @@ from germane.stores.relational.inserts import (
     packed_vector,
     recognised,
     same_texts,
-    seen_again,
     store_new,
     versions,
 )
@@ -58,12 +57,11 @@ from germane.stores.relational.tables import (
     AGENT_SHIFT,
     Connection,
     Rows,
-    memory_row,
+    memory_values,
     microseconds,
     named,
     numbered_memory,
     row_id,
-    texts_row,
 )
 
 __all__ = ["WriteTransaction", "purges"]
@@ -102,9 +100,10 @@ class WriteTransaction:
                 applied += self._insert([each for each in group if isinstance(each, Insert)])
             else:
                 applied += [self._apply_one(each) for each in group]
-        self._many("insert_change", self.changes)
+        if self.changes:
+            self.connection.many("insert_change", self.changes)
         counters = {"agent": self.agent, "seq": self.seq, "memories": self.memories, "terms": self.terms}
-        self._run("advance_agent", counters)
+        self.connection.run("advance_agent", counters)
         return tuple(applied)
 
     def _apply_one(self, change: Change) -> Applied:
@@ -151,7 +150,7 @@ class WriteTransaction:
                 self._note(num, "see")
                 seen.add(num)
                 again.append((len(applied), num, each))
-                now[num] = seen_again(now.get(num) or dict(same)[num], each)
+                now[num] = (now.get(num) or dict(same)[num]).repeated(each.memory)
                 applied.append(Applied(memory=now[num]))
         self._store([(num, each.memory, each.vector) for num, each in new])
         for former, num, memory, holding in followed:
@@ -190,7 +189,7 @@ class WriteTransaction:
             "updated_at": microseconds(at, name="at"),
         }
         self._note(former, "supersede")
-        self._run("supersede_memory", {"agent": self.agent, "num": former, **values})
+        self.connection.run("supersede_memory", {"agent": self.agent, "num": former, **values})
         return holding
 
     def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows, *, at: datetime) -> None:
@@ -198,7 +197,7 @@ class WriteTransaction:
         revised_in_sets(self.connection, self.agent, former, num, former=before, holding=holding, at=at)
 
     def _repeat(self, num: int, insert: Insert) -> Applied | None:
-        """What it means to the life of a memory that it was said again."""
+        """Apply the signal of a memory that was remembered again, if its lifecycle has one."""
         if not insert.lifecycle:
             return None
         memory = self._load(num)
@@ -222,9 +221,9 @@ class WriteTransaction:
             raise InvalidInput(
                 f"Memory {memory.id!r} is a first version, which revises none. Count `version` one up."
             )
-        asked = versions(self.connection, self.agent, memory.id)
+        rows = versions(self.connection, self.agent, memory.id)
         same_text = same_texts(self.connection, self.agent, {memory.content_hash})
-        chain = chain_of(asked, memory.id, self.name)
+        chain = chain_of(rows, memory.id, self.name)
         self._check_head(memory.supersedes, chain)
         before_num = chain[-1].num
         if chain[0].id != row_id(memory.id, 1):
@@ -241,7 +240,7 @@ class WriteTransaction:
         holding = self._supersede(before_num, memory, at=at)
         self._store([(num, memory, change.vector)])
         if change.carries:
-            self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
+            self.connection.run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
         self._follow_in_sets(before_num, num, memory, holding, at=at)
         return Applied(memory=memory, created=True)
 
@@ -250,7 +249,7 @@ class WriteTransaction:
         self._note(num, "status")
         holding = sets_holding(self.connection, self.agent, num)
         values = {"status": change.status.value, "updated_at": microseconds(change.at, name="at")}
-        self._run("set_status", {"agent": self.agent, "num": num, **values})
+        self.connection.run("set_status", {"agent": self.agent, "num": num, **values})
         now = self._load(num)
         if change.status is Status.FORGOTTEN:
             gone_from_sets(self.connection, self.agent, num, "forget", at=change.at, holding=holding)
@@ -261,10 +260,10 @@ class WriteTransaction:
         self._note(num, "vector")
         vector = packed_vector(change.vector, self.embedding)
         if vector:
-            self._many("insert_vector", [(num, self.agent, vector)])
+            self.connection.many("insert_vector", [(num, self.agent, vector)])
         else:
-            self._run("remove_vector", {"num": num, "agent": self.agent})
-        self._run("remove_unembedded", {"num": num, "agent": self.agent})
+            self.connection.run("remove_vector", {"num": num, "agent": self.agent})
+        self.connection.run("remove_unembedded", {"num": num, "agent": self.agent})
         return Applied(memory=self._load(num))
 
     def _purge(self, change: Purge) -> Applied:
@@ -275,8 +274,8 @@ class WriteTransaction:
                 return Applied(memory=None)
             raise
         for num, raw, *_ in chain:
-            merged = self._run("merged_into", {"agent": self.agent, "id": raw})
-            length = self._run("length", {"agent": self.agent, "num": num})
+            merged = self.connection.run("merged_into", {"agent": self.agent, "id": raw})
+            length = self.connection.run("length", {"agent": self.agent, "num": num})
             holding = sets_holding(self.connection, self.agent, num)
             # What was merged into it says the same. The list grows while it is gone through.
             chain += [VersionRow._make(row) for row in merged]
@@ -285,11 +284,11 @@ class WriteTransaction:
             self.memories -= 1
             self._note(num, "purge")
             gone_from_sets(self.connection, self.agent, num, "purge", at=change.at, holding=holding)
-            self._run("purge_memory", {"agent": self.agent, "num": num})
+            self.connection.run("purge_memory", {"agent": self.agent, "num": num})
         self.gone |= {each.id for each in chain}
         # What was learned from it is gone as well.
-        self._run("count_judgement", {"agent": self.agent, "by": 1})
-        self._run("count_outcome", {"agent": self.agent})
+        self.connection.run("count_judgement", {"agent": self.agent, "by": 1})
+        self.connection.run("count_outcome", {"agent": self.agent})
         return Applied(memory=None, purged=len(chain))
 
     def _record_use(self, change: RecordUse) -> Applied:
@@ -340,30 +339,30 @@ class WriteTransaction:
             )
         self._note(num, "supersede")
         values = {"superseded_by": head, "updated_at": microseconds(change.at, name="at")}
-        self._run("merge_memory", {"agent": self.agent, "num": num, **values})
+        self.connection.run("merge_memory", {"agent": self.agent, "num": num, **values})
         gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
         return Applied(memory=self._load(num))
 
     def _reword(self, change: Reword) -> Applied:
         num = self._num(change.memory.version_id)
-        self._run("reword_texts", texts_row(change.memory, num, self.agent)._asdict())
+        self.connection.run("reword_texts", memory_values(change.memory, num, self.agent))
         self._note(num, "see")
         return Applied(memory=self._load(num))
 
     def _record_outcome(self, change: RecordOutcome) -> Applied:
         num = self._num(change.memory_id)
-        told = record_outcome(self.connection, self.agent, num, change)
+        effect = record_outcome(self.connection, self.agent, num, change)
         # What an outcome counts, it counts in the life of the latest version.
         heads = (
-            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
+            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if effect.counts else []
         )
         for head in heads:
-            lived = signal_of_outcome(
-                self.connection, self.agent, head, self._load(head), change=change, told=told
+            signal = signal_of_outcome(
+                self.connection, self.agent, head, self._load(head), change=change, effect=effect
             )
-            if lived is not None:
-                self._apply_signal(lived)
-        return Applied(memory=self._load(num), created=told.news)
+            if signal is not None:
+                self._apply_signal(signal)
+        return Applied(memory=self._load(num), created=effect.is_new)
 
     def _store(self, new: Sequence[New]) -> None:
         self.terms += store_new(
@@ -372,7 +371,7 @@ class WriteTransaction:
         self.memories += len(new)
 
     def _see(self, num: int, memory: Memory) -> None:
-        self._run("see_memory", memory_row(memory, num, self.agent)._asdict())
+        self.connection.run("see_memory", memory_values(memory, num, self.agent))
 
     def _by_hash(self, hashes: set[str]) -> dict[str, list[tuple[int, Memory]]]:
         """For each hash that is stored the memories that have it, superseded versions before heads."""
@@ -384,7 +383,7 @@ class WriteTransaction:
         return found
 
     def _records(self, nums: Iterable[int]) -> list[tuple[int, Memory]]:
-        rows = self._run("records", {"agent": self.agent, "nums": json.dumps(list(nums))})
+        rows = self.connection.run("records", {"agent": self.agent, "nums": json.dumps(list(nums))})
         return [numbered_memory(row, self.name) for row in rows]
 
     def _load(self, num: int) -> Memory:
@@ -392,7 +391,7 @@ class WriteTransaction:
 
     def _num(self, memory_id: str) -> int:
         values = named(memory_id)
-        found = values["id"] and self._run("num", {"agent": self.agent, **values}).fetchone()
+        found = values["id"] and self.connection.run("num", {"agent": self.agent, **values}).fetchone()
         if not found:
             raise NotFound(memory_id, self.name)
         return int(found[0])
@@ -423,10 +422,3 @@ class WriteTransaction:
         if not last.is_head or version not in (0, last.number):
             now = self._load(last.num)
             raise StaleRevision(memory_id, now.superseded_by or now.version_id)
-
-    def _run(self, query: str, values: dict[str, Any]) -> Rows:
-        return self.connection.run(query, values)
-
-    def _many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            self.connection.many(query, rows)

@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Final, NamedTuple
 
 from germane.errors import StoreUnavailable
-from germane.stores.sql.tables import RECORD, TABLES
 
 __all__ = [
     "Migration",
+    "Table",
+    "agent_tables",
+    "memory_columns",
     "migrations",
     "migrations_in",
     "queries",
@@ -39,6 +41,40 @@ _NAME: Final = re.compile(r"^-- name: ([\w{}]+)(?: \((\w+)\))?$", re.MULTILINE)
 _BETWEEN: Final = "\0"
 _COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)
 _BASELINE: Final = re.compile(r"^-- Schema version (\d+)\.$", re.MULTILINE)
+
+# The tables in a schema, the columns of one, and a column that a later step adds.
+_TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
+_COLUMN: Final = re.compile(r"^ +([a-z]\w*) ", re.MULTILINE)
+_ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+)", re.MULTILINE)
+
+_COPIED: Final = {
+    "memories": "num",
+    "texts": "num",
+    "tags": "tag, num",
+    "places": "place, num",
+    "lex": "num",
+    "vectors": "num",
+    "unembedded": "num",
+    "changes": "seq",
+    "shown": "context, num",
+    "outcomes": "context, num",
+    "held": "place, num",
+    "moves": "number",
+    "lives": "num",
+    "life_events": "number",
+    "messages": "num",
+    "message_lex": "num",
+    "anchors": "conversation, name",
+    "spaces": "space",
+    "members": "place",
+    "space_events": "number",
+    "assemblies": "number",
+    "assembled": "number, place",
+}
+"""Every table with rows of one agent, in the order in which a copy fills them, and what sorts its rows."""
+
+_UNREAD: Final = frozenset({"agent", "id", "supersedes", "superseded_by"})
+"""Columns that follow from the query, the chain, the version and the successor."""
 
 _Patterns = dict[str, tuple[str | None, str | None]]
 """What a pattern becomes in SQLite and in PostgreSQL, one after another; None leaves it."""
@@ -95,6 +131,14 @@ _IN_BOTH: Final[_Patterns] = {
 """The marks of both; PostgreSQL's keys begin with the agent."""
 
 
+class Table(NamedTuple):
+    """The columns of a table, those that a copy is sorted by, and the one that names the agent of a row."""
+
+    columns: tuple[str, ...]
+    order: str
+    owner: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
     """One step from a schema to the next; `number` is the version that it leads to."""
@@ -120,6 +164,32 @@ def queries(dialect: str) -> dict[str, str]:
 
 
 @cache
+def agent_tables() -> Mapping[str, Table]:
+    """Every table with rows of one agent, in the order in which a copy fills them.
+
+    The columns are those of the schema, in its order: a column is written, read and copied once it is there.
+    """
+    found = {name: tuple(_COLUMN.findall(body)) for name, body in _TABLE.findall(schema("sqlite"))}
+    for name, column in _ADDED.findall(schema("sqlite")):
+        found[name] += (column,)
+    return {
+        name: Table(found[name], order, "space" if "space" in found[name] else "agent")
+        for name, order in _COPIED.items()
+    }
+
+
+@cache
+def memory_columns() -> Mapping[str, str]:
+    """The columns that a memory is made of, each by its name; the mark `{record}` selects them."""
+    return {
+        column: f"{table}.{column}"
+        for table in ("memories", "texts")
+        for column in agent_tables()[table].columns
+        if column not in _UNREAD
+    }
+
+
+@cache
 def schema(dialect: str) -> str:
     """The whole schema as a new store gets it: the baseline, and every step after it."""
     return "\n".join(each.script for each in migrations(dialect))
@@ -127,7 +197,7 @@ def schema(dialect: str) -> str:
 
 @cache
 def script(dialect: str, name: str) -> str:
-    """Another script of a dialect's, which the schema's head tells of."""
+    """Another script of a dialect's, which the head of the schema describes."""
     return (_ROOT / dialect / f"{name}.sql").read_text(encoding="utf-8")
 
 
@@ -179,15 +249,16 @@ def _for_tables(name: str, text: str) -> Iterator[tuple[str, str]]:
     if "{table}" not in name:
         yield name, text
         return
-    for table, (_, order, owner) in TABLES.items():
+    for table, (_, order, owner) in agent_tables().items():
         own = text.replace("{table}", table).replace("{order}", order).replace("{owner}", owner)
         yield name.replace("{table}", table), own
 
 
 def _in_dialect(text: str, dialect: str) -> str:
-    text = _COMMENT.sub("", text).replace("{record}", ", ".join(RECORD.values()))
-    text = re.sub(r"\{columns (\w+)\}", lambda found: ", ".join(TABLES[found[1]].columns), text)
-    text = re.sub(r"\{values (\w+)\}", lambda found: ", ".join("?" for _ in TABLES[found[1]].columns), text)
+    text = _COMMENT.sub("", text).replace("{record}", ", ".join(memory_columns().values()))
+    for name, table in agent_tables().items():
+        text = text.replace(f"{{columns {name}}}", ", ".join(table.columns))
+        text = text.replace(f"{{values {name}}}", ", ".join("?" * len(table.columns)))
     # Inside a part for one database there may be marks, but none that is such a part.
     return _replaced(text, dialect, _MARKS | _IN_BOTH | _PLACEHOLDERS)
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from germane.stores.sqlite.store import SqliteStore
+from germane.stores.sqlite.store import SqliteStore, copy_past
 
-__all__ = ["SqliteStore"]
+__all__ = ["SqliteStore", "copy_past"]

@@ -128,7 +128,7 @@ class SqliteConnections:
             yield connection
 
     def rewrite(self) -> None:
-        """Write the whole file anew from what is stored, so that nothing else is left in its pages.
+        """Rewrite the whole file from what is stored, so that nothing else is left in its pages.
 
         secure_delete zeroes what is deleted, but not the copies that stay behind in unused parts
         of pages when SQLite moves rows from page to page.

@@ -1,8 +1,8 @@
 """Turns of writers, the identity of the open file, and what the driver raises.
 
-SQLite's own busy handler backs off: who has waited longest asks least often, so a process that writes
-without pause can starve another for seconds. Here who waits asks at short, constant intervals and the
-more often the longer it has waited, and who has written for a while pauses.
+SQLite's own busy handler backs off: the longest waiting process tries least often, so a process that writes
+without pause can starve another for seconds. Here a waiting process tries at short intervals, the more often
+the longer it has waited, and one that has written for a while pauses.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class FileIdentity:
 
     A system lets go of an open file's name and keeps its bytes until it is closed, so that SQLite would
     go on without noticing. Links are followed, as SQLite follows them: one that leads elsewhere since
-    is another file. A file that was overwritten in its place is the same, and isn't told apart.
+    is another file. A file that was overwritten in its place counts as the same.
     """
 
     def __init__(self, location: str) -> None:
@@ -189,7 +189,7 @@ class FileIdentity:
         )
 
 
-# What the driver raises, said in germane's words; every other module lets it pass through here.
+# Errors of the driver as errors of germane.
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
-from germane.forks import gated
 from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
+from germane.lifecycle import status_at
+from germane.model.memory import Stage
 from germane.model.text import REMOVED
+from germane.stores.relational.ledger import last_of
 from germane.stores.relational.settings import set_setting, settle, stored_embedding
 from germane.stores.relational.store import RelationalStore
-from germane.stores.relational.tables import Connection, Purged
+from germane.stores.relational.tables import Connection, Connections, Purged, number_of
 from germane.stores.sql import Migration, migrations, refuse_older, statements
-from germane.stores.sqlite.connections import Durability, SqliteConnection, SqliteConnections
+from germane.stores.sqlite.connections import MEMORY, Durability, SqliteConnection, SqliteConnections
 from germane.stores.sqlite.locking import translated
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "SqliteStore",
     "check_file",
     "check_ours",
+    "copy_past",
     "finish_erasure",
     "prepare",
     "settle_log",
@@ -35,10 +38,8 @@ __all__ = [
 ]
 
 
-@gated
 class SqliteStore(RelationalStore):
-    """A `Store` in one file, `Checkable`, `MultilingualStore`, `FeedbackStore`, `WorkingSetStore`,
-    `SpaceStore` and `ConversationStore`.
+    """A `Store` in one file, with every sub-store but notifications.
 
     Threads and processes may share it.
 
@@ -72,13 +73,6 @@ class SqliteStore(RelationalStore):
             self._connections.close()
             raise
 
-    def as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
-        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
-        copy = SqliteStore(":memory:", embedding=self._embedding)
-        with copy.filling() as target:
-            self._fill_past(target, agent, point)
-        return copy
-
     def checkpoint(self) -> None:
         """Move what is in the write-ahead log into the file, and cut the log to no bytes.
 
@@ -92,6 +86,9 @@ class SqliteStore(RelationalStore):
         """A write transaction that copies rows into the file as they are."""
         with self._file.writing() as connection:
             yield connection
+
+    def _as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
+        return copy_past(self._connections, agent, point, self._embedding)
 
     def _schema_version(self, connection: Connection) -> int:
         return version_of(cast("SqliteConnection", connection))
@@ -161,7 +158,7 @@ class SqliteOperations:
         return missing
 
     def reindex(self, tell: Tell) -> None:
-        """Index the words anew if the tokenizer has changed since, and build every index of the file anew."""
+        """Reindex the words if the tokenizer has changed, and rebuild every index of the file."""
         SqliteStore(self._path).close()
         with self._opened() as connections, connections.writing() as connection:
             connection.execute("REINDEX")
@@ -180,7 +177,7 @@ class SqliteOperations:
         tell(1, 1)
 
     def erase(self, tell: Tell) -> Erasure:
-        """Write the file anew if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
+        """Rewrite the file if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
         store = SqliteStore(self._path)
         try:
             store.checkpoint()
@@ -291,7 +288,7 @@ class ErasingConnections(SqliteConnections):
         connection: Connection,
         what: Purged = "memories",  # noqa: ARG002 - A file is rewritten whole.
     ) -> None:
-        """Note that the file has to be rewritten, so that whoever opens it next can do it."""
+        """Note that the file has to be rewritten, so that the next process to open it can do it."""
         set_setting(connection, OWED, "1")
 
     def erase(self) -> None:
@@ -324,7 +321,7 @@ def finish_erasure(connections: ErasingConnections) -> None:
     if connections.read_only:
         return
     if _owes(connections):
-        # The purge has told its caller; whoever opens the store later can't act on it.
+        # The purge has raised it to its caller; a later process can't act on it.
         with suppress(StoreBusy):
             connections.erase()
 
@@ -367,3 +364,68 @@ def check_file(connection: SqliteConnection) -> tuple[Finding, ...]:
         for table, row, *_ in strangers[:20]
     ]
     return tuple(found)
+
+
+# Copies an agent's memories into an empty store as they were at a point, as far as that can be known.
+#
+# What is known: which memories were there, which were heads, at which stage they stood, which had vectors,
+# what was used. What isn't: when something was repeated, what was forgotten before it was restored, and
+# what was purged. So nobody may take a copy for the store as it was without a proof of his own.
+
+_TABLES: Final = {
+    "agents": "past_agents",
+    "memories": "past_memories",
+    "texts": "past_texts",
+    "tags": "past_tags",
+    "places": "past_places",
+    "lex": "past_lex",
+    "vectors": "past_vectors",
+    "unembedded": "past_unembedded",
+    "shown": "past_shown",
+    "outcomes": "past_outcomes",
+    "lives": "past_lives",
+    "settings": "past_settings",
+}
+_ROWS_AT_ONCE: Final = 2000
+
+
+def copy_past(
+    connections: Connections, name: str, point: Mapping[str, int], embedding: EmbeddingIdentity | None
+) -> SqliteStore:
+    """A store in memory with one agent's memories as they were at a point, as far as that can be known."""
+    copy = SqliteStore(MEMORY, embedding=embedding)
+    with connections.reading(name) as source, copy.filling() as target:
+        _fill(source, target, number_of(source, name), point)
+    return copy
+
+
+def _fill(source: Connection, target: SqliteConnection, agent: int, point: Mapping[str, int]) -> None:
+    values = {**point, "agent": agent, "last": last_of(agent, point)}
+    for table, query in _TABLES.items():
+        rows = source.run(query, values)
+        names = [each[0] for each in rows.description]
+        marks = ", ".join("?" * len(names))
+        columns = ", ".join(names)
+        statement = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
+        while some := rows.fetchmany(_ROWS_AT_ONCE):
+            target.executemany(statement, some)
+    _undo(source, target, values)
+    target.run("set_point", values)
+
+
+def _undo(source: Connection, target: SqliteConnection, values: Mapping[str, int]) -> None:
+    """Take back what happened to the memories after the point."""
+    agent = values["agent"]
+    superseded = {num for (num,) in source.run("superseded_since", values)}
+    stages = dict(source.run("stages_then", values).fetchall())
+    for num in superseded:
+        target.run("be_head", {"agent": agent, "num": num})
+    for (num,) in source.run("moved_since", values).fetchall():
+        # Only the life of a memory tells where it stood; of the others most were active.
+        status = status_at(Stage(stages[num])) if num in stages else None
+        stood = status.value if status is not None else "active"
+        target.run("be_at", {"agent": agent, "num": num, "status": stood, "stage": None})
+    for num, stage in stages.items():
+        target.run("be_at", {"agent": agent, "num": num, "status": None, "stage": stage})
+    for num, uses in source.run("uses_since", values).fetchall():
+        target.run("unuse", {"agent": agent, "num": num, "uses": uses})

@@ -1,4 +1,4 @@
--- What copies one agent from store to store, table by table; `germane.stores.sql.tables` names the columns.
+-- What copies one agent from store to store, table by table; the schema names the columns.
 
 -- name: carried_state
 -- The counters and settings of an agent.
