@@ -214,13 +214,6 @@ class WeightCache:
             known = self._known = (state, taught)
         return known[1]
 
-    def known(self, state: LearningStatus) -> tuple[Weights | None] | None:
-        """The weights that apply while learning stands so; None where examples have to be read first."""
-        known = self._known
-        if known is not None and known[0] == state:
-            return (known[1].weights,)
-        return None if state.on and state.stamp else (None,)
-
 
 def _weighable(examples: Iterable[Example]) -> Iterator[Example]:
     """The examples with those of their parts that have weights; a working set's have none."""

@@ -221,7 +221,7 @@ def _gathered(
     for place, number in enumerate(cut):
         own = further.slices[place * len(kinds) : (place + 1) * len(kinds)]
         relevant = further.slices[len(cut) * len(kinds) + place]
-        parted[number] = _united(parted[number], *own, relevant)
+        parted[number] = CandidateTable.united((parted[number], *own, relevant))
     named = ", ".join(plan.sections[number].name for number in cut)
     note = TraceNote(
         code="gathered_in_part",
@@ -229,11 +229,6 @@ def _gathered(
         f"of each kind were looked at, and the {_RELEVANT} that have most to do with the task.",
     )
     return asked_all, replace(found, slices=tuple(parted)), (note,)
-
-
-def _united(*parts: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    by_id = {candidate.memory.ref: candidate for part in parts for candidate in part}
-    return tuple(by_id[memory_id] for memory_id in sorted(by_id))
 
 
 def _with_pinned(found: SearchResult, pinned: Sequence[Memory]) -> SearchResult:
