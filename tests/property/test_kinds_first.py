@@ -15,7 +15,7 @@ from germane.model.plan import KindPriority, TaskContext
 from germane.model.query import Candidate, CandidateTable, Query
 from germane.ranking.by_kind import by_kind, in_precedence, kinds_first
 from germane.ranking.relevance import Scoring
-from germane.ranking.similarity import Ranking
+from germane.ranking.similarity import Ranking, having
 from germane.scopes import closeness, closeness_to
 from germane.testing.fakes import make_memory
 from support import scalar_ranking
@@ -111,7 +111,8 @@ def test_the_order_is_that_of_precedence(
     assert list(ranked) == in_precedence(reversed(ranked), HOW)
     assert ranked == ranking(drawn[::-1])
     assert [one.score for one in ranked] == ranked.scores
-    assert ranked.having("outcome").tolist() == ["outcome" in one.parts for one in ranked]
+    outcomes = having(ranked.parts, "outcome", len(drawn))
+    assert [outcomes[place] for place in ranked.order] == ["outcome" in one.parts for one in ranked]
 
 
 @given(candidates(), st.lists(st.sampled_from([*PATHS, "docs/x.md"]), max_size=3))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from itertools import chain
+from itertools import accumulate
 from math import inf, isfinite
 from typing import Any, TypeVar, overload
 
@@ -318,7 +319,7 @@ class CandidateTable(Deferred[Candidate]):
         memories: Sequence[Memory],
         signals: Mapping[str, NDArray[np.float64]],
         *,
-        made: tuple[Candidate, ...] | None = None,
+        made: Sequence[Candidate] | None = None,
     ) -> None:
         super().__init__(
             len(memories), partial(_candidate, memories, signals) if made is None else made.__getitem__
@@ -347,10 +348,16 @@ class CandidateTable(Deferred[Candidate]):
         if len(tables) == 1:
             return tables[0]
         names = dict.fromkeys(name for table in tables for name in table.signals)
+        starts = list(accumulate(map(len, tables), initial=0))
+
+        def candidate(place: int) -> Candidate:
+            number = bisect_right(starts, place) - 1
+            return tables[number][place - starts[number]]
+
         return cls(
             [memory for table in tables for memory in table.memories],
             {name: np.concatenate([table.column(name) for table in tables]) for name in names},
-            made=tuple(chain.from_iterable(tables)) if any(table.made for table in tables) else None,
+            made=Deferred(starts[-1], candidate) if any(table.made for table in tables) else None,
         )
 
     @classmethod
@@ -367,11 +374,11 @@ class CandidateTable(Deferred[Candidate]):
 
     def at(self, places: Sequence[int]) -> CandidateTable:
         """The candidates at these places, in the order in which they are named."""
-        chosen = np.array(places, dtype=np.int64)
+        chosen, made = np.array(places, dtype=np.int64), self.made
         return CandidateTable(
             [self.memories[place] for place in places],
             {name: column[chosen] for name, column in self.signals.items()},
-            made=None if self.made is None else tuple([self.made[place] for place in places]),
+            made=None if made is None else Deferred(len(places), lambda number: made[places[number]]),
         )
 
     def __iter__(self) -> Iterator[Candidate]:

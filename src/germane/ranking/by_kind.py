@@ -23,7 +23,7 @@ from germane.model.plan import KindPriority, TaskContext
 from germane.model.query import Candidate, CandidateTable
 from germane.ranking.relevance import Gated, Scoring, outside, score
 from germane.ranking.scores import OBSOLETE, asks_for_obsolete, sums_of
-from germane.ranking.similarity import Parts, Ranking, ordered
+from germane.ranking.similarity import Parts, Ranking, having, ordered
 from germane.scopes import closeness, closeness_to
 
 __all__ = [
@@ -102,9 +102,7 @@ def _relevance(table: CandidateTable, scoring: Scoring, *, gated: bool) -> Parts
     # The order by kinds sees to what is obsolete, and commits are a kind of their own.
     found, _ = score(among, replace(scoring, without=(OBSOLETE, "history")))
     if gated:
-        exact = np.zeros(len(among), dtype=np.bool_)
-        if "exact" in found:
-            exact = ~np.isnan(found["exact"])
+        exact = having(found, "exact", len(among))
         out = outside(among, exempt=exact, information=query.information, least_cosine=query.least_cosine)
         found = {name: np.where(out, np.nan, part) for name, part in found.items()}
     parts = {name: np.full(len(table), np.nan) for name in found}
@@ -247,12 +245,12 @@ def kinds_first_notes(
     ranked: Sequence[Sequence[Ranked]], *, work: TaskContext, now: datetime
 ) -> Iterator[TraceNote]:
     """What a reader should know of this order: what may be out of date and why, and what outcomes moved."""
-    stale = [one for section in ranked for one in _having(section, "stale")]
+    stale = [one for section in ranked for one in _memories_having(section, "stale")]
     if stale:
         told = "; ".join(f"{short_id(one.ref)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
         more = f"; and {len(stale) - _NAMED} more" if len(stale) > _NAMED else ""
         yield TraceNote(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
-    moved = sum(len(_having(section, "outcome")) for section in ranked)
+    moved = sum(len(_memories_having(section, "outcome")) for section in ranked)
     if moved:
         yield TraceNote(
             code="outcomes",
@@ -261,9 +259,10 @@ def kinds_first_notes(
         )
 
 
-def _having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
+def _memories_having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
     if isinstance(ranked, Ranking):
-        return [ranked.memories[place] for place in np.flatnonzero(ranked.having(part)).tolist()]
+        held = having(ranked.parts, part, len(ranked.table))
+        return [ranked.table.memories[place] for place in ranked.order if held[place]]
     return [one.memory for one in ranked if part in one.parts]
 
 

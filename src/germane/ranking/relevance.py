@@ -42,7 +42,7 @@ from germane.ranking.signals import (
     shares_of_identifiers,
     turn_parts,
 )
-from germane.ranking.similarity import Parts, Ranking, at_places, memories_of, newest, ordered
+from germane.ranking.similarity import Parts, Ranking, at_places, having, newest, ordered
 
 __all__ = [
     "EXACT_BOOST",
@@ -147,28 +147,32 @@ def rank_sections(
     """
     tables = [CandidateTable.of(section) for section in sections]
     ranked = rank(CandidateTable.joined(tables), scoring)
-    both = Gated(passed=ranked)
+    table, order = ranked.table, np.array(ranked.order, dtype=np.int64)
+    out, unsure = np.zeros(len(table), dtype=np.bool_), False
     if gated:
-        query = scoring.query
-        both = gate(
-            ranked,
+        out, unsure = _left_out(
+            table,
+            order,
+            having(ranked.parts, "exact", len(table)),
             prefer=scoring.prefer,
             exempt=frozenset(exempt) | scoring.associated.keys(),
             few=few,
-            information=query.information,
-            least_cosine=query.least_cosine,
+            information=scoring.query.information,
+            least_cosine=scoring.query.least_cosine,
         )
-    section_of = {memory.ref: number for number, section in enumerate(tables) for memory in section.memories}
-
-    def split(several: Sequence[Ranked]) -> list[Sequence[Ranked]]:
-        places: list[list[int]] = [[] for _ in sections]
-        for place, memory in enumerate(memories_of(several)):
-            places[section_of[memory.ref]].append(place)
-        return [at_places(several, each) for each in places]
-
+    refs = [memory.ref for memory in table.memories]
+    section_of = np.repeat(np.arange(len(tables)), list(map(len, tables)))
+    last = dict(zip(refs, section_of.tolist(), strict=True))
+    if len(last) < len(refs):
+        section_of = np.array([last[ref] for ref in refs], dtype=np.int64)
+    section_of, out = section_of[order], out[order]
     return [
-        Gated(passed=kept, dropped=out, unsure=both.unsure)
-        for kept, out in zip(split(both.passed), split(both.dropped), strict=True)
+        Gated(
+            passed=ranked.at(np.flatnonzero((section_of == number) & ~out).tolist()),
+            dropped=ranked.at(np.flatnonzero((section_of == number) & out).tolist()),
+            unsure=unsure,
+        )
+        for number in range(len(tables))
     ]
 
 
@@ -344,29 +348,58 @@ def gate(
     Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
     if isinstance(ranked, Ranking):
-        table, passes = ranked.table.at(ranked.order), ranked.having("exact")
+        table, order = ranked.table, np.array(ranked.order, dtype=np.int64)
+        exact = having(ranked.parts, "exact", len(table))
     else:
-        table = CandidateTable.of([one.candidate for one in ranked])
-        passes = np.array(["exact" in one.parts for one in ranked], dtype=np.bool_)
-    if exempt:
-        passes = passes | np.array([one.ref in exempt for one in table.memories], dtype=np.bool_)
-    lifts = np.ones(len(table))
-    if prefer is not None:
-        lifts[_created_in(table, prefer)] += WHEN_BOOST
-    out = outside(
-        table, exempt=passes, lifts=lifts, few=few, information=information, least_cosine=least_cosine
+        table, order = CandidateTable.of([one.candidate for one in ranked]), np.arange(len(ranked))
+        exact = np.array(["exact" in one.parts for one in ranked], dtype=np.bool_)
+    out, unsure = _left_out(
+        table,
+        order,
+        exact,
+        prefer=prefer,
+        exempt=exempt,
+        few=few,
+        information=information,
+        least_cosine=least_cosine,
     )
-    unsure = False
-    if len(out) and out.all() and not few:
-        near, covered = (lifts * np.nan_to_num(table.column(name)) for name in ("semantic", "coverage"))
-        matching = np.flatnonzero((covered > 0) | (near >= _HOPELESS * least_cosine))
-        unsure = len(matching) > 0
-        out[matching[:1]] = False
     return Gated(
-        passed=at_places(ranked, np.flatnonzero(~out).tolist()),
-        dropped=at_places(ranked, np.flatnonzero(out).tolist()),
+        passed=at_places(ranked, np.flatnonzero(~out[order]).tolist()),
+        dropped=at_places(ranked, np.flatnonzero(out[order]).tolist()),
         unsure=unsure,
     )
+
+
+def _left_out(
+    table: CandidateTable,
+    order: NDArray[np.int64],
+    exact: NDArray[np.bool_],
+    *,
+    prefer: TimeRange | None,
+    exempt: Collection[str],
+    few: bool,
+    information: float,
+    least_cosine: float,
+) -> tuple[NDArray[np.bool_], bool]:
+    """Which candidates the gate leaves out, in the order of the table, and whether it is unsure of the rest.
+
+    `order` has the places in rank order; `exact` are those that hold an identifier of the question.
+    """
+    if exempt:
+        exact = exact | np.array([one.ref in exempt for one in table.memories], dtype=np.bool_)
+    lifts = None
+    if prefer is not None:
+        lifts = np.where(_created_in(table, prefer), 1.0 + WHEN_BOOST, 1.0)
+    out = outside(
+        table, exempt=exact, lifts=lifts, few=few, information=information, least_cosine=least_cosine
+    )
+    if few or not len(order) or not out[order].all():
+        return out, False
+    near, covered = (np.nan_to_num(table.column(name)) for name in ("semantic", "coverage"))
+    near = near if lifts is None else lifts * near
+    matching = order[((covered > 0) | (near >= _HOPELESS * least_cosine))[order]]
+    out[matching[:1]] = False
+    return out, len(matching) > 0
 
 
 def outside(

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -78,8 +78,7 @@ _RECENCY_FACTOR = 0.1
 _DOMAIN_FACTOR = 0.1
 _CORE_FACTOR = 0.1
 
-_KIND, _CREATED, _OUTCOME_OF = attrgetter("kind"), attrgetter("created_at"), attrgetter("outcome")
-_USES, _CONFIDENCE_OF, _STAGE = attrgetter("access_count"), attrgetter("confidence"), attrgetter("stage")
+_FIELDS = attrgetter("kind", "created_at", "outcome", "access_count", "confidence", "stage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,26 +93,23 @@ class Boosts:
     domain: tuple[str, ...] = ()
     usefulness: Mapping[str, float] = field(default_factory=dict)
 
-    def priority(self, kind: str) -> float:
-        """The priority of the section of a kind, 0.5 unless it is named."""
-        return self.priorities.get(kind, _UNKNOWN_PRIORITY)
-
 
 def weighted_sum(table: CandidateTable, *, now: datetime, boosts: Boosts, normalised: bool) -> Parts:
     """The weighted terms of the composite score: those of `weighted_sum` if `normalised`, else of `_v1`."""
-    memories, semantic = table.memories, np.nan_to_num(table.column("semantic"))
+    semantic, worths = np.nan_to_num(table.column("semantic")), _worths(table.memories, now, boosts)
+    recency, whole = worths["recency"], HIGHEST
     if normalised:
-        semantic, recency, whole = np.clip(semantic, 0.0, 1.0), _recencies(memories, now), HIGHEST
+        semantic = np.clip(semantic, 0.0, 1.0)
     else:
-        days = [max((now - one.created_at) // _DAY, 0) for one in memories]
+        days = [max((now - one.created_at) // _DAY, 0) for one in table.memories]
         recency, whole = np.array([math.exp(-_PER_DAY * each) for each in days]), 1.0
     terms = {
         "semantic": _SEMANTIC * semantic,
-        "type": _TYPE * _by_value(_KIND, memories, boosts.priority),
+        "type": _TYPE * worths["priority"],
         "recency": _RECENCY * recency,
-        "outcome": _OUTCOME * _by_value(_OUTCOME_OF, memories, _outcome),
-        "usage": _USAGE * _by_value(_USES, memories, _usage),
-        "confidence": _CONFIDENCE * _by_value(_CONFIDENCE_OF, memories, float),
+        "outcome": _OUTCOME * worths["outcome"],
+        "usage": _USAGE * worths["usage"],
+        "confidence": _CONFIDENCE * worths["confidence"],
     }
     return {name: term / whole for name, term in terms.items()}
 
@@ -142,11 +138,12 @@ def multiply(
 
 def sums_of(parts: Mapping[str, NDArray[np.float64]], count: int) -> NDArray[np.float64]:
     """The exact sums of the parts of `count` scores."""
-    columns = [np.where(np.isnan(part), 0.0, part) for part in parts.values()]
-    if len(columns) <= 2:  # noqa: PLR2004 - Adding two numbers rounds once, as the exact sum does.
-        return sum(columns, np.zeros(count))
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return np.array(list(map(math.fsum, rows)), dtype=np.float64)
+    columns = np.zeros((count, len(parts)))
+    for number, part in enumerate(parts.values()):
+        np.copyto(columns[:, number], part, where=~np.isnan(part))
+    if len(parts) <= 2:  # noqa: PLR2004 - Adding two numbers rounds once, as the exact sum does.
+        return np.asarray(columns.sum(axis=1), dtype=np.float64)
+    return np.fromiter(map(math.fsum, columns.tolist()), dtype=np.float64, count=count)
 
 
 def is_of(memory: Memory, domain: Collection[str]) -> bool:
@@ -156,46 +153,50 @@ def is_of(memory: Memory, domain: Collection[str]) -> bool:
     return any(each in domain for each in several)
 
 
-def factors(memories: Sequence[Memory], *, now: datetime, boosts: Boosts) -> dict[str, NDArray[np.float64]]:
+def factors(memories: Sequence[Memory], *, now: datetime, boosts: Boosts) -> Parts:
     """What each memory's score is multiplied by, by name; 1 changes nothing."""
-    worth = _TYPE / _SEMANTIC
+    worths = _worths(memories, now, boosts)
     columns = {
-        "frame": 1.0 + worth * (_by_value(_KIND, memories, boosts.priority) - _UNKNOWN_PRIORITY),
-        "recency": 1.0 + _RECENCY_FACTOR * (_recencies(memories, now) - 1.0),
-        "outcome": 1.0 + _OUTCOME / _SEMANTIC * (_by_value(_OUTCOME_OF, memories, _outcome) - 1.0),
-        "usage": 1.0 + _USAGE / _SEMANTIC * (_by_value(_USES, memories, _usage) - 1.0),
-        "confidence": 1.0 + _CONFIDENCE / _SEMANTIC * (_by_value(_CONFIDENCE_OF, memories, float) - 1.0),
+        "frame": 1.0 + _TYPE / _SEMANTIC * (worths["priority"] - _UNKNOWN_PRIORITY),
+        "recency": 1.0 + _RECENCY_FACTOR * (worths["recency"] - 1.0),
+        "outcome": 1.0 + _OUTCOME / _SEMANTIC * (worths["outcome"] - 1.0),
+        "usage": 1.0 + _USAGE / _SEMANTIC * (worths["usage"] - 1.0),
+        "confidence": 1.0 + _CONFIDENCE / _SEMANTIC * (worths["confidence"] - 1.0),
     }
     if boosts.domain:
         # Most memories name no domain.
         named = [bool(one.metadata) and is_of(one, boosts.domain) for one in memories]
         columns["domain"] = 1.0 + _DOMAIN_FACTOR * np.array(named, dtype=np.float64)
-    columns["core"] = 1.0 + _CORE_FACTOR * _by_value(_STAGE, memories, lambda stage: stage is Stage.CORE)
+    columns["core"] = 1.0 + _CORE_FACTOR * worths["core"]
     if boosts.usefulness:
         columns["useful"] = np.array([boosts.usefulness.get(one.ref, 1.0) for one in memories])
     return columns
 
 
-def _by_value(
-    value_of: Callable[[Memory], Hashable], memories: Sequence[Memory], worth: Callable[[Any], float]
-) -> NDArray[np.float64]:
-    """What each memory's value is worth; few values occur, and each is worked out once."""
-    values = list(map(value_of, memories))
+def _worths(memories: Sequence[Memory], now: datetime, boosts: Boosts) -> Parts:
+    """What each memory's fields are worth."""
+    # One pass, as each memory is to be fetched from far away.
+    fields = zip(*map(_FIELDS, memories), strict=True) if memories else ((),) * 6
+    kinds, created, outcomes, uses, confidences, stages = fields
+    half_lives = np.array([age / _HALF_LIFE for age in map(now.__sub__, created)], dtype=np.float64)
+    # Powers one by one: those of a whole vector may differ in the last place.
+    recencies = map(math.exp2, (-np.maximum(half_lives, 0.0)).tolist())
+    return {
+        "priority": _by_value(kinds, lambda kind: boosts.priorities.get(kind, _UNKNOWN_PRIORITY)),
+        "recency": np.array(list(recencies), dtype=np.float64),
+        "outcome": _by_value(outcomes, lambda outcome: _OUTCOMES.get(outcome, 1.0)),
+        "usage": _by_value(uses, _usage),
+        "confidence": np.array(confidences, dtype=np.float64),
+        "core": _by_value(stages, lambda stage: stage is Stage.CORE),
+    }
+
+
+def _by_value(values: Sequence[Any], worth: Callable[[Any], float]) -> NDArray[np.float64]:
+    """What each value is worth; few values occur, and each is worked out once."""
     known = {value: worth(value) for value in set(values)}
     if len(known) == 1:
         return np.full(len(values), known[values[0]], dtype=np.float64)
-    return np.array(list(map(known.__getitem__, values)), dtype=np.float64)
-
-
-def _recencies(memories: Sequence[Memory], now: datetime) -> NDArray[np.float64]:
-    """From 1 for now towards 0, halved after each 30 days."""
-    half_lives = [age / _HALF_LIFE for age in map(now.__sub__, map(_CREATED, memories))]
-    # Powers one by one: those of a whole vector may differ in the last place.
-    return np.array(list(map(math.exp2, (-np.maximum(half_lives, 0.0)).tolist())), dtype=np.float64)
-
-
-def _outcome(outcome: Outcome | None) -> float:
-    return 1.0 if outcome is None else _OUTCOMES.get(outcome, 1.0)
+    return np.array([known[value] for value in values], dtype=np.float64)
 
 
 def _usage(uses: int) -> float:
@@ -233,7 +234,7 @@ def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
     lowered = [
         place
         for place, one in enumerate(memories)
-        if is_withdrawn(one) and one.status is not Status.SUPERSEDED
+        if one.metadata and is_withdrawn(one) and one.status is not Status.SUPERSEDED
     ]
     if lowered:
         scores = sums_of(parts, len(memories))[lowered]

@@ -89,15 +89,13 @@ def evidence(coverage: NDArray[np.float64], information: float) -> NDArray[np.fl
 
 def check_finite(table: CandidateTable) -> None:
     """Raise InvalidInput for a signal that is no finite number."""
-    if not any(np.isinf(column).any() for column in table.signals.values()):
-        return
-    for candidate in table:
-        for name, value in candidate.signals.items():
-            if not math.isfinite(value):
-                raise InvalidInput(
-                    f"The {name} signal of memory {candidate.memory.ref!r} is {value}, "
-                    "which can't be ranked. The store that found it has to return finite signals."
-                )
+    for name, column in table.signals.items():
+        for place in np.flatnonzero(np.isinf(column)).tolist():
+            candidate = table[place]
+            raise InvalidInput(
+                f"The {name} signal of memory {candidate.memory.ref!r} is {candidate.signals[name]}, "
+                "which can't be ranked. The store that found it has to return finite signals."
+            )
 
 
 def fuse_ranks(

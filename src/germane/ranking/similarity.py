@@ -37,6 +37,7 @@ __all__ = [
     "cluster",
     "could_be_same",
     "empty_reason_of",
+    "having",
     "in_order",
     "is_quoted",
     "likeness",
@@ -453,39 +454,38 @@ Parts: TypeAlias = dict[str, NDArray[np.float64]]
 class Ranking(Deferred[Ranked]):
     """Candidates in rank order, each with its score and its parts, made when it is looked at.
 
-    `order` has the places of the candidates in `table`, the best first; `memories` and `scores` are those
-    of the candidates in rank order.
+    `order` has the places of the candidates in `table`, the best first, and `parts` are in the order of the
+    table; `memories` and `scores` are those of the candidates in rank order.
     """
 
-    __slots__ = ("_parts", "_scores", "memories", "order", "scores", "table")
+    __slots__ = ("_scores", "memories", "order", "parts", "scores", "table")
 
     def __init__(
         self, table: CandidateTable, scores: NDArray[np.float64], parts: Parts, order: Sequence[int]
     ) -> None:
         """`scores` and `parts` are in the order of the table."""
         super().__init__(len(order), self._ranked)
-        self.table, self._scores, self._parts, self.order = table, scores, parts, order
+        self.table, self._scores, self.parts, self.order = table, scores, parts, order
         self.memories = [table.memories[place] for place in order]
         self.scores: list[float] = scores[np.array(order, dtype=np.int64)].tolist()
 
     def at(self, ranks: Sequence[int]) -> Ranking:
         """The candidates of these ranks, which count from 0, in the order in which they are named."""
-        return Ranking(self.table, self._scores, self._parts, [self.order[rank] for rank in ranks])
-
-    def having(self, part: str) -> NDArray[np.bool_]:
-        """Which candidates have a part, in rank order."""
-        if part not in self._parts:
-            return np.zeros(len(self), dtype=np.bool_)
-        return ~np.isnan(self._parts[part][np.array(self.order, dtype=np.int64)])
+        return Ranking(self.table, self._scores, self.parts, [self.order[rank] for rank in ranks])
 
     def _ranked(self, rank: int) -> Ranked:
         place = self.order[rank]
-        values = {name: column.item(place) for name, column in self._parts.items()}
+        values = {name: column.item(place) for name, column in self.parts.items()}
         return Ranked(
             candidate=self.table[place],
             score=self.scores[rank],
             parts={name: value for name, value in values.items() if not math.isnan(value)},
         )
+
+
+def having(parts: Parts, name: str, count: int) -> NDArray[np.bool_]:
+    """Which of `count` candidates have a part."""
+    return ~np.isnan(parts[name]) if name in parts else np.zeros(count, dtype=np.bool_)
 
 
 def memories_of(ranked: Sequence[Ranked]) -> Sequence[Memory]:
