@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test lint types house bench docs clean ci
+.PHONY: demo test test-all test-rest lint types house bench docs clean ci
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -17,8 +17,13 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
 	$(BIN)/germane demo --project .
 
-test: $(STAMP) ## The whole test suite, in random order.
-	$(BIN)/python -m pytest -n auto
+test: $(STAMP) ## The test suite, in random order, without what takes long.
+	GERMANE_TESTS=quick $(BIN)/python -m pytest -n auto
+
+test-all: test test-rest ## All tests.
+
+test-rest: $(STAMP) ## What takes long: killed processes, restarted servers, properties with all examples.
+	GERMANE_TESTS=rest $(BIN)/python -m pytest -n auto
 
 lint: $(STAMP) ## Format, lint and types.
 	$(BIN)/ruff format --check .

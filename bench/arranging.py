@@ -21,13 +21,13 @@ from time import perf_counter
 import numpy as np
 
 from germane.model.memory import Memory, Vector
-from germane.model.working_set import WorkingSetItem
 from germane.packing.layout import Paragraphs, assemble_list
 from germane.plans.layered import working
 from germane.ranking.eviction import EVICTION_POLICIES, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange, choose_strategy
 from germane.testing.fakes import START, make_memories
 from germane.tokens import CachedCounter, get_counter
+from germane.working_sets import WorkingSetItem
 
 _NOW = START + timedelta(days=365)
 _COUNTER = CachedCounter(get_counter("o200k"))

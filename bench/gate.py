@@ -235,7 +235,7 @@ def _demonstrated(embedder: Embedder | None) -> list[_Outcome]:
         stored = engine.memories(order=germane.Order.OLDEST)
         for asked in demo_questions():
             answers = {stored[line - 1].id for line in asked.expect}
-            kept = {one.memory.id for one in engine.recall(asked.question, limit=_EVERY)}
+            kept = {one.id for one in engine.recall(asked.question, limit=_EVERY)}
             outcomes.append(
                 _Outcome(
                     dropped=len(answers - kept) / len(answers),

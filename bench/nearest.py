@@ -21,8 +21,8 @@ import psycopg
 from corpus import drafts, questions
 from numpy.typing import NDArray
 
-import germane
 from germane.embedders import StaticEmbedder
+from germane.stores import index_vectors, migrate_store, store_status
 from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCosines
@@ -49,7 +49,7 @@ def main() -> None:
         server.start()
         for count in map(int, given.vectors.split(",")):
             address = server.url(server.fresh())
-            germane.migrate_store(address)
+            migrate_store(address)
             _fill(address, embedder, count)
             print(_measured(address, asked, count))
     finally:
@@ -81,9 +81,9 @@ def _measured(address: str, asked: NDArray[np.float32], count: int) -> str:
     connections = PostgresConnections(address)
     exact, all_times = _asked(connections, ServedCosines, cache, asked)
     start = perf_counter()
-    germane.index_vectors(address, "one")
+    index_vectors(address, "one")
     built = perf_counter() - start
-    (index,) = germane.store_status(address).indexes
+    (index,) = store_status(address).indexes
     found, times = _asked(connections, IndexedCosines, cache, asked)
     connections.close()
     same = sum(len(one & other) for one, other in zip(exact, found, strict=True))

@@ -21,11 +21,12 @@ from germane.conversation.compaction import as_json, message_tokens
 from germane.evaluation.result import mean
 from germane.importers.locomo import ADVERSARIAL, LocomoConversation, LocomoQuestion, read_locomo
 from germane.model.conversation import Provider
+from germane.tokens import get_counter
 
 TURNS = 50
 WINDOWS = (4000, 8000)
 SYSTEM = "You remember what the two friends told each other, and answer in a sentence."
-_COUNTER = germane.get_counter("o200k")
+_COUNTER = get_counter("o200k")
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def _recalling(texts: Sequence[str], embedder: Embedder | None) -> Callable[[str
 
     def find(question: str) -> list[str]:
         # More than the deepest look, for the decoys that are passed over.
-        return [each.memory.content for each in engine.recall(question, limit=4 * max(_DEPTHS))]
+        return [each.content for each in engine.recall(question, limit=4 * max(_DEPTHS))]
 
     return find
 

@@ -28,11 +28,12 @@ from conversation import transcript
 
 import germane
 from germane import RequestTooLarge
+from germane.tokens import get_counter
 
 Talk: TypeAlias = list[dict[str, Any]]
 Fit: TypeAlias = Callable[[Talk, int], Talk | None]
 
-COUNTER = germane.get_counter("o200k")
+COUNTER = get_counter("o200k")
 CONVERSATIONS = 300
 _FULL = 0.9
 SYSTEM = "You are a helpful assistant of a warehouse. Answer briefly, and use the tools for facts."

@@ -23,7 +23,8 @@ from threading import Event
 from typing import Protocol, TypedDict
 
 import germane
-from germane import Engine, Space, SpaceEvent, SpaceEventKind
+from germane import Engine, Space
+from germane.spaces import SpaceEvent, SpaceEventKind
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.

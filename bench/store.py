@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge
-from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import Memory
 from germane.model.query import Filter, Order, Query, Slice
 from germane.retrieval.tokenizer import query_terms

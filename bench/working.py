@@ -52,7 +52,7 @@ def _measure(path: Path, count: int, runs: int) -> None:
         _row("tokens", lambda: held.tokens, runs)
         for strategy in _STRATEGIES:
             _row(strategy, lambda s=strategy: held.assemble(strategy=s), runs)  # type: ignore[misc] # mypy can't infer a lambda's default.
-        _row("8,000 tokens of it", lambda: held.assemble(max_tokens=8000), runs)
+        _row("8,000 tokens of it", lambda: held.assemble(budget=8000), runs)
         _row("with a question", lambda: held.assemble("Which cache keeps the session?"), runs)
         _row("whole trace read", lambda: list(held.assemble().trace.entries), runs)
         with germane.open(path, agent="tester", embedder=None) as other:

@@ -32,7 +32,7 @@ def main() -> None:
             engine.remember("A zebra crossed the road.")
             for found in engine.recall("invoicing"):
                 parts = ", ".join(f"{name} {value:.2f}" for name, value in sorted(found.parts.items()))
-                print(f"{found.score:.2f} = {parts}: {found.memory.content}")
+                print(f"{found.score:.2f} = {parts}: {found.content}")
             print(f"Vectors made by {engine.stats().embedding}.")
         try:
             germane.open(path, embedder=CallableEmbedder(letters, name="other", dimension=len(LETTERS)))
@@ -40,7 +40,7 @@ def main() -> None:
             print(f"Refused: {error.given} isn't {error.stored}.")
         with germane.open(path) as engine:
             words_alone = engine.recall("invoices")
-            print(f"Without an embedder words still find: {words_alone[0].memory.content}")
+            print(f"Without an embedder words still find: {words_alone[0].content}")
 
 
 if __name__ == "__main__":

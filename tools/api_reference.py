@@ -22,85 +22,35 @@ from types import ModuleType
 from typing import Any
 
 import germane
-from germane import aio
+from germane import aio, errors
+from germane.exports import SUBMODULES
 from germane.kinds import BUILT_IN, Kind, Template
 from germane.plans.frames import FRAMES, frame_named
 from germane.plans.layered import layered, layered_strict, relevance
 
-__all__ = ["GROUPS", "ROOMS", "outdated"]
+__all__ = ["GROUPS", "outdated"]
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Opening a memory": ("open", "Engine", "reembed"),
-    "Whole stores": (
-        "copy_store", "CopyReport", "AgentCopy", "store_status", "DatabaseStatus", "VectorIndex",
-        "store_agents", "AgentFigures",
-        "migrate_store", "reindex_store", "vacuum_store", "erase_purged", "Erasure", "index_vectors",
-        "distribute_store", "remove_agent", "Removal",
+    "Opening a memory": ("open", "Engine", "aio"),
+    "What you write": (
+        "Draft", "Kind", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Level", "Outcome", "Status",
+        "Trust", "Message",
     ),
-    "What you hand in": (
-        "Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust", "Impressions",
-    ),
+    "Plans": ("Plan", "Section", "Share", "Overflow", "RollOver", "Frame"),
     "What you get back": (
-        "Memory", "Renditions", "Rendition", "Level", "Status", "RememberResult", "RecallResult", "Ranked",
-        "Context",
-        "Item", "Feedback", "LearningReport", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
-        "LargeMemory", "OutcomeResult", "diff",
+        "Memory", "RememberResult", "RecallResult", "Ranked", "Context", "Item", "Trace", "Reason",
+        "RefreshResult", "Request", "diff",
     ),
-    "How memories live": (
-        "Stage", "LifecycleState", "LifecycleSignal", "Cause", "LifecycleEvent", "Upkeep", "UpkeepStep",
-        "UpkeepTask", "Reconcile",
-        "QualityFlag", "DecisionCalibration",
-    ),
-    "The account of an assembly": (
-        "Trace", "Question", "Entry", "Reason", "EmptyReason", "SectionUsage", "TraceNote",
-    ),
-    "Working sets": (
-        "WorkingSet", "WorkingSetItem", "AddResult", "Eviction", "Evicted", "Decay", "AgeBasis",
-        "WorkingSetEvent", "WorkingSetEventKind",
-    ),
-    "The ledger and figures": (
-        "Ledger", "Assembly", "LedgerEntry", "AssemblyDiff", "ValueChange", "Replay", "MemoryChange",
-        "MemoryChangeKind",
-        "ObserveResult", "Metrics", "Day",
-    ),
-    "Conversations": (
-        "Conversation", "Message", "MessageRole", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart",
-        "Provider", "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers",
-        "ConversationInfo", "Request", "PartUsage", "RequestShares", "TokenCalibration", "Compaction",
-    ),
-    "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "SpaceEventKind"),
-    "Plans, frames and kinds": (
-        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "FrameChoice", "RefreshResult",
-        "RefreshReason", "Kind", "TemplatePart",
-        "ScopedPlan", "Profile", "KindPriority", "TaskContext",
-    ),
-    "Doors for parts of your own": (
-        "Store", "Checkable", "LedgerStore", "ConversationStore", "WorkingSetStore", "FeedbackStore",
-        "LearningStatus", "Example",
-        "OutcomeStore", "OutcomeRecord", "OutcomeHistory", "LifecycleStore", "UsageHistory",
-        "MultilingualStore", "SpaceStore",
-        "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
-    ),
-    "Rankings of your own": ("fuse_ranks", "fuse_scores", "Fused"),
-    "Token counters": ("get_counter", "register_counter"),
-    "Errors": tuple(
-        name for name in germane.__all__
-        if isinstance(value := getattr(germane, name), type) and issubclass(value, germane.GermaneError)
-    ),
+    "Handles": ("Conversation", "WorkingSet", "Space", "Ledger"),
+    "Protocols": ("Store", "Embedder", "TokenCounter", "Summarizer", "Scorer", "Clock"),
+    "Errors": tuple(name for name in germane.__all__ if name in errors.__all__),
     "Version": ("__version__",),
 }  # fmt: skip
-ROOMS = (
-    "germane.importers",
-    "germane.embedders",
-    "germane.summarizers",
-    "germane.evaluation",
-    "germane.testing.fakes",
-)
-"""What is imported by name, and belongs to users too."""
 _CONSTANTS = {
     "GLOBAL": "The scope of what applies everywhere: `Scope(name='global')`.",
+    "aio": "The same engine with await: see [`germane.aio`](modules.md#germaneaio).",
     "__version__": "The version of the package, a text such as `0.1.0`.",
 }
 _LINE = 100
@@ -123,39 +73,53 @@ def outdated(*, write: bool) -> list[str]:
     return found
 
 
+def _modules() -> str:
+    """Each public module with what it is for and its names."""
+    rows = []
+    for module in ("germane", *SUBMODULES):
+        page = "api.md" if module == "germane" else "modules.md#" + module.replace(".", "")
+        names = ", ".join(f"`{name}`" for name in import_module(module).__all__)
+        rows.append((f"[`{module}`]({page})", _words(import_module(module)).partition("\n\n")[0], names))
+    return _table(("module", "what it is for", "names"), rows)
+
+
 def _api() -> str:
     parts = []
     for group, names in GROUPS.items():
         parts.append(f"## {group}")
-        for name in sorted(names) if group == "Errors" else names:
+        for name in names:
             parts.extend(_public(name))
-        if group == "Opening a memory":
-            parts.extend(_awaited())
     return "\n\n".join(filter(None, parts))
 
 
-def _rooms() -> str:
+def _submodules() -> str:
     parts = []
-    for name in ROOMS:
-        room = import_module(name)
-        parts.append(f"## `{name}`")
-        for each in room.__all__:
-            parts.extend(_public(each, room))
+    for name in SUBMODULES:
+        module = import_module(name)
+        own = [each for each in module.__all__ if getattr(module, each) is not getattr(germane, each, None)]
+        passed_on = [f"[`{each}`](api.md#{each.lower()})" for each in module.__all__ if each not in own]
+        parts += [f"## `{name}`", _words(module).partition("\n\n")[0]]
+        if passed_on:
+            parts.append(f"Also here, and in `germane`: {', '.join(passed_on)}.")
+        for each in own:
+            parts.extend(_public(each, module))
     return "\n\n".join(filter(None, parts))
 
 
-def _public(name: str, room: ModuleType = germane) -> Iterator[str]:
-    value = getattr(room, name)
+def _public(name: str, module: ModuleType = germane) -> Iterator[str]:
+    value = getattr(module, name)
     yield f"### `{name}`"
     if name in _CONSTANTS:
         yield _CONSTANTS[name]
     elif inspect.isfunction(value):
-        yield _code(_signature(name, value))
+        awaited = module is aio
+        signature = _signature(name, value)
+        yield _code(f"await {signature.removesuffix('Engine')}AsyncEngine" if awaited else signature)
         yield _words(value)
     elif isinstance(value, type):
         yield from _class(name, value)
     else:
-        yield from _alias(name, "germane.protocols" if room is germane else room.__name__)
+        yield from _alias(name, module)
 
 
 def _class(name: str, value: type) -> Iterator[str]:
@@ -170,7 +134,7 @@ def _class(name: str, value: type) -> Iterator[str]:
         yield _table(("value", "meaning"), _members(value))
     elif dataclasses.is_dataclass(value):
         yield _table(("field", "type", "default"), _fields(value))
-    yield from _methods(name, value)
+    yield from _awaited(value) if value.__module__ == aio.__name__ else _methods(name, value)
 
 
 def _made(name: str, value: type) -> str:
@@ -202,20 +166,19 @@ def _members_of(value: type) -> Iterator[tuple[str, Any]]:
             yield from vars(part).items()
 
 
-def _awaited() -> Iterator[str]:
-    yield "### `germane.aio.open` and `AsyncEngine`"
-    yield "The same surface with await: each verb of the engine, run on a worker thread."
-    yield _code(f"await {_signature('aio.open', aio.open)}")
-    parts = reversed(aio.AsyncEngine.__mro__)
-    verbs = [name for part in parts for name, verb in vars(part).items() if inspect.iscoroutinefunction(verb)]
-    named = ", ".join(f"`{name}`" for name in verbs if not name.startswith("_"))
-    yield f"{_words(aio.AsyncEngine)} Awaited, with the arguments, results and errors of `Engine`: {named}."
+def _awaited(value: type) -> Iterator[str]:
+    """The methods of a class of `germane.aio`, which are those of the class behind it."""
+    parts = reversed(value.__mro__)
+    names = [name for part in parts for name, verb in vars(part).items() if inspect.iscoroutinefunction(verb)]
+    shown = ", ".join(f"`{name}`" for name in names if not name.startswith("_"))
+    behind = value.__name__.removeprefix("Async")
+    yield _words(value)
+    yield f"Awaited, with the arguments, results and errors of `{behind}`: {shown}."
 
 
-def _alias(name: str, module: str) -> Iterator[str]:
+def _alias(name: str, module: ModuleType) -> Iterator[str]:
     """A value or an alias of a type: its definition and the text below it, which only the source knows."""
-    home = _home(name, module)
-    body = ast.parse(Path(str(sys.modules[home].__file__)).read_text(encoding="utf-8")).body
+    body = ast.parse(_home(name, module).read_text(encoding="utf-8")).body
     for node, after in pairwise(body):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(node, ast.Assign | ast.AnnAssign) and target and ast.unparse(target) == name:
@@ -224,12 +187,14 @@ def _alias(name: str, module: str) -> Iterator[str]:
                 yield ast.literal_eval(after.value)
 
 
-def _home(name: str, module: str) -> str:
-    """The module that defines a name which another one only passes on."""
-    for node in ast.walk(ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8"))):
+def _home(name: str, module: ModuleType) -> Path:
+    """The source of the module that defines a name which another one imports."""
+    source = Path(str(module.__file__))
+    stub = source.with_suffix(".pyi")
+    for node in ast.parse((stub if stub.exists() else source).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
-            return str(node.module)
-    return module
+            return Path(str(sys.modules[str(node.module)].__file__))
+    return source
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
@@ -353,7 +318,8 @@ def _words(value: object) -> str:
 
 _PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("api.md", "names", _api),
-    ("rooms.md", "rooms", _rooms),
+    ("api.md", "modules", _modules),
+    ("modules.md", "names", _submodules),
     ("kinds.md", "kinds", _kinds),
     ("plans.md", "layered", lambda: _sections(layered(BUILT_IN, frame_named("task")))),
     ("plans.md", "layered_strict", lambda: _sections(layered_strict(BUILT_IN, frame_named("task")))),

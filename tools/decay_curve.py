@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from germane import Decay
+from germane.ranking import Decay
 
 __all__ = ["PAGE", "main", "picture"]
 

@@ -10,17 +10,17 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import update_wrapper
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from germane.engine import Engine, open_engine
+from germane.engine import Engine
+from germane.engine import open as open_engine
 from germane.engine.space import Space
-from germane.model.working_set import WorkingSetItem
 from germane.operations.conversation import Conversation
 from germane.operations.ledger import Ledger
 from germane.operations.working_set import WorkingSet, Wrapping
-from germane.protocols import Store, TokenCounter
+from germane.protocols import TokenCounter
+from germane.working_sets import WorkingSetItem
 
 __all__ = ["AsyncConversation", "AsyncEngine", "AsyncLedger", "AsyncSpace", "AsyncWorkingSet", "open"]
 
@@ -28,9 +28,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def open(location: str | Path | Store, **options: Any) -> AsyncEngine:  # noqa: A001 - As `germane.open`.
-    """Open an agent's memory as `germane.open` does, with the same options and errors."""
-    return AsyncEngine(await asyncio.to_thread(open_engine, location, **options))
+def _awaited_open(function: Callable[P, Engine]) -> Callable[P, Coroutine[Any, Any, AsyncEngine]]:
+    """`germane.open` with its arguments and errors, awaited."""
+
+    async def opened(*args: P.args, **kwargs: P.kwargs) -> AsyncEngine:
+        return AsyncEngine(await asyncio.to_thread(function, *args, **kwargs))
+
+    update_wrapper(opened, function)
+    return opened
+
+
+open = _awaited_open(open_engine)  # noqa: A001 - As `germane.open`.
 
 
 class _Running:

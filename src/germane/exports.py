@@ -1,79 +1,69 @@
-"""Where each public name lives, so that its module is imported when the name is first asked for."""
+"""Public names that are imported when they are first used, each listed once: in the stub of its package.
+
+A stub, `__init__.pyi`, has a line `from MODULE import NAME as NAME` for each name. Type checkers and
+editors read these lines, and so does `attach`. The library lazy-loader isn't used for this: it accepts only
+modules inside the package, and `germane.stores` takes names from `germane.operations.stores`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Final
 
-__all__ = ["HOMES", "RENAMED"]
+__all__ = ["SUBMODULES", "attach", "origins"]
 
-HOMES: Mapping[str, tuple[str, ...]] = {
-    module: tuple(names.split())
-    for module, names in {
-        "germane.conversation.formats": "Payload",
-        "germane.conversation.layout": "RequestShares",
-        "germane.conversation.views": "RecallLimits Tiers",
-        "germane.engine": "Engine open",
-        "germane.engine.space": "Space",
-        "germane.errors": """
-            AssemblyNotFound BudgetTooSmall DuplicateMember EmbedderMismatch EmbeddingFailed GermaneError
-            InvalidInput InvalidPlan LastActive MessageNotFound MissingExtra NotAMember NotAllowed NotFound
-            NotInWorkingSet NotWorthKeeping PurgeNotConfirmed RequestTooLarge SchemaTooNew SpaceError
-            SpaceTaken StaleRevision StoreBusy StoreError StoreUnavailable UnknownKind UnknownSpace
-            UnreadableSource
-        """,
-        "germane.kinds": "Kind TemplatePart",
-        "germane.model.change": "UsageHistory",
-        "germane.model.context": """
-            Context EmptyReason Entry Fused Item Question Ranked Reason RefreshReason RefreshResult
-            SectionUsage Trace TraceNote
-        """,
-        "germane.model.conversation": """
-            Anchored Compaction ConversationInfo DerivedQuery Group LeftOut Message MessageRole OpaquePart
-            Provider Selection TextPart ToolCall ToolResult
-        """,
-        "germane.model.learning": """
-            DecisionCalibration Example Feedback Impressions LearningReport LearningStatus ObserveResult
-            OutcomeHistory OutcomeRecord OutcomeResult Weights
-        """,
-        "germane.model.ledger": """
-            AgentFigures Assembly AssemblyDiff DatabaseStatus Day EmbeddingIdentity Erasure Finding
-            LargeMemory LedgerEntry MemoryChange MemoryChangeKind Metrics Reconcile Replay StoreStats Upkeep
-            UpkeepStep UpkeepTask ValueChange VectorIndex
-        """,
-        "germane.model.memory": """
-            Cause Draft GLOBAL Level LifecycleEvent LifecycleSignal LifecycleState Memory Outcome QualityFlag
-            RememberResult Rendition Renditions Scope Stage Status Trust diff
-        """,
-        "germane.model.plan": """
-            Frame FrameChoice KindPriority Overflow Plan RollOver Section Share Style TaskContext
-        """,
-        "germane.model.query": "Candidate Filter Order Query TimeRange",
-        "germane.model.request": "PartUsage Request TokenCalibration",
-        "germane.model.space": "Member Right Role SpaceEvent SpaceEventKind SpaceInfo",
-        "germane.model.working_set": """
-            AddResult AgeBasis Evicted Eviction WorkingSetEvent WorkingSetEventKind WorkingSetItem
-        """,
-        "germane.operations.conversation": "Conversation",
-        "germane.operations.ledger": "Ledger",
-        "germane.operations.search": "RecallResult",
-        "germane.operations.setup": "reembed",
-        "germane.operations.stores": """
-            CopyReport Removal copy_store distribute_store erase_purged index_vectors migrate_store
-            reindex_store remove_agent store_agents store_status vacuum_store
-        """,
-        "germane.operations.working_set": "WorkingSet",
-        "germane.plans.scoped": "Profile ScopedPlan",
-        "germane.protocols": """
-            Checkable Clock ConversationStore Embedder FeedbackStore FrameSelector LedgerStore LifecycleStore
-            MultilingualStore OutcomeStore Scorer SpaceStore Store Summarizer TokenCounter WorkingSetStore
-        """,
-        "germane.ranking.eviction": "Decay",
-        "germane.ranking.signals": "fuse_ranks fuse_scores",
-        "germane.stores.relational.agents": "AgentCopy",
-        "germane.tokens": "get_counter register_counter",
-    }.items()
-}
-"""The public names by the module that has them."""
+SUBMODULES: Final = (
+    "germane.aio",
+    "germane.conversation",
+    "germane.embedders",
+    "germane.errors",
+    "germane.evaluation",
+    "germane.importers",
+    "germane.kinds",
+    "germane.ledger",
+    "germane.lifecycle",
+    "germane.plans",
+    "germane.protocols",
+    "germane.ranking",
+    "germane.renditions",
+    "germane.spaces",
+    "germane.stores",
+    "germane.summarizers",
+    "germane.testing.fakes",
+    "germane.tokens",
+    "germane.working_sets",
+)
+"""The modules besides `germane` whose `__all__` is public. All other modules are internal."""
 
-RENAMED: Mapping[str, str] = {"open": "open_engine"}
-"""What a public name is called in its module, where that is something else."""
+
+def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of the package whose `__init__.py` is `file`.
+
+    A name becomes an ordinary attribute of the package when it is first used. An unknown name raises
+    AttributeError.
+    """
+    names = origins(file)
+
+    def get(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = names[name]
+        is_module = module == package  # `from germane import aio as aio`
+        value = import_module(f"{package}.{name}") if is_module else getattr(import_module(module), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names_shown() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return get, names_shown, sorted(names)
+
+
+def origins(file: str) -> dict[str, str]:
+    """The module that each public name is imported from, as the stub of an `__init__.py` says."""
+    lines = Path(file).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
+    words = (line.split() for line in lines if line.startswith("from "))
+    return {name: module for _, module, _, name, *_ in words}

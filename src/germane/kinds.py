@@ -18,19 +18,7 @@ from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 from germane.model.validation import checked_fields
 
-__all__ = [
-    "BUILT_IN",
-    "CHANGELOG",
-    "COMMIT",
-    "PROFILE",
-    "USER",
-    "Kind",
-    "Kinds",
-    "Template",
-    "TemplatePart",
-    "constraint_label",
-    "subject_of",
-]
+__all__ = ["Kind", "TemplatePart"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How memories live: the stages of each lifecycle, and what moves a memory from one to the next.
+"""Lifecycles: the stages of a memory, what moves it from one to the next, and upkeep.
 
 Pure: one table for each lifecycle, and one function that reads it. A kind names its lifecycle;
 "permanent" and "focus" have no stages. The stages and numbers follow the note on context management that
@@ -11,47 +11,38 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput
 from germane.model.memory import (
+    Cause,
+    LifecycleEvent,
     LifecycleSignal,
     LifecycleState,
     Memory,
     Outcome,
+    QualityFlag,
     Stage,
     Status,
     counted,
     uncounted,
 )
+from germane.model.validation import checked_fields
 
 __all__ = [
-    "ARCHIVED_AFTER",
-    "CONTRADICTED",
-    "CORE_AT",
-    "ESCALATES_AT",
-    "LIFECYCLES",
-    "NEARLY_IDENTICAL",
-    "OUTCOMES_NEEDED",
-    "RETIRES_AT",
-    "SAME_SUBJECT",
-    "SUMMARIZED_AFTER",
-    "UNSTAGED",
-    "Lifecycle",
-    "Transition",
-    "TransitionInputs",
-    "carries",
-    "effectiveness",
-    "first_stage",
-    "is_obsolete",
-    "is_withdrawn",
-    "next_state",
-    "obsolete_label",
-    "replaces",
-    "stage_of",
-    "status_at",
-    "step",
+    "Cause",
+    "DecisionCalibration",
+    "LifecycleEvent",
+    "LifecycleSignal",
+    "LifecycleState",
+    "QualityFlag",
+    "Reconcile",
+    "Stage",
+    "Upkeep",
+    "UpkeepStep",
+    "UpkeepTask",
 ]
 
 CORE_AT: Final = 3
@@ -72,6 +63,68 @@ ESCALATES_AT: Final = 3
 """The trigger at which a constraint that warns begins to block."""
 RETIRES_AT: Final = 5
 """Triggers from which a constraint is retired whose triggers were false alarms for more than a half."""
+
+
+class UpkeepTask(StrEnum):
+    """What one step of upkeep is for."""
+
+    AGE = "age"  # An episode isn't recent any more, or is archived.
+    SETTLE = "settle"  # What was counted moves a fact, a procedure or a constraint.
+    MERGE = "merge"  # Two facts say the same; one stands for both.
+    MARK = "mark"  # A memory quotes what has been superseded, and says so from now on.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepStep:
+    """One step: the memory, and its stage before and after where that changes.
+
+    `other` is the memory that stands for it, or the superseded one that it quotes.
+    """
+
+    task: UpkeepTask
+    memory_id: str
+    before: Stage | None = None
+    after: Stage | None = None
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What upkeep did, or would do: its steps, how many of them are `done`, and what wants a look.
+
+    A step isn't done where somebody else changed its memory meanwhile; the next upkeep looks again.
+    `flagged` are the procedures that mostly fail.
+    """
+
+    steps: tuple[UpkeepStep, ...]
+    done: int
+    dry_run: bool
+    flagged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(confirm=(0, 1), supersede=(0, 1))
+class Reconcile:
+    """From which cosine on a new fact confirms one that says the same, or replaces one of its subject."""
+
+    confirm: float = 0.95
+    supersede: float = 0.80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionCalibration:
+    """The confidence of decisions beside what became of them.
+
+    `count` is how many have both; `brier` the mean squared error, from 0 (best) to 1; `bias` the mean of
+    confidence minus outcome, above 0 for the over-confident; `success` the share that came true. They are
+    None without any decision. `advice` says it in one sentence, which can stand in a context.
+    """
+
+    count: int
+    brier: float | None
+    bias: float | None
+    success: float | None
+    advice: str
 
 
 class TransitionInputs(NamedTuple):

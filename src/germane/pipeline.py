@@ -18,6 +18,7 @@ from typing import Any
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
+from germane.lifecycle import is_obsolete, replaces
 from germane.model.context import Context, Question, Ranked, Reason, Trace, TraceNote, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Memory
@@ -334,6 +335,17 @@ def _split_section(
     kept, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
         return kept, dropped
+    obsolete = [memory for memory in memories_of(kept) if is_obsolete(memory)] if len(gated.dropped) else []
+    heirs = [
+        one
+        for one in (gated.dropped if obsolete else ())
+        if any(replaces(one.memory, each) for each in obsolete)
+    ]
+    if heirs:
+        # Nobody should read a record without the one that stands in its place.
+        kept = sorted([*kept, *heirs], key=lambda one: one.score, reverse=True)
+        others = [one for one in gated.dropped if one not in heirs]
+        dropped = [ExcludedCandidates(others, Reason.NOT_RELEVANT)]
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
         dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]

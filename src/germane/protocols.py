@@ -1,4 +1,4 @@
-"""Every extension door in one file. Structural: an object with these members fits, nothing to inherit."""
+"""The protocols that users implement. Structural: an object with these members fits, nothing to inherit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from germane.ledger import Assembly, Finding, MemoryChange, StoreStats
     from germane.model.change import Applied, Change
     from germane.model.conversation import ConversationChange, ConversationInfo, GroupScores, Message
     from germane.model.learning import Example, LearningStatus, OutcomeHistory
-    from germane.model.ledger import Assembly, Finding, MemoryChange, StoreStats
     from germane.model.memory import LifecycleEvent, LifecycleState, Memory
     from germane.model.plan import Frame
     from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
-    from germane.model.working_set import Features, HeldChange, StoredWorkingSet, WorkingSetEvent
+    from germane.working_sets import Features, HeldChange, StoredWorkingSet, WorkingSetEvent
 
 __all__ = [
+    "Candidate",
     "Checkable",
     "Clock",
     "ConversationStore",
@@ -32,6 +33,7 @@ __all__ = [
     "LifecycleStore",
     "MultilingualStore",
     "OutcomeStore",
+    "Query",
     "Scorer",
     "SpaceStore",
     "Store",

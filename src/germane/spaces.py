@@ -1,7 +1,7 @@
-"""The rules of spaces: who may do what, and what becomes of the members. Values in, values out.
+"""Spaces: their members, rights and events, and the rules of who may do what. Values in, values out.
 
-No clock and no store: whoever keeps spaces asks here inside the transaction that reads the members and
-writes what was decided.
+No clock and no store: a store calls these rules inside the transaction that reads the members and
+writes the result.
 
 A space is an agent of its own in a store, under a name that no agent can take. A member *leads* when
 it is active and may write; of those a space has at least one as long as it exists.
@@ -33,19 +33,30 @@ from germane.model.space import (
     Right,
     Role,
     SpaceAct,
+    SpaceEvent,
     SpaceEventKind,
     SpaceInfo,
 )
-from germane.model.text import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
+from germane.model.text import checked_name
 
-__all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "space_of", "tenant_of"]
+__all__ = [
+    "Decided",
+    "Member",
+    "Right",
+    "Role",
+    "SpaceEvent",
+    "SpaceEventKind",
+    "SpaceInfo",
+    "admit",
+    "decide",
+]
 
 _MOST: Final = {None: 0, Right.READ: 1, Right.WRITE: 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What an act comes to: the space as it is afterwards, None when it ended, and what happened to whom."""
+    """The result of an act: the space afterwards, None when it ended, and the events with their agents."""
 
     space: SpaceInfo | None
     events: tuple[tuple[SpaceEventKind, str], ...]
@@ -54,15 +65,10 @@ class Decided:
 def admit(space: SpaceInfo, agent: str, right: Right) -> Member:
     """The member that may now read or write in the space. Raises NotAllowed for an agent that may not."""
     member = space.member(agent)
-    if member is None:
-        raise NotAllowed(space=space.name, agent=agent, wants=right, why="is no member of it", remedy=_JOIN)
-    if right is Right.READ or member.leads:
+    if member is not None and (right is Right.READ or member.leads):
         return member
-    if member.rights is Right.READ:
-        why, remedy = "may only read", "An active member that may write can let it leave and join anew."
-    else:
-        why, remedy = "is passive", "It takes part once it is promoted, or takes over by fail_over."
-    raise NotAllowed(space=space.name, agent=agent, wants=right, why=why, remedy=remedy)
+    why = _hindrance(member)
+    raise NotAllowed(space=space.name, agent=agent, wants=right, why=why, remedy=_REMEDIES[why])
 
 
 def decide(name: str, space: SpaceInfo | None, act: SpaceAct) -> Decided:
@@ -78,10 +84,20 @@ def decide(name: str, space: SpaceInfo | None, act: SpaceAct) -> Decided:
     if isinstance(act, Disband):
         _lead(space, act.by, "disband it")
         return Decided(space=None, events=())
-    return _moved(space, act)
+    if isinstance(act, Join):
+        return _join(space, act)
+    if isinstance(act, Leave):
+        return _leave(space, act)
+    if isinstance(act, Promote):
+        return _promote(space, act)
+    return _demote(space, act) if isinstance(act, Demote) else _fail_over(space, act)
 
 
-_JOIN: Final = "It joins by engine.space(name).join(), or is let in by a member."
+_REMEDIES: Final = {
+    "is no member of it": "It joins by engine.space(name).join(), or is let in by a member.",
+    "may only read": "An active member that may write can let it leave and join again.",
+    "is passive": "It takes part once it is promoted, or takes over by fail_over.",
+}
 
 
 def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
@@ -92,16 +108,6 @@ def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
         name=checked_name(name), created_at=act.at, admits=act.admits, members=(first,), joined=1
     )
     return Decided(space=made, events=((SpaceEventKind.CREATE, act.by),))
-
-
-def _moved(space: SpaceInfo, act: Join | Leave | Promote | Demote | FailOver) -> Decided:
-    if isinstance(act, Join):
-        return _join(space, act)
-    if isinstance(act, Leave):
-        return _leave(space, act)
-    if isinstance(act, Promote):
-        return _promote(space, act)
-    return _demote(space, act) if isinstance(act, Demote) else _fail_over(space, act)
 
 
 def _join(space: SpaceInfo, act: Join) -> Decided:
@@ -160,21 +166,20 @@ def _demote(space: SpaceInfo, act: Demote) -> Decided:
 def _fail_over(space: SpaceInfo, act: FailOver) -> Decided:
     caller = space.member(act.by)
     if caller is None or caller.rights is not Right.WRITE:
-        why = "is no member of it" if caller is None else "may only read"
         remedy = "Any other member that may write, active or passive, can do it."
         wants = f"fail over from {act.agent!r}"
-        raise NotAllowed(space=space.name, agent=act.by, wants=wants, why=why, remedy=remedy)
+        raise NotAllowed(space=space.name, agent=act.by, wants=wants, why=_hindrance(caller), remedy=remedy)
     member = _leading(space, act.agent, "failed over from")
     failed = _with(space, member.evolve(role=Role.PASSIVE, order=space.joined + 1))
     failed = failed.evolve(joined=space.joined + 1)
-    happened = (SpaceEventKind.FAIL_OVER, act.agent)
-    return _replaced(failed, member, happened, wanted="fail over", always=True)
+    event = (SpaceEventKind.FAIL_OVER, act.agent)
+    return _replaced(failed, member, event, wanted="fail over", always=True)
 
 
 def _replaced(
     space: SpaceInfo,
     gone: Member,
-    happened: tuple[SpaceEventKind, str],
+    event: tuple[SpaceEventKind, str],
     *,
     wanted: str,
     always: bool = False,
@@ -185,15 +190,15 @@ def _replaced(
     """
     has_leader = any(one.leads for one in space.members)
     if not gone.leads or (has_leader and not always):
-        return Decided(space=space, events=(happened,))
+        return Decided(space=space, events=(event,))
     waits = [one for one in space.members if one.role is Role.PASSIVE and one.agent != gone.agent]
     if not waits:
         if has_leader:
-            return Decided(space=space, events=(happened,))
+            return Decided(space=space, events=(event,))
         raise LastActive(space=space.name, agent=gone.agent, wanted=wanted)
     follows = min(waits, key=lambda one: one.order)
     taken_over = _with(space, follows.evolve(role=Role.ACTIVE))
-    return Decided(space=taken_over, events=(happened, (SpaceEventKind.PROMOTE, follows.agent)))
+    return Decided(space=taken_over, events=(event, (SpaceEventKind.PROMOTE, follows.agent)))
 
 
 def _with(space: SpaceInfo, member: Member) -> SpaceInfo:
@@ -212,10 +217,9 @@ def _member(space: SpaceInfo, agent: str) -> Member:
 def _leading(space: SpaceInfo, agent: str, what: str) -> Member:
     member = _member(space, agent)
     if not member.leads:
-        standing = "is passive already" if member.role is Role.PASSIVE else "may only read"
+        why = _hindrance(member).replace("passive", "passive already")
         raise InvalidInput(
-            f"{agent!r} {standing} in space {space.name!r}; only an active member that may write "
-            f"can be {what}."
+            f"{agent!r} {why} in space {space.name!r}; only an active member that may write can be {what}."
         )
     return member
 
@@ -223,11 +227,13 @@ def _leading(space: SpaceInfo, agent: str, what: str) -> Member:
 def _lead(space: SpaceInfo, agent: str, wanted: str) -> None:
     """Raise NotAllowed unless the agent is an active member that may write."""
     member = space.member(agent)
-    if member is not None and member.leads:
-        return
+    if member is None or not member.leads:
+        remedy = "An active member that may write can do it."
+        raise NotAllowed(space=space.name, agent=agent, wants=wanted, why=_hindrance(member), remedy=remedy)
+
+
+def _hindrance(member: Member | None) -> str:
+    """Why a member can't write: a key of `_REMEDIES`."""
     if member is None:
-        why = "is no member of it"
-    else:
-        why = "is passive" if member.role is Role.PASSIVE else "may only read"
-    remedy = "An active member that may write can do it."
-    raise NotAllowed(space=space.name, agent=agent, wants=wanted, why=why, remedy=remedy)
+        return "is no member of it"
+    return "may only read" if member.rights is Right.READ else "is passive"

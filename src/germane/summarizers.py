@@ -43,7 +43,7 @@ _INSTRUCTION: Final = (
 _FENCE: Final = "-----"
 _WORDS_A_TOKEN: Final = 0.7
 _SLACK: Final = 2.0
-"""How much longer than asked an answer may be and still be cut; what is longer is no summary."""
+"""How much longer than the limit an answer may be and still be cut; a longer one is no summary."""
 _LEAST_CHARACTERS: Final = 10
 _MOST_NOTES: Final = 20
 _META: Final = re.compile(
@@ -59,7 +59,7 @@ _META: Final = re.compile(
 class ModelSummarizer:
     """A `Summarizer` that asks a model by a function, and never fails: where the model does, it extracts.
 
-    What keeps a model from being asked, or its answer from being used, stands in `notes`, the latest last.
+    What keeps a model from being asked, or its answer from being used, is in `notes`, the latest last.
     After 5 failures in a row it isn't asked for 60 seconds; then 3 good answers in a row let it be asked
     as before. Threads may share it.
     """
@@ -122,7 +122,7 @@ class ModelSummarizer:
         self._notes.append(
             TraceNote(
                 code="summary_extracted",
-                text=f"Shortened without {self._name}: {why}. Its start stands for it.",
+                text=f"Shortened without {self._name}: {why}. Its start is used.",
             )
         )
         return shorten(text, tokens, self._counter)
@@ -156,7 +156,7 @@ def checked_answer(answer: object, tokens: int, counter: TokenCounter) -> tuple[
 
 
 class CircuitState(StrEnum):
-    """Whether what it guards is asked."""
+    """Whether the model is asked."""
 
     CLOSED = "closed"  # It is.
     OPEN = "open"  # It isn't, until it has rested.
@@ -165,7 +165,7 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """How it stands. `failures` in a row open it, `rest` seconds later `trials` successes close it.
+    """The state of a circuit breaker: `failures` in a row open it, `rest` seconds later `trials` close it.
 
     The figures are those of HTM: 5 failures, 60 seconds, 3 trials. A failure of a trial opens it again.
     Moments are seconds of any clock that never steps back.
@@ -187,7 +187,7 @@ class Circuit:
             )
 
     def state(self, now: float) -> CircuitState:
-        """How it stands at a moment."""
+        """The state at a moment."""
         if self.opened_at is None:
             return CircuitState.CLOSED
         return CircuitState.HALF_OPEN if now - self.opened_at >= self.rest else CircuitState.OPEN
@@ -260,9 +260,6 @@ class SdkSummarizer(ModelSummarizer, ABC):
         return self._request(self._client, request, 3 * tokens)
 
 
-# Summaries by Anthropic's models.
-
-
 class AnthropicSummarizer(SdkSummarizer):
     """Asks `POST {base_url}/v1/messages` through the official SDK (`pip install 'germane[anthropic]'`).
 
@@ -280,9 +277,6 @@ class AnthropicSummarizer(SdkSummarizer):
             messages=[{"role": "user", "content": request}],
         )
         return "".join(part.text for part in made.content if part.type == "text")
-
-
-# Summaries by OpenAI, or by any server that speaks its chat protocol.
 
 
 class OpenAISummarizer(SdkSummarizer):

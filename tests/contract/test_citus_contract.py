@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import germane
+from germane.stores import distribute_store, migrate_store, store_status
 from germane.testing.contract import OpenStore
 from support.cluster import opener_of
 from support.contracts import TablesContract
@@ -22,9 +22,9 @@ if not CITUS:
 
 @pytest.fixture(scope="module")
 def cluster() -> str:
-    germane.migrate_store(CITUS)
-    germane.distribute_store(CITUS)
-    assert germane.store_status(CITUS).distributed
+    migrate_store(CITUS)
+    distribute_store(CITUS)
+    assert store_status(CITUS).distributed
     return CITUS
 
 

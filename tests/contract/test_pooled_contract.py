@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from germane.model.ledger import EmbeddingIdentity
+from germane.ledger import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
 from germane.testing.contract import OpenStore
 from support.contracts import TablesContract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.model.ledger import EmbeddingIdentity
+from germane.ledger import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
 from germane.testing.contract import OpenStore
 from support.contracts import TablesContract

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import germane
+from germane.stores import distribute_store, migrate_store
 from germane.testing.contract import OpenStore
 from support.cluster import opener_of, pretend
 from support.contracts import TablesContract
@@ -17,9 +17,9 @@ from support.postgres_server import Server
 def pretended(postgres_server: Server) -> Iterator[str]:
     database = postgres_server.fresh()
     url = postgres_server.url(database)
-    germane.migrate_store(url)
+    migrate_store(url)
     pretend(url)
-    germane.distribute_store(url)
+    distribute_store(url)
     yield url
     postgres_server.drop(database)
 

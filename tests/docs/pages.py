@@ -129,12 +129,15 @@ def run_page(page: Path, folder: Path) -> list[Shown]:
 
 def _run_in(folder: Path, page: Path, named: Mapping[str, str]) -> list[Shown]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
+    # Only what the page makes is collected: looking through the heap of a whole test run takes seconds.
+    gc.freeze()
     with chdir(folder), warnings.catch_warnings():
         # A page shows one thing at a time, and not each time how an engine is closed.
         warnings.simplefilter("ignore", ResourceWarning)
         shown = list(_run(page, namespace, named))
         namespace.clear()
         gc.collect()
+    gc.unfreeze()
     return [replace(each, actual=_as_named(each.actual, named)) for each in shown]
 
 

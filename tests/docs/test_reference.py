@@ -12,6 +12,7 @@ import pytest
 import germane
 from docs.pages import ROOT
 from germane import errors
+from germane.exports import SUBMODULES
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES
 from germane.plans.layered import PLANS
@@ -32,30 +33,68 @@ def test_the_generated_parts_are_what_the_code_says() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_public_name_has_an_entry() -> None:
-    entries = re.findall(r"^### `(\w+)`$", (REFERENCE / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+def test_every_public_name_has_one_entry_that_says_something() -> None:
+    pages = {page: (REFERENCE / page).read_text(encoding="utf-8") for page in ("api.md", "modules.md")}
+    documented = [f"germane.{name}" for name, _ in _entries(pages["api.md"])]
+    for section in re.split(r"^## ", pages["modules.md"], flags=re.MULTILINE)[1:]:
+        module = section.partition("\n")[0].strip("`")
+        entries = _entries(section)
+        documented += [f"{module}.{name}" for name, _ in entries]
+        assert [name for name, entry in entries if len(entry.strip()) < 20] == []
 
-    assert sorted(entries) == sorted(germane.__all__)
+    public = [f"germane.{name}" for name in germane.__all__]
+    for module in SUBMODULES:
+        found = importlib.import_module(module)
+        names = (name for name in found.__all__ if getattr(found, name) is not getattr(germane, name, None))
+        public.extend(f"{module}.{name}" for name in names)
+    assert sorted(documented) == sorted(public)
 
 
-def test_every_name_of_the_other_rooms_has_an_entry_that_says_something() -> None:
-    text = (REFERENCE / "rooms.md").read_text(encoding="utf-8")
-    rooms = re.findall(r"^## `([\w.]+)`$", text, re.MULTILINE)
-    entries = re.findall(r"^### `(\w+)`\n+(.*?)(?=^##|^<!--)", text, re.MULTILINE | re.DOTALL)
+def test_the_table_of_modules_names_every_public_name() -> None:
+    text = (REFERENCE / "api.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[`([\w.]+)`\]\S+ \| .+ \| (.+) \|$", text, re.MULTILINE)
 
-    assert sorted(name for name, _ in entries) == sorted(
-        name for room in rooms for name in importlib.import_module(room).__all__
-    )
-    assert [name for name, entry in entries if len(entry.strip()) < 20] == []
+    assert {module: re.findall(r"`(\w+)`", names) for module, names in rows} == {
+        module: importlib.import_module(module).__all__ for module in ("germane", *SUBMODULES)
+    }
 
 
-@pytest.mark.parametrize("error", [name for name in germane.__all__ if name in errors.__all__])
+def test_pages_and_examples_import_public_names_only() -> None:
+    pages = (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *(ROOT / "examples").rglob("*.py"))
+    imports = {
+        (module, name)
+        for page in pages
+        for module, names in re.findall(
+            r"^from (germane[\w.]*) import ([\w, ]+)$", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for name in names.split(", ")
+    }
+    public = {
+        (module, name)
+        for module in ("germane", *SUBMODULES, "germane.testing.contract")
+        for name in (*importlib.import_module(module).__all__, *_modules_in(module))
+    }
+
+    assert len(imports) > 40
+    assert imports - public == set()
+
+
+def _modules_in(package: str) -> list[str]:
+    return [name.removeprefix(f"{package}.") for name in SUBMODULES if name.rpartition(".")[0] == package]
+
+
+def _entries(text: str) -> list[tuple[str, str]]:
+    """The headings of names with the text below each."""
+    return re.findall(r"^### `(\w+)`\n+(.*?)(?=^##|^<!--|\Z)", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("error", errors.__all__)
 def test_every_error_has_a_cause_and_a_remedy(error: str) -> None:
     text = (REFERENCE / "errors.md").read_text(encoding="utf-8")
     entry = re.search(rf"^### {error}\n(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL)
     assert entry is not None
 
-    if not getattr(germane, error).__subclasses__() or error == "InvalidInput":
+    if not getattr(errors, error).__subclasses__() or error == "InvalidInput":
         assert "**Cause:**" in entry[1]
         assert "**Remedy:**" in entry[1]
     stored = re.findall(r"self\.(\w+) = ", _source_of(error))

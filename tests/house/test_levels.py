@@ -8,7 +8,7 @@ from house.source import modules
 # unless a line of WINGS below keeps them apart.
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("germane.errors", "germane.forks", "germane.exports"),
-    ("germane.model",),
+    ("germane.model", "germane.ledger", "germane.working_sets"),
     ("germane.protocols",),
     (
         "germane.ids",

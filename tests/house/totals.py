@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -44,15 +44,15 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=174, goal=175),
-    Figure("lines of Python", limit=60_157, goal=41_000),
+    Figure("lines of Python", limit=59_046, goal=41_000),
     Figure("core: Python files", limit=129, goal=125),
-    Figure("core: lines of Python", limit=45_664, goal=31_000),
+    Figure("core: lines of Python", limit=45_396, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
-    Figure("names exported by germane", limit=188, goal=60),
+    Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=45, goal=45),
-    Figure("functions called by a warm assemble", limit=375, goal=200),
-    Figure("modules loaded by a first assemble", limit=82, goal=80),
-    Figure("source files that name seen_count", limit=15, goal=8),
+    Figure("functions called by a warm assemble", limit=372, goal=200),
+    Figure("modules loaded by a first assemble", limit=80, goal=80),
+    Figure("source files that name seen_count", limit=14, goal=8),
     Figure("modules in the longest import chain", limit=20, goal=15),
     Figure("import circles of folders", limit=1, goal=0),
     Figure("protocols with one implementation", limit=9, goal=0),
@@ -66,9 +66,9 @@ def measured() -> Mapping[str, int]:
     use = _use()
     now = (
         len(modules()),
-        sum(_lines(module.path) for module in modules()),
+        sum(map(_lines, _with_stubs(modules()))),
         len(core),
-        sum(_lines(module.path) for module in core),
+        sum(map(_lines, _with_stubs(core))),
         sum(map(_lines, _SOURCE.rglob("*.sql"))),
         len(germane.__all__),
         use["files"],
@@ -90,6 +90,12 @@ def table() -> str:
         (figure.name, f"{now[figure.name]:,}", f"{figure.limit:,}", f"{figure.goal:,}") for figure in FIGURES
     ]
     return "\n".join(f"{name:<37}{value:>8}{limit:>8}{goal:>8}" for name, value, limit, goal in rows)
+
+
+def _with_stubs(counted: Iterable[Module]) -> Iterator[Path]:
+    """The files of modules, and the stubs beside them that list what they export."""
+    for module in counted:
+        yield from filter(Path.exists, (module.path, module.path.with_suffix(".pyi")))
 
 
 def _lines(path: Path) -> int:

@@ -8,6 +8,7 @@ import sys
 
 import germane
 from germane import Space
+from germane.errors import NotInWorkingSet
 
 COUNTER = "bytes_div_4_floor"
 OPERATIONS = 250
@@ -47,7 +48,7 @@ def operate(space: Space, chance: random.Random, text: str) -> None:
                 held.remove(chance.choice(memories))
             case "c" if chance.random() < 0.1:
                 held.clear()
-    except (germane.NotFound, germane.NotInWorkingSet, germane.StaleRevision, germane.InvalidInput):
+    except (germane.NotFound, NotInWorkingSet, germane.StaleRevision, germane.InvalidInput):
         pass
 
 
@@ -57,7 +58,7 @@ def looks(space: Space) -> dict[str, object]:
     return {
         "memories": sorted([each.id, each.status, each.version] for each in space.memories(every)),
         "held": [item.memory.id for item in space.working_set()],
-        "found": [each.memory.id for each in space.recall("topic 7", limit=50, gate=False)],
+        "found": [each.id for each in space.recall("topic 7", limit=50, gate=False)],
         "members": [[each.agent, each.role, each.rights] for each in space.members()],
         "events": space.events()[-1].number,
     }

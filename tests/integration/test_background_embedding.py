@@ -20,6 +20,7 @@ from germane import EmbedderMismatch, EmbeddingFailed, InvalidInput, StoreUnavai
 from germane.embedders import CallableEmbedder, HttpEmbedder, OnnxEmbedder, StaticEmbedder
 from germane.operations import setup as embedding_module
 from germane.operations.inputs import is_eager
+from germane.stores import reembed
 from germane.testing.fakes import HashEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +113,7 @@ def test_until_then_words_find_it() -> None:
     embedder = Scripted(refused=lambda text: text.endswith("."))
     with germane.open(":memory:", embedder=embedder) as engine:
         memory = engine.remember("The cache lives in Redis.")
-        assert engine.recall("redis")[0].memory.id == memory.id
+        assert engine.recall("redis")[0].id == memory.id
         assert engine.stats().pending == 1
 
 
@@ -284,31 +285,31 @@ def test_another_model_replaces_the_vectors_of_all_agents(tmp_path: Path) -> Non
     for agent in ("ada", "ben"):
         with germane.open(path, agent=agent, embedder=HashEmbedder(8)) as engine:
             engine.remember_many([f"{agent} {number}" for number in range(5)])
-    with pytest.raises(EmbedderMismatch, match=r"germane\.reembed.*germane reembed --yes"):
+    with pytest.raises(EmbedderMismatch, match=r"germane\.stores\.reembed.*germane reembed --yes"):
         germane.open(path, agent="ada", embedder=HashEmbedder(16))
     refusing = Scripted(refused=lambda text: "ben" in text, name="hash-16")
     with pytest.raises(EmbeddingFailed):
-        germane.reembed(path, embedder=refusing)
+        reembed(path, embedder=refusing)
     # What was done stays done, and the same call goes on with the rest.
     told: list[tuple[int, int]] = []
-    count = germane.reembed(path, embedder=HashEmbedder(16), progress=lambda *done: told.append(done))
+    count = reembed(path, embedder=HashEmbedder(16), progress=lambda *done: told.append(done))
     assert (count, told) == (5, [(5, 5)])
     for agent in ("ada", "ben"):
         with germane.open(path, agent=agent, embedder=HashEmbedder(16)) as engine:
             assert (engine.stats().vectors, engine.stats().pending) == (5, 0)
             assert engine.recall(f"{agent} 3")[0].parts["semantic"] > 0
             assert engine.doctor() == ()
-    assert germane.reembed(path, embedder=HashEmbedder(16)) == 0
-    assert germane.reembed(path, embedder=HashEmbedder(16), again=True) == 10
+    assert reembed(path, embedder=HashEmbedder(16)) == 0
+    assert reembed(path, embedder=HashEmbedder(16), again=True) == 10
     with pytest.raises(StoreUnavailable, match="nothing to embed"):
-        germane.reembed(tmp_path / "none.db", embedder=HashEmbedder(16))
+        reembed(tmp_path / "none.db", embedder=HashEmbedder(16))
 
 
 def test_an_engine_with_the_model_of_before_is_told(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with germane.open(path, embedder=HashEmbedder(16, name="old")) as engine:
         memory = engine.remember("The cache lives in Redis.")
-        germane.reembed(path, embedder=HashEmbedder(16, name="new"))
+        reembed(path, embedder=HashEmbedder(16, name="new"))
         with pytest.raises(EmbedderMismatch):
             engine.recall("where is the cache?")
         with pytest.raises(EmbedderMismatch):

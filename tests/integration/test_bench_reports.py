@@ -12,7 +12,7 @@ import pytest
 
 import germane
 from germane.evaluation import Configuration, Records
-from germane.evaluation.material import own_material
+from germane.evaluation.material import read_material
 from germane.tokens import get_counter
 from house.source import ROOT
 
@@ -34,7 +34,7 @@ def test_budgets_reports_what_a_larger_budget_loses(bench: Callable[[str], Any],
     long = "The boiler is heated by gas and was built in 1987. " + "Its valve is checked every spring. " * 12
     memory.write_text("\n".join(json.dumps({"content": each, "kind": "fact"}) for each in (short, long)))
     questions.write_text(json.dumps({"question": "What heats the boiler?", "expect": [2]}))
-    material = own_material(
+    material = read_material(
         questions,
         counter=get_counter("o200k"),
         embedder=None,
@@ -92,4 +92,4 @@ def test_what_goes_unsaid_is_of_every_kind_and_shares_no_word_with_its_question(
 
 
 def _found(engine: germane.Engine, question: str) -> list[str]:
-    return [one.memory.content for one in engine.recall(question, limit=100, gate=False)]
+    return [one.content for one in engine.recall(question, limit=100, gate=False)]

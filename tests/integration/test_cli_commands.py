@@ -323,8 +323,8 @@ def test_eval_compares_and_ablates_and_writes_a_page(tmp_path: Path) -> None:
     ran = run(*arguments, "--compare", "germane", "without=window", "--ablate", "--embedder", "none")
 
     assert ran.code == 0
-    assert "beside germane" in ran.out
-    assert "germane without" in ran.out
+    assert "Compared in pairs" in ran.out
+    assert "Without each part" in ran.out
     assert "recency" not in ran.out
     assert "Compared in pairs" in html.read_text(encoding="utf-8")
 

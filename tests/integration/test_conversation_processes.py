@@ -17,6 +17,8 @@ import pytest
 import germane
 from germane.testing.fakes import make_message
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("talk_child.py")
 

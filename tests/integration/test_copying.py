@@ -12,8 +12,9 @@ import pytest
 import germane
 from germane import EmbedderMismatch, Filter, InvalidInput, NotFound, Order, Status, StoreUnavailable
 from germane.demo import demo_questions, load_demo
-from germane.importers.transfer import export_jsonl
+from germane.importers import export_jsonl
 from germane.operations.stores import copy_store
+from germane.stores import migrate_store
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
 
@@ -171,7 +172,7 @@ def test_the_demo_goes_there_and_back(tmp_path: Path, postgres_store: str) -> No
 def test_a_copy_is_repeated_where_the_server_asks_for_it(tmp_path: Path, postgres_database: str) -> None:
     source = tmp_path / "agent.db"
     fill(source)
-    germane.migrate_store(postgres_database)
+    migrate_store(postgres_database)
     with psycopg.connect(postgres_database, autocommit=True) as raw:
         # A sequence isn't rolled back, so only the first transaction that comes here is refused.
         raw.execute("CREATE SEQUENCE refusals")

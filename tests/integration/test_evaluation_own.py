@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import germane
-from germane import EmbedderMismatch, InvalidInput, UnreadableSource
+from germane import EmbedderMismatch, InvalidInput
+from germane.errors import UnreadableSource
 from germane.evaluation import Configuration, LossStage, Records, Stored, evaluate, losses
 from germane.testing.fakes import HashEmbedder
 from house.source import ROOT
@@ -47,7 +48,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 def id_of(stored: Stored, question: str) -> str:
     with germane.open(stored.database, agent=stored.agent, read_only=True) as engine:
-        return engine.recall(question)[0].memory.id
+        return engine.recall(question)[0].id
 
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -77,7 +78,7 @@ def test_questions_about_a_store_are_found_by_source_and_by_id(stored: Stored, t
     assert (held[1], held[2], held[3], held[4], held[6]) == (1, 1, 1, 0, 1)
     assert result.answers[4].evidence == 2
     assert report.result("bm25", 200).overall.evidence_recall > 0.5
-    assert "memories: 7" in report.to_text()
+    assert "7 memories" in report.to_text()
 
 
 def test_a_store_is_asked_with_the_vectors_that_it_has(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import germane
-from germane import InvalidInput, UnreadableSource
+from germane import InvalidInput
+from germane.errors import UnreadableSource
 from germane.evaluation import Corpus, Reader, Report, Retriever, curve, evaluate, plot, ranked_by
 from germane.evaluation.retrievers import RETRIEVERS
-from germane.importers.locomo import ADVERSARIAL, conversation_drafts, read_locomo
+from germane.importers import conversation_drafts, read_locomo
+from germane.importers.locomo import ADVERSARIAL
 from germane.testing.fakes import HashEmbedder
 from integration import dialogues
 

@@ -22,6 +22,7 @@ from germane.retrieval import dates
 from germane.testing.fakes import HashEmbedder
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="This system has no fork."),
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
     pytest.mark.timeout(240),

@@ -94,10 +94,10 @@ def test_the_language_stays_with_the_agent(tmp_path: Path) -> None:
         english.remember("The invoices go to all customers.")
         assert english.stats().language == "english"
     with germane.open(path, agent="de", embedder=None) as engine:
-        assert engine.recall("Rechnung")[0].memory.id == memory.id
+        assert engine.recall("Rechnung")[0].id == memory.id
         assert engine.stats().language == "german"
     with germane.open(path, agent="de", read_only=True, embedder=None) as engine:
-        assert engine.recall("Kunde")[0].memory.id == memory.id
+        assert engine.recall("Kunde")[0].id == memory.id
 
 
 def test_another_language_indexes_anew(tmp_path: Path) -> None:
@@ -109,12 +109,12 @@ def test_another_language_indexes_anew(tmp_path: Path) -> None:
         engine.forget(secret.id)
         assert len(engine.recall("Rechnung")) == 0
     with germane.open(path, language="german", embedder=None) as engine:
-        assert engine.recall("Rechnung")[0].memory.id == bill.id
-        assert engine.recall("Vertrag")[0].memory.content.startswith("Neu")
+        assert engine.recall("Rechnung")[0].id == bill.id
+        assert engine.recall("Vertrag")[0].content.startswith("Neu")
         assert engine.doctor() == ()
         renewed = [engine.recall(question) for question in ("Rechnung Haus Vertrag", "Kunde")]
         assert engine.restore(secret.id).status is Status.ACTIVE
-        assert engine.recall("geheim")[0].memory.id == secret.id
+        assert engine.recall("geheim")[0].id == secret.id
         engine.forget(secret.id)
         fresh = SqliteStore(":memory:")
         fresh.settle_language("default", "german")

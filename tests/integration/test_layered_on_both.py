@@ -40,9 +40,9 @@ def test_both_databases_tell_the_same(postgres_store: str) -> None:
     ):
         one, other = told(embedded), told(server)
     assert [each.text for each in one] == [each.text for each in other]
-    first, exact, later, small = (each.text.rpartition("## Note\n")[2].splitlines()[0] for each in one)
+    first, exact, later = (each.text.rpartition("## Note\n")[2].splitlines()[0] for each in one[:3])
     assert first == exact != later
     assert all(note.startswith("Of ") for note in (first, later))
-    # What the agent wrote itself takes the note's share, which leaves no space for the figures.
-    assert small.startswith("- State of 2 November")
+    # In 900 tokens not all that is relevant stands whole, and the note comes after it.
+    assert "## Note" not in one[3].text
     assert "text_left_out" in [note.code for note in one[3].trace.notes]

@@ -11,9 +11,11 @@ import psycopg
 import pytest
 
 import germane
-from germane import MessageNotFound, StoreBusy, copy_store
+from germane import StoreBusy
+from germane.errors import MessageNotFound
 from germane.model.conversation import Append, ConversationChange, RemoveMessage
 from germane.retrieval.tokenizer import query_terms
+from germane.stores import copy_store
 from germane.stores.postgres import PostgresStore
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import make_id, make_message

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import germane
+from germane.stores import remove_agent
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -30,7 +31,7 @@ def test_what_was_learned_is_not_taken_for_a_namesakes(store: str) -> None:
         taught(before, 1)
         learned = before.set_learning().weights
         assert before.recall("oolong tea").weights
-        germane.remove_agent(store, "ada", confirm=True)
+        remove_agent(store, "ada", confirm=True)
         with germane.open(store, agent="ada") as other:
             # As many judgements and outcomes as the one before was told of, and others.
             taught(other, 0)

@@ -20,6 +20,15 @@ from commandline import run
 from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
 from germane.cli.app import progress_of
 from germane.embedders import StaticEmbedder
+from germane.stores import (
+    distribute_store,
+    index_vectors,
+    migrate_store,
+    reembed,
+    reindex_store,
+    store_status,
+    vacuum_store,
+)
 from germane.stores.location import location_of
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.maintenance import _LOCK
@@ -27,6 +36,8 @@ from germane.stores.sql import migrations
 from germane.testing.fakes import HashEmbedder
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server, database_of
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(params=["file", "database"])
@@ -47,7 +58,7 @@ def filled(store: str) -> str:
 
 def contents(store: str) -> list[str]:
     with germane.open(store, agent="ada") as engine:
-        return [each.memory.content for each in engine.recall("tea")]
+        return [each.content for each in engine.recall("tea")]
 
 
 def test_migrate_makes_a_store_and_says_what_it_did(store: str) -> None:
@@ -58,7 +69,7 @@ def test_migrate_makes_a_store_and_says_what_it_did(store: str) -> None:
     assert first.json()["applied"] == [each.name for each in migrations(dialect)]
     assert second.json() == {"location": location_of(store), "applied": [], "granted": None}
     assert "nothing was missing" in run("db", "migrate", db=store).out
-    status = germane.store_status(store)
+    status = store_status(store)
     assert (status.schema_version, status.pending, status.agents) == (status.newest_version, (), 0)
 
 
@@ -76,8 +87,8 @@ def test_status_counts_what_there_is(store: str) -> None:
 
 def test_status_changes_nothing(postgres_database: str) -> None:
     names = tuple(each.name for each in migrations("postgres"))
-    assert germane.store_status(postgres_database).schema_version == 0
-    assert germane.store_status(postgres_database).pending == names
+    assert store_status(postgres_database).schema_version == 0
+    assert store_status(postgres_database).pending == names
 
 
 @pytest.mark.parametrize("command", ["status", "reindex", "vacuum"])
@@ -107,13 +118,13 @@ def test_vacuum_gives_room_back(tmp_path: Path) -> None:
         raw.execute("PRAGMA foreign_keys = ON")
         raw.execute("DELETE FROM memories")
     before = store.stat().st_size
-    germane.vacuum_store(store)
+    vacuum_store(store)
     assert store.stat().st_size < before / 2
 
 
 def test_upkeep_tells_how_far_it_is(postgres_store: str) -> None:
     told: list[tuple[int, int]] = []
-    germane.vacuum_store(postgres_store, progress=lambda done, total: told.append((done, total)))
+    vacuum_store(postgres_store, progress=lambda done, total: told.append((done, total)))
 
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert {total for _, total in told} == {len(told)}
@@ -125,7 +136,7 @@ def test_reindex_clears_what_an_interrupted_one_left(postgres_database: str) -> 
     with psycopg.connect(postgres_database, autocommit=True) as raw:
         raw.execute("CREATE INDEX lex_by_key_ccnew ON lex (length)")
         raw.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lex_by_key_ccnew'::regclass")
-    germane.reindex_store(postgres_database)
+    reindex_store(postgres_database)
     with psycopg.connect(postgres_database) as raw:
         rows = raw.execute(
             "SELECT relname, indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid"
@@ -139,12 +150,12 @@ def test_two_do_not_do_it_at_once(postgres_store: str) -> None:
     with psycopg.connect(postgres_store, autocommit=True) as raw:
         raw.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         with pytest.raises(StoreBusy, match="Another process is at work"):
-            germane.reindex_store(postgres_store)
+            reindex_store(postgres_store)
 
 
 def test_partitions_and_a_role_are_for_a_database(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="neither partitions nor roles"):
-        germane.migrate_store(tmp_path / "agent.db", partitions=4)
+        migrate_store(tmp_path / "agent.db", partitions=4)
     assert run("db", "migrate", "--grant", "x", db=tmp_path / "agent.db").code == 2
 
 
@@ -158,53 +169,53 @@ def test_a_partitioned_store_with_a_role(postgres_database: str, postgres_server
     as_few = postgres_server.url(database_of(postgres_database), user="few")
     shown = run("db", "status", "--json", db=as_few).json()
     assert (shown["partitions"], shown["agents"], shown["memories"]) == (4, 2, None)
-    assert germane.store_status(postgres_database).memories == 4
+    assert store_status(postgres_database).memories == 4
     assert contents(as_few) == ["ada likes green tea"]
     for command in ("vacuum", "reindex"):
         ran = run("db", command, db=as_few)
         assert (ran.code, "doesn't own the tables" in ran.err) == (3, True)
-    germane.reindex_store(postgres_database)
+    reindex_store(postgres_database)
     postgres_server.run("DROP OWNED BY few", database=database_of(postgres_database))
 
 
 def test_an_agent_gets_an_index_of_its_vectors_and_loses_it(postgres_database: str) -> None:
     filled(postgres_database)
-    assert germane.index_vectors(postgres_database, "bob") == 2
+    assert index_vectors(postgres_database, "bob") == 2
     assert run("db", "index", "--agent", "ada", "--json", db=postgres_database).json() == {
         "location": location_of(postgres_database),
         "agent": "ada",
         "vectors": 2,
         "indexed": True,
     }
-    indexes = germane.store_status(postgres_database).indexes
+    indexes = store_status(postgres_database).indexes
     assert [(each.agent, each.vectors, each.valid) for each in indexes] == [
         ("ada", 2, True),
         ("bob", 2, True),
     ]
     assert "2 vectors of ada" in run("db", "status", db=postgres_database).out
     run("db", "index", "--agent", "ada", "--unindex", db=postgres_database)
-    assert [each.agent for each in germane.store_status(postgres_database).indexes] == ["bob"]
+    assert [each.agent for each in store_status(postgres_database).indexes] == ["bob"]
 
 
 def test_a_half_built_index_is_built_anew(postgres_database: str) -> None:
     filled(postgres_database)
-    germane.index_vectors(postgres_database, "ada")
+    index_vectors(postgres_database, "ada")
     with psycopg.connect(postgres_database, autocommit=True) as raw:
         raw.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'vectors_of_1'::regclass")
     assert "half built" in run("db", "status", db=postgres_database).out
-    germane.index_vectors(postgres_database, "ada")
-    assert [each.valid for each in germane.store_status(postgres_database).indexes] == [True]
+    index_vectors(postgres_database, "ada")
+    assert [each.valid for each in store_status(postgres_database).indexes] == [True]
 
 
 def test_what_has_no_index_is_refused(postgres_database: str, tmp_path: Path) -> None:
     with germane.open(postgres_database, agent="ada", embedder=None) as engine:
         engine.remember("No vector")
     with pytest.raises(InvalidInput, match="has no vectors to index"):
-        germane.index_vectors(postgres_database, "ada")
+        index_vectors(postgres_database, "ada")
     with pytest.raises(NotFound):
-        germane.index_vectors(postgres_database, "nobody")
+        index_vectors(postgres_database, "nobody")
     with pytest.raises(InvalidInput, match="is a file"):
-        germane.index_vectors(str(tmp_path / "agent.db"), "ada")
+        index_vectors(str(tmp_path / "agent.db"), "ada")
     assert run("db", "index", db=postgres_database).err == "germane: Say whose vectors: --agent NAME.\n"
 
 
@@ -230,7 +241,7 @@ def test_a_whole_store_is_embedded_anew_by_either_command(store: str) -> None:
     for command in (("db", "reembed"), ("reembed",)):
         ran = run(*command, "--again", "--yes", "--json", db=store)
         assert ran.json() == {"embedded": 4, "model": StaticEmbedder().name}
-    assert germane.reembed(store, embedder=HashEmbedder(dimension=8)) == 4
+    assert reembed(store, embedder=HashEmbedder(dimension=8)) == 4
 
 
 def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_path: Path) -> None:
@@ -244,7 +255,7 @@ def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_pa
 
 def test_a_cluster_without_a_store_says_how_to_make_one(postgres_database: str) -> None:
     with pytest.raises(StoreUnavailable, match="germane db migrate"):
-        germane.distribute_store(postgres_database)
+        distribute_store(postgres_database)
     connections = PostgresConnections(postgres_database)
     assert connections.size() == 0
     connections.close()
@@ -252,7 +263,7 @@ def test_a_cluster_without_a_store_says_how_to_make_one(postgres_database: str) 
 
 @pytest.mark.parametrize("partitions", [0, 2])
 def test_tables_are_stored_as_their_rows_need_it(postgres_database: str, partitions: int) -> None:
-    germane.migrate_store(postgres_database, partitions=partitions)
+    migrate_store(postgres_database, partitions=partitions)
     with psycopg.connect(postgres_database) as raw:
         rows = raw.execute(
             "SELECT relname, reloptions::text FROM pg_class WHERE relkind = 'r' AND reloptions IS NOT NULL"
@@ -264,13 +275,13 @@ def test_tables_are_stored_as_their_rows_need_it(postgres_database: str, partiti
 
 KILLED = """
 import os, signal, sys
-import germane
+import germane.stores
 
 def tell(done, total):
     if done == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 
-germane.copy_store(*sys.argv[1:3], progress=tell)
+germane.stores.copy_store(*sys.argv[1:3], progress=tell)
 """
 
 
@@ -298,7 +309,7 @@ def test_an_index_whose_building_was_cancelled_is_built_by_the_next_call(postgre
         old.execute("INSERT INTO settings VALUES ('x', 'x')")
         old.execute("LOCK TABLE vectors IN ROW EXCLUSIVE MODE")
         with ThreadPoolExecutor(1) as pool:
-            building = pool.submit(germane.index_vectors, postgres_database, "ada")
+            building = pool.submit(index_vectors, postgres_database, "ada")
             with psycopg.connect(postgres_database, autocommit=True) as raw:
                 cancel = (
                     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
@@ -308,10 +319,10 @@ def test_an_index_whose_building_was_cancelled_is_built_by_the_next_call(postgre
                     time.sleep(0.02)
             with pytest.raises(StoreBusy, match="cancelled"):
                 building.result()
-    assert [each.valid for each in germane.store_status(postgres_database).indexes] == [False]
+    assert [each.valid for each in store_status(postgres_database).indexes] == [False]
     assert contents(postgres_database) == ["ada likes green tea"]
-    assert germane.index_vectors(postgres_database, "ada") == 2
-    assert [each.valid for each in germane.store_status(postgres_database).indexes] == [True]
+    assert index_vectors(postgres_database, "ada") == 2
+    assert [each.valid for each in store_status(postgres_database).indexes] == [True]
 
 
 def test_reading_where_there_is_no_store_says_how_to_make_one(postgres_database: str) -> None:
@@ -335,7 +346,7 @@ def test_a_terminal_shows_a_bar_and_leaves_nothing_behind(
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     with progress_of("tables", quiet=False) as tell:
-        germane.vacuum_store(postgres_store, progress=tell)
+        vacuum_store(postgres_store, progress=tell)
     monkeypatch.undo()
 
     assert "tables" in stream.getvalue()

@@ -13,6 +13,7 @@ import pytest
 import germane
 from commandline import run
 from germane.importers.transfer import written_through
+from germane.stores import copy_store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes.")
 
@@ -104,7 +105,7 @@ def test_a_new_database_and_a_copy_are_their_owners_alone(tmp_path: Path) -> Non
                 beside = [one for one in tmp_path.iterdir() if one.name.startswith(each.resolve().name)]
                 assert len(beside) == 3, "the file, its log and the log's index"
                 assert {mode_of(one) for one in beside} == {0o600}
-        germane.copy_store(path, copy)
+        copy_store(path, copy)
         assert mode_of(copy) == 0o600
         path.chmod(0o640)
         with germane.open(path, embedder=None) as engine:

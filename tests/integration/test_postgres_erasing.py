@@ -13,9 +13,12 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreBusy, StoreUnavailable
+from germane.stores import erase_purged, migrate_store, store_status
 from germane.stores.postgres.maintenance import PostgresOperations
 from support.databases import running
 from support.postgres_server import Server, contents, database_of
+
+pytestmark = pytest.mark.long
 
 NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:")
 
@@ -84,7 +87,7 @@ def files_of(store: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("partitions", [0, 4])
 def test_no_byte_is_left(tidy_database: str, tidy_server: Server, partitions: int) -> None:
-    germane.migrate_store(tidy_database, partitions=partitions)
+    migrate_store(tidy_database, partitions=partitions)
     derived = secret_of(tidy_database)
     tidy_server.run("CHECKPOINT")
     for needle in (*NEEDLES, *derived):
@@ -92,19 +95,19 @@ def test_no_byte_is_left(tidy_database: str, tidy_server: Server, partitions: in
     where = "SELECT pg_relation_filepath('pg_statistic')"
     [(statistics,)] = tidy_server.run(where, database=database_of(tidy_database))
     assert statistics in files_with(tidy_server, b"quuxotag")
-    assert germane.store_status(tidy_database).due == 1
+    assert store_status(tidy_database).due == 1
 
     told: list[tuple[int, int]] = []
-    erasure = germane.erase_purged(tidy_database, progress=lambda *each: told.append(each))
+    erasure = erase_purged(tidy_database, progress=lambda *each: told.append(each))
 
     for needle in (*NEEDLES, *derived):
         assert files_with(tidy_server, needle) == set(), needle
     assert told == [(number, len(told)) for number in range(1, len(told) + 1)]
     assert not any("wal_recycle" in each for each in erasure.left)
-    assert germane.store_status(tidy_database).due == 0
+    assert store_status(tidy_database).due == 0
     with germane.open(tidy_database, agent="ada") as engine:
         assert (engine.stats().memories, engine.doctor()) == (200, ())
-    assert germane.erase_purged(tidy_database).tables == ()
+    assert erase_purged(tidy_database).tables == ()
 
 
 def test_the_log_of_a_server_that_uses_segments_again_is_said_to_keep_it(
@@ -123,7 +126,7 @@ def test_the_log_of_a_server_that_uses_segments_again_is_said_to_keep_it(
 
 
 def test_only_what_is_concerned_is_written_anew(postgres_database: str) -> None:
-    germane.migrate_store(postgres_database, partitions=4)
+    migrate_store(postgres_database, partitions=4)
     for agent in ("ada", "bob", "carl", "dora", "eve", "fay"):
         with germane.open(postgres_database, agent=agent) as engine:
             engine.remember("Something")
@@ -137,7 +140,7 @@ def test_only_what_is_concerned_is_written_anew(postgres_database: str) -> None:
         ).fetchall()[0]
     before = files_of(postgres_database)
 
-    erasure = germane.erase_purged(postgres_database)
+    erasure = erase_purged(postgres_database)
 
     after = files_of(postgres_database)
     changed = {name for name in before if before[name] != after[name]}
@@ -148,7 +151,7 @@ def test_only_what_is_concerned_is_written_anew(postgres_database: str) -> None:
     }
     with germane.open(postgres_database, agent="ada") as engine:
         engine.conversation("standup").purge(confirm=True)
-    assert {each.removesuffix(f"_{part}") for each in germane.erase_purged(postgres_database).tables} == {
+    assert {each.removesuffix(f"_{part}") for each in erase_purged(postgres_database).tables} == {
         *("conversations", "messages", "message_lex", "anchors"),
     }
 
@@ -161,10 +164,10 @@ def test_an_interrupted_erasure_stays_due(tidy_database: str, tidy_server: Serve
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        germane.erase_purged(tidy_database, progress=stop)
-    assert germane.store_status(tidy_database).due == 1
-    assert germane.erase_purged(tidy_database).tables
-    assert germane.store_status(tidy_database).due == 0
+        erase_purged(tidy_database, progress=stop)
+    assert store_status(tidy_database).due == 1
+    assert erase_purged(tidy_database).tables
+    assert store_status(tidy_database).due == 0
     assert files_with(tidy_server, b"xyzzyplugh") == set()
 
 
@@ -178,10 +181,10 @@ def test_what_is_purged_meanwhile_stays_due(postgres_database: str) -> None:
             if done == total - 1:
                 engine.purge(second.id, confirm=True)
 
-        germane.erase_purged(postgres_database, progress=purge)
-    assert germane.store_status(postgres_database).due == 1
-    assert germane.erase_purged(postgres_database).tables
-    assert germane.store_status(postgres_database).due == 0
+        erase_purged(postgres_database, progress=purge)
+    assert store_status(postgres_database).due == 1
+    assert erase_purged(postgres_database).tables
+    assert store_status(postgres_database).due == 0
 
 
 def test_nothing_is_called_erased_that_somebody_might_still_look_at(
@@ -196,8 +199,8 @@ def test_nothing_is_called_erased_that_somebody_might_still_look_at(
             engine.purge(secret.id, confirm=True)
         with pytest.raises(StoreBusy, match="a long report of postgres"):
             PostgresOperations(tidy_database, patience=0).erase(lambda *_: None)
-        assert germane.store_status(tidy_database).due == 1
-    germane.erase_purged(tidy_database)
+        assert store_status(tidy_database).due == 1
+    erase_purged(tidy_database)
     assert files_with(tidy_server, b"xyzzyplugh") == set()
 
 
@@ -252,7 +255,7 @@ def test_a_prepared_transaction_is_waited_for_too(tidy_database: str) -> None:
             with pytest.raises(StoreBusy, match="prepared transaction left behind"):
                 PostgresOperations(tidy_database, patience=0).erase(lambda *_: None)
             raw.execute("ROLLBACK PREPARED 'left behind'")
-        assert germane.erase_purged(tidy_database).tables
+        assert erase_purged(tidy_database).tables
 
 
 def test_a_table_that_is_in_use_is_not_waited_for_at_length(postgres_database: str) -> None:
@@ -264,7 +267,7 @@ def test_a_table_that_is_in_use_is_not_waited_for_at_length(postgres_database: s
                 PostgresOperations(postgres_database, patience=0).erase(lambda *_: None)
             # Nobody waits behind.
             engine.remember("Not gone")
-        assert "texts" in germane.erase_purged(postgres_database).tables
+        assert "texts" in erase_purged(postgres_database).tables
 
 
 @pytest.mark.parametrize("owns_database", [True, False])
@@ -281,10 +284,10 @@ def test_what_a_user_may_not_do_is_said(
     store = postgres_server.url(name, user=role)
     try:
         secret_of(store) if owns_database else _purged(store)
-        left = germane.erase_purged(store).left
+        left = erase_purged(store).left
         assert any("pg_switch_wal(); CHECKPOINT;" in each for each in left)
         assert any("VACUUM FULL pg_statistic" in each for each in left) is not owns_database
-        assert germane.store_status(store).due == 0
+        assert store_status(store).due == 0
         assert {
             each for each in files_with(postgres_server, b"xyzzyplugh") if each.startswith("base/")
         } == set()
@@ -304,7 +307,7 @@ def test_an_application_notes_without_a_right_to_the_notes(
     name = database_of(postgres_database)
     role = f"app_{name}"
     postgres_server.run(f"CREATE ROLE {role} LOGIN")
-    germane.migrate_store(postgres_database, role=role)
+    migrate_store(postgres_database, role=role)
     # As where the role was let in by a version that kept no notes.
     postgres_server.run(f"REVOKE ALL ON erasures FROM {role}", database=name)
     store = postgres_server.url(name, user=role)
@@ -313,10 +316,10 @@ def test_an_application_notes_without_a_right_to_the_notes(
             engine.purge(engine.remember("Gone").id, confirm=True)
             engine.conversation("standup").append("user", "Gone too")
             engine.conversation("standup").purge(confirm=True)
-        assert germane.store_status(store).due is None
-        assert germane.store_status(postgres_database).due == 1
+        assert store_status(store).due is None
+        assert store_status(postgres_database).due == 1
         with pytest.raises(StoreUnavailable, match="doesn't own the tables"):
-            germane.erase_purged(store)
+            erase_purged(store)
     finally:
         postgres_server.run(f"DROP OWNED BY {role}", database=name)
         postgres_server.run(f"DROP ROLE {role}")
@@ -337,9 +340,9 @@ def test_a_purge_in_a_space_notes_the_ledgers_that_it_reaches(postgres_database:
             "SELECT name, what FROM erasures JOIN agents USING (agent) ORDER BY name"
         ).fetchall()
     assert noted == [("bob", "ledger"), ("space:team", "memories")]
-    assert germane.store_status(postgres_database).due == 2
-    germane.erase_purged(postgres_database)
-    assert germane.store_status(postgres_database).due == 0
+    assert store_status(postgres_database).due == 2
+    erase_purged(postgres_database)
+    assert store_status(postgres_database).due == 0
 
 
 def test_an_ended_space_is_noted_whole(postgres_database: str) -> None:
@@ -347,7 +350,7 @@ def test_an_ended_space_is_noted_whole(postgres_database: str) -> None:
         space = ada.space("team", create=True)
         space.remember("The team meets on Mondays")
         space.disband(confirm=True)
-    assert {"texts", "space_events", "working_sets"} <= set(germane.erase_purged(postgres_database).tables)
+    assert {"texts", "space_events", "working_sets"} <= set(erase_purged(postgres_database).tables)
 
 
 def test_status_and_command_tell_of_it(postgres_database: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import germane
 from germane import StoreUnavailable
 from germane.embedders import StaticEmbedder
 from germane.operations.stores import copy_store
+from germane.stores import reembed
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import grant
@@ -37,7 +38,7 @@ def application(postgres_store_database: str, postgres_server: Server) -> Iterat
 
 def test_an_application_works_for_its_agent(application: str) -> None:
     with germane.open(application, agent="ada") as engine:
-        assert [each.memory.content for each in engine.recall("tea")] == ["ada likes tea"]
+        assert [each.content for each in engine.recall("tea")] == ["ada likes tea"]
         engine.remember("Ada moved to Paris")
     with germane.open(application, agent="carl") as engine:
         engine.remember("A new agent")
@@ -49,7 +50,7 @@ def _copy(address: str, folder: Path) -> object:
 
 
 def _reembed(address: str, _: Path) -> object:
-    return germane.reembed(address, embedder=HashEmbedder(dimension=8))
+    return reembed(address, embedder=HashEmbedder(dimension=8))
 
 
 def _list(address: str, _: Path) -> object:
@@ -79,4 +80,4 @@ def test_another_tokenizer_is_left_to_the_owner(application: str, postgres_store
         germane.open(application, agent="ada")
     germane.open(postgres_store_database, agent="ada").close()
     with germane.open(application, agent="ada") as engine:
-        assert [each.memory.content for each in engine.recall("tea")] == ["ada likes tea"]
+        assert [each.content for each in engine.recall("tea")] == ["ada likes tea"]

@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 import germane
-from germane.model.ledger import EmbeddingIdentity
+from germane.ledger import EmbeddingIdentity
+from germane.stores import index_vectors, migrate_store
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connection import PostgresConnection
 from germane.stores.postgres.connections import PostgresConnections
@@ -16,6 +17,8 @@ from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCos
 from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.tables import span
 from germane.testing.fakes import HashEmbedder
+
+pytestmark = pytest.mark.long
 
 COUNT = 600
 EMBEDDER = HashEmbedder(dimension=16)
@@ -31,7 +34,7 @@ class AskingTheIndex(PostgresStore):
 @pytest.fixture(params=[0, 4], ids=["whole", "partitioned"])
 def address(request: pytest.FixtureRequest, postgres_database: str) -> str:
     """The address of a store with one agent whose vectors have an index."""
-    germane.migrate_store(postgres_database, partitions=request.param)
+    migrate_store(postgres_database, partitions=request.param)
     with germane.open(postgres_database, agent="ada", embedder=EMBEDDER) as engine:
         engine.remember_many(
             [
@@ -42,7 +45,7 @@ def address(request: pytest.FixtureRequest, postgres_database: str) -> str:
                 for number in range(COUNT)
             ]
         )
-    germane.index_vectors(postgres_database, "ada")
+    index_vectors(postgres_database, "ada")
     with psycopg.connect(postgres_database, autocommit=True) as raw:
         raw.execute("ANALYZE")
     return postgres_database
@@ -102,7 +105,7 @@ def test_a_few_vectors_or_no_index_are_compared_exactly(address: str) -> None:
         few.agent = number
         few.catch_up(connection, seq)
         assert not isinstance(few.compared(connection, vectors_of("tea")), IndexedCosines)
-    germane.index_vectors(address, "ada", remove=True)
+    index_vectors(address, "ada", remove=True)
     with connections.reading("ada") as connection:
         assert not isinstance(loaded(connection).compared(connection, vectors_of("tea")), IndexedCosines)
         assert connection.run("cache_vectors", span(number)).fetchone() is not None

@@ -9,8 +9,10 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, SpaceEvent, SpaceEventKind, WorkingSetEvent
+from germane import Engine
+from germane.spaces import SpaceEvent, SpaceEventKind
 from germane.stores.postgres.connections import PostgresConnections
+from germane.working_sets import WorkingSetEvent
 from support.postgres_server import Server, database_of
 
 _PATIENCE = 20
@@ -148,7 +150,7 @@ def test_who_follows_a_working_set_hears_of_another_process_at_once(postgres_sto
     ):
         memory = other.remember("one")
         # So seldom would it look by itself that the test would not live to see it.
-        with one.working_set().follow(tell, since=0, every=3600):
+        with one.working_set().follow(tell, after=0, every=3600):
             other.working_set().add(memory)
             assert heard.wait(_PATIENCE)
     assert [move.kind.value for move in told] == ["add"]

@@ -9,12 +9,16 @@ from contextlib import closing
 import pytest
 
 import germane
-from germane import SchemaTooNew, StoreUnavailable
+from germane import StoreUnavailable
+from germane.errors import SchemaTooNew
+from germane.stores import migrate_store, store_status
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import VERSION, migrate
 from germane.stores.sql import Migration, migrations
 from support.postgres_schema import PARTITIONS
 from support.postgres_server import Server
+
+pytestmark = pytest.mark.long
 
 BASELINE = migrations("postgres")
 COLOURS = Migration(
@@ -112,8 +116,8 @@ def test_one_from_before_the_baseline_is_refused_and_left_alone(
     url = postgres_server.url(database)
     for use in (
         lambda: germane.open(url, agent="ada", embedder=None),
-        lambda: germane.migrate_store(url),
-        lambda: germane.store_status(url),
+        lambda: migrate_store(url),
+        lambda: store_status(url),
     ):
         with pytest.raises(
             StoreUnavailable, match=rf"schema version {older}.*`germane export`.*`germane import`"

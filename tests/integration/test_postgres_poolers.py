@@ -13,13 +13,25 @@ import psycopg
 import pytest
 
 import germane
-from germane import StoreUnavailable, WorkingSetEvent
+from germane import StoreUnavailable
+from germane.stores import (
+    distribute_store,
+    erase_purged,
+    index_vectors,
+    migrate_store,
+    reindex_store,
+    remove_agent,
+    vacuum_store,
+)
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.pool import MOST_CONNECTIONS, Pool, is_between, keeps_statements
 from germane.stores.postgres.store import migrate
+from germane.working_sets import WorkingSetEvent
 from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
 from support.renaming import Renaming
+
+pytestmark = pytest.mark.long
 
 _PATIENCE = 20
 
@@ -123,7 +135,7 @@ def test_more_threads_than_connections_work_side_by_side(pooler: Pooler, postgre
         with germane.open(url, agent=f"agent-{number}", embedder=None) as engine:
             for turn in range(5):
                 engine.remember(f"Number {number} said {turn}")
-            return sorted(each.memory.content for each in engine.recall(f"Number {number}", limit=5))
+            return sorted(each.content for each in engine.recall(f"Number {number}", limit=5))
 
     with ThreadPoolExecutor(2 * MOST_CONNECTIONS) as threads:
         found = list(threads.map(work, range(2 * MOST_CONNECTIONS)))
@@ -173,12 +185,12 @@ def test_who_follows_is_not_woken_and_looks_by_itself(pooler: Pooler, postgres_s
 @pytest.mark.parametrize(
     "operate",
     [
-        germane.reindex_store,
-        germane.vacuum_store,
-        germane.erase_purged,
-        germane.distribute_store,
-        partial(germane.index_vectors, agent="ada"),
-        partial(germane.remove_agent, agent="ada", confirm=True),
+        reindex_store,
+        vacuum_store,
+        erase_purged,
+        distribute_store,
+        partial(index_vectors, agent="ada"),
+        partial(remove_agent, agent="ada", confirm=True),
     ],
 )
 def test_what_takes_a_session_names_the_pooler(pooler: Pooler, postgres_store: str, operate: object) -> None:
@@ -197,13 +209,13 @@ def test_a_role_of_applications_sees_its_own_agent_alone(
         "DO $$ BEGIN CREATE ROLE app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
     database = database_of(postgres_store_database)
-    germane.migrate_store(strict.url(database), role="app")
+    migrate_store(strict.url(database), role="app")
     url = strict.url(database, user="app")
     for name in ("ada", "bob"):
         with germane.open(url, agent=name) as engine:
             engine.remember(f"{name} likes tea")
     with germane.open(url, agent="ada") as engine:
-        assert [each.memory.content for each in engine.recall("tea")] == ["ada likes tea"]
+        assert [each.content for each in engine.recall("tea")] == ["ada likes tea"]
     with closing(PostgresConnections(url)) as connections, connections.reading("bob") as connection:
         assert connection.raw.execute("SELECT content FROM texts").fetchall() == [("bob likes tea",)]
     with psycopg.connect(url) as raw:
@@ -221,7 +233,7 @@ def test_a_server_that_restarts_behind_it_is_waited_for() -> None:
                 engine.remember("Before")
                 server.restart()
                 engine.remember("After")
-                assert sorted(each.memory.content for each in engine.recall("before after")) == [
+                assert sorted(each.content for each in engine.recall("before after")) == [
                     "After",
                     "Before",
                 ]

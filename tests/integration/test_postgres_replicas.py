@@ -10,12 +10,15 @@ from threading import Event
 import pytest
 
 import germane
-from germane import WorkingSetEvent
+from germane.stores import store_status
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import place_of
+from germane.working_sets import WorkingSetEvent
 from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
+
+pytestmark = pytest.mark.long
 
 _PATIENCE = 20
 
@@ -185,7 +188,7 @@ def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
             for store in stores
         )
         memory = other.remember("one")
-        opened.enter_context(one.working_set().follow(tell, since=0, every=3600))
+        opened.enter_context(one.working_set().follow(tell, after=0, every=3600))
         standby.run("SELECT pg_wal_replay_pause()")
         other.working_set().add(memory)
         assert heard.wait(_PATIENCE)
@@ -200,7 +203,7 @@ def test_the_status_tells_a_standby_from_its_primary(
     pair: tuple[PostgresConnections, str], postgres_store_database: str
 ) -> None:
     _, there = pair
-    primary, standby = germane.store_status(postgres_store_database), germane.store_status(there)
+    primary, standby = store_status(postgres_store_database), store_status(there)
 
     assert (primary.standby, primary.replicas) == (False, 1)
     assert (standby.standby, standby.replicas) == (True, 0)

@@ -17,6 +17,8 @@ from germane import Engine, Filter
 from germane.stores.postgres import PostgresStore
 from support.postgres_server import Server
 
+pytestmark = pytest.mark.long
+
 _AGENTS, _WRITERS, _READERS = 4, 8, 4
 
 

@@ -18,6 +18,8 @@ from germane.stores.postgres.failures import ATTEMPTS, TransientFailure, retryin
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
 
+pytestmark = pytest.mark.long
+
 
 @retrying
 class Notes:

@@ -52,6 +52,7 @@ def test_a_killed_server_comes_back_with_its_data(postgres_server: Server, postg
     assert postgres_server.run("SELECT a FROM shown", database=name) == [(1,)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("postgres_server")
 def test_nothing_is_left_of_a_server_whose_test_run_was_killed() -> None:
     child = subprocess.run(

@@ -12,6 +12,7 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreUnavailable
+from germane.stores import distribute_store, migrate_store, store_status
 from germane.stores.postgres.connection import numbered
 from germane.stores.postgres.connections import _SIZE, PostgresConnections
 from germane.stores.postgres.servers import steps
@@ -20,6 +21,8 @@ from germane.stores.sql import Migration, migrations, queries
 from support.cluster import pretend
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server
+
+pytestmark = pytest.mark.long
 
 CITUS = os.environ.get("GERMANE_CITUS_URL", "")
 
@@ -56,22 +59,22 @@ def test_every_table_is_spread_by_agent_or_everywhere() -> None:
 
 def test_nothing_is_asked_that_a_cluster_refuses(coordinator: str) -> None:
     told: list[tuple[int, int]] = []
-    spread = germane.distribute_store(coordinator, progress=lambda done, total: told.append((done, total)))
+    spread = distribute_store(coordinator, progress=lambda done, total: told.append((done, total)))
 
     assert set(spread) == {*DISTRIBUTED, *EVERYWHERE, "space_events", "commits"}
     assert told == [(number, len(spread)) for number in range(1, len(spread) + 1)]
     assert _spread(coordinator, "hash") == {*DISTRIBUTED, "space_events"}
     assert _spread(coordinator, "everywhere") == EVERYWHERE
     assert _spread(coordinator, "local") == {"commits"}
-    assert germane.distribute_store(coordinator) == ()
-    assert germane.store_status(coordinator).distributed
+    assert distribute_store(coordinator) == ()
+    assert store_status(coordinator).distributed
 
 
 def test_keys_and_policies_stay_but_for_what_a_cluster_refuses(coordinator: str, postgres_store: str) -> None:
     keys = "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f'"
     policies = "SELECT tablename, policyname, qual FROM pg_policies"
     before = set(_asked(coordinator, keys)), set(_asked(coordinator, policies))
-    germane.distribute_store(coordinator)
+    distribute_store(coordinator)
     after = set(_asked(coordinator, keys)), set(_asked(coordinator, policies))
 
     assert before[0] == set(_asked(postgres_store, keys))
@@ -96,22 +99,22 @@ def test_an_interrupted_one_leaves_nothing_done(coordinator: str) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        germane.distribute_store(coordinator, progress=interrupt)
+        distribute_store(coordinator, progress=interrupt)
     assert _asked(coordinator, "SELECT FROM pg_dist_partition") == []
     assert _asked(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2") == before
-    assert not germane.store_status(coordinator).distributed
-    assert germane.distribute_store(coordinator) != ()
+    assert not store_status(coordinator).distributed
+    assert distribute_store(coordinator) != ()
 
 
 def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
     with germane.open(coordinator, agent="ada") as engine:
         engine.remember("The port is 5433", kind="fact")
-    germane.distribute_store(coordinator)
+    distribute_store(coordinator)
     with germane.open(coordinator, agent="ada") as engine, germane.open(coordinator, agent="bob") as other:
         engine.remember("Tea is green", kind="preference")
         other.remember("Tea is black")
-        assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
-    status = germane.store_status(coordinator)
+        assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
+    status = store_status(coordinator)
     assert (status.agents, status.memories, status.distributed) == (2, 3, True)
     elsewhere = 4096 * len(_asked(coordinator, "SELECT FROM pg_dist_partition"))
     with closing(PostgresConnections(coordinator)) as connections, connections.reading() as connection:
@@ -121,7 +124,7 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
 
 
 def test_a_table_that_a_later_version_adds_is_spread_by_its_migration(coordinator: str) -> None:
-    germane.distribute_store(coordinator)
+    distribute_store(coordinator)
     script = """
 CREATE TABLE colours (
     agent bigint NOT NULL,
@@ -147,18 +150,18 @@ def test_a_cluster_that_cannot_is_refused(
 ) -> None:
     pretend(postgres_store_database, **how)  # type: ignore[arg-type]  # Each case gives one.
     with pytest.raises(StoreUnavailable, match=said):
-        germane.distribute_store(postgres_store_database)
+        distribute_store(postgres_store_database)
 
 
 def test_tables_with_partitions_are_refused(postgres_database: str) -> None:
-    germane.migrate_store(postgres_database, partitions=2)
+    migrate_store(postgres_database, partitions=2)
     pretend(postgres_database)
     with pytest.raises(StoreUnavailable, match="have hash partitions, which Citus can't spread"):
-        germane.distribute_store(postgres_database)
+        distribute_store(postgres_database)
 
 
 def test_what_a_cluster_cannot_do_is_said(coordinator: str, postgres_server: Server) -> None:
-    germane.distribute_store(coordinator)
+    distribute_store(coordinator)
     with germane.open(coordinator, agent="ada") as engine:
         engine.remember("Tea is green")
     postgres_server.run(
@@ -172,8 +175,8 @@ def test_what_a_cluster_cannot_do_is_said(coordinator: str, postgres_server: Ser
 @pytest.mark.skipif(not CITUS, reason="GERMANE_CITUS_URL names no database of a Citus coordinator.")
 def test_a_cluster_plans_one_task_for_every_query() -> None:
     """As the cluster sees it, for those that take their values by name."""
-    germane.migrate_store(CITUS)
-    germane.distribute_store(CITUS)
+    migrate_store(CITUS)
+    distribute_store(CITUS)
     several = {}
     with psycopg.connect(CITUS, autocommit=True) as raw:
         for name, query in queries("postgres").items():

@@ -10,8 +10,10 @@ from threading import Event
 import pytest
 
 import germane
-from germane import StoreUnavailable, WorkingSetEvent
+from germane import StoreUnavailable
+from germane.stores import store_status
 from germane.stores.postgres.connections import PostgresConnections
+from germane.working_sets import WorkingSetEvent
 from support.postgres_server import Server, database_of
 from support.tls import Encrypted, certificates, no_certificates
 
@@ -57,8 +59,8 @@ def test_all_that_a_store_does_goes_the_encrypted_way(
         with engine.working_set().follow(hear):
             other.working_set().add(other.remember("Tea is green"))
             assert heard.wait(_PATIENCE)
-        assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
-    assert germane.store_status(url).memories == 1
+        assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
+    assert store_status(url).memories == 1
     with closing(PostgresConnections(url)) as connections, connections.reading() as connection:
         assert connection.raw.pgconn.ssl_in_use
 

@@ -21,6 +21,8 @@ from support.proxy import Broken, Way
 from support.reads import reads
 from support.writes import writes
 
+pytestmark = pytest.mark.long
+
 _MOST_TURNS = {
     "remember": 3,
     "remember 1,000": 4,

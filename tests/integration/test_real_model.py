@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-import germane
 from germane.summarizers import CircuitState, ModelSummarizer, OpenAISummarizer
+from germane.tokens import get_counter
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_whatever_a_real_model_answers_the_summary_fits(url: str) -> None:
-    counter = germane.get_counter("o200k")
+    counter = get_counter("o200k")
     summarizer = OpenAISummarizer("model", base_url=url, key="none", timeout=60, retries=0)
     summary = summarizer.summarize(TEXT, TOKENS)
     assert summary
@@ -72,7 +72,7 @@ def test_a_real_model_writes_the_summary_that_is_stored(url: str) -> None:
     assert summarizer.notes == ()
     assert summary
     assert summary != TEXT
-    assert germane.get_counter("o200k").count(summary) <= TOKENS
+    assert get_counter("o200k").count(summary) <= TOKENS
     assert len(summary.splitlines()) == 1
 
 

@@ -15,8 +15,10 @@ from threading import Event
 import pytest
 
 import germane
-from germane import SpaceEvent, SpaceEventKind
+from germane.spaces import SpaceEvent, SpaceEventKind
 from integration.space_child import looks
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("space_child.py")
@@ -86,7 +88,7 @@ def test_a_thousand_operations_at_once_end_with_all_alike(tmp_path: Path) -> Non
         for agent in agents[1:]:
             space.join(agent)
         told: list[SpaceEvent] = []
-        with space.follow(told.append, since=0) as following, started("work", path, agents) as children:
+        with space.follow(told.append, after=0) as following, started("work", path, agents) as children:
             for expected in ("ready", "done"):
                 assert [hear(child) for child in children] == [expected] * len(agents)
                 for child in children:

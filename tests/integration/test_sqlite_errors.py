@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from germane.errors import EmbedderMismatch, InvalidInput, SchemaTooNew, StoreBusy, StoreUnavailable
+from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge
-from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import Memory
 from germane.model.query import Filter, Query
 from germane.protocols import Checkable, Store

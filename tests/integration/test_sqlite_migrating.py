@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import SchemaTooNew, StoreError, StoreUnavailable
+from germane import StoreError, StoreUnavailable
+from germane.errors import SchemaTooNew
+from germane.stores import migrate_store, store_status
 from germane.stores.sql import Migration, migrations
 from germane.stores.sqlite.connections import SqliteConnections
 from germane.stores.sqlite.store import VERSION, prepare, version_of
@@ -106,8 +108,8 @@ def test_one_from_before_the_baseline_is_refused_and_left_alone(path: Path, olde
     for use in (
         lambda: germane.open(path, agent="ada", embedder=None),
         lambda: germane.open(path, agent="ada", embedder=None, read_only=True),
-        lambda: germane.migrate_store(path),
-        lambda: germane.store_status(path),
+        lambda: migrate_store(path),
+        lambda: store_status(path),
     ):
         with pytest.raises(
             StoreUnavailable, match=rf"schema version {older}, .*`germane export`.*`germane import`"

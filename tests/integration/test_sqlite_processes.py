@@ -23,6 +23,8 @@ from germane.stores.sqlite import SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memories, make_memory
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("store_child.py")
 AGENT = "tester"

@@ -9,7 +9,8 @@ import pytest
 
 import germane
 from commandline import run
-from germane import AgentFigures, StoreUnavailable
+from germane import StoreUnavailable
+from germane.stores import AgentFigures, remove_agent, store_agents, store_status
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import grant
 from germane.testing.fakes import FixedClock
@@ -45,29 +46,29 @@ EXPECTED = {
 def test_all_agents_of_a_file_with_their_figures(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     fill(path)
-    found = germane.store_agents(path)
+    found = store_agents(path)
     assert {each.name: each for each in found} == EXPECTED
     assert found[0].name == "zoe"
-    status = germane.store_status(path)
+    status = store_status(path)
     assert (len(found), sum(each.memories or 0 for each in found)) == (status.agents, status.memories)
 
 
 def test_the_same_in_postgresql(postgres_store: str) -> None:
     fill(postgres_store)
-    assert {each.name: each for each in germane.store_agents(postgres_store)} == EXPECTED
+    assert {each.name: each for each in store_agents(postgres_store)} == EXPECTED
 
 
 def test_there_is_none_where_there_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="no store"):
-        germane.store_agents(tmp_path / "none.db")
+        store_agents(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_agent_that_was_removed_is_listed_no_more(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     fill(path)
-    germane.remove_agent(path, "zoe", confirm=True)
-    assert {each.name for each in germane.store_agents(path)} == {"ada", "space:team", "idle"}
+    remove_agent(path, "zoe", confirm=True)
+    assert {each.name for each in store_agents(path)} == {"ada", "space:team", "idle"}
 
 
 def test_the_command_line_lists_them(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_who_may_see_one_agent_at_a_time_is_told_so(
     database = database_of(postgres_store_database)
     address = postgres_server.url(database, user="listing")
     try:
-        found = germane.store_agents(address)
+        found = store_agents(address)
         assert {each.name for each in found} == set(EXPECTED)
         assert {(each.memories, each.written_at) for each in found} == {(None, None)}
         ran = run("db", "agents", "--db", address)

@@ -12,6 +12,8 @@ import pytest
 import germane
 from germane.testing.fakes import START
 
+pytestmark = pytest.mark.long
+
 CHILD = Path(__file__).with_name("upkeep_child.py")
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import Engine, Filter, InvalidInput, MissingExtra, Status, UnreadableSource
+from germane import Engine, Filter, InvalidInput, MissingExtra, Status
+from germane.errors import UnreadableSource
 from germane.importers import ImportReport, watch
 
 DEADLINE = 30

@@ -15,7 +15,10 @@ from queue import Queue
 import pytest
 
 import germane
-from germane import Engine, WorkingSetEvent
+from germane import Engine
+from germane.working_sets import WorkingSetEvent
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("working_child.py")

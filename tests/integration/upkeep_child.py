@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 import germane
-from germane import UpkeepStep
+from germane.lifecycle import UpkeepStep
 
 
 def told(done: int, of: int, step: UpkeepStep | None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import germane
-from germane import NotInWorkingSet
+from germane.errors import NotInWorkingSet
 
 
 def hold(path: Path, seed: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,26 @@ import pytest
 
 import germane
 from germane import Conversation, Engine, Ledger, Space, WorkingSet
+from germane.conversation import RecallLimits, Tiers, TokenCalibration
+from germane.exports import SUBMODULES
+from germane.kinds import TemplatePart
+from germane.lifecycle import Reconcile
+from germane.plans import ScopedPlan, TaskContext
+from germane.protocols import Query
+from germane.ranking import Decay
+from germane.stores import (
+    copy_store,
+    distribute_store,
+    erase_purged,
+    index_vectors,
+    migrate_store,
+    reembed,
+    reindex_store,
+    remove_agent,
+    store_agents,
+    store_status,
+    vacuum_store,
+)
 from germane.testing.fakes import HashEmbedder
 
 
@@ -65,8 +86,8 @@ BAD: Mapping[str, Any] = {
     "last moment": datetime.max.replace(tzinfo=UTC),
     "after year 9999": datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
     "filter": germane.Filter(),
-    "scoped": germane.ScopedPlan(),
-    "calibration": germane.TokenCalibration(counter="x", provider="y"),
+    "scoped": ScopedPlan(),
+    "calibration": TokenCalibration(counter="x", provider="y"),
 }
 
 
@@ -124,8 +145,7 @@ class World:
             "outcome": "success",
             "usage_history": self.engine.usage_history(),
             "budget": 1000,
-            "proposed": self.compaction,
-            "done": self.compaction,
+            "compaction": self.compaction,
             "messages": "Which pump hums?",
             "message": "user",
             "message_id": self.message.id,
@@ -224,17 +244,17 @@ def test_opening_refuses_a_bad_argument_with_an_error_of_its_own(
 
 
 _ON_STORES: tuple[Callable[..., Any], ...] = (
-    germane.copy_store,
-    germane.distribute_store,
-    germane.erase_purged,
-    germane.index_vectors,
-    germane.migrate_store,
-    germane.reembed,
-    germane.reindex_store,
-    germane.remove_agent,
-    germane.store_agents,
-    germane.store_status,
-    germane.vacuum_store,
+    copy_store,
+    distribute_store,
+    erase_purged,
+    index_vectors,
+    migrate_store,
+    reembed,
+    reindex_store,
+    remove_agent,
+    store_agents,
+    store_status,
+    vacuum_store,
 )
 
 
@@ -277,13 +297,14 @@ _RESULTS = tuple(
     word
     for line in (
         "AddResult AgentCopy AgentFigures Anchored Assembly AssemblyDiff Candidate Compaction Context",
-        "ConversationInfo CopyReport DatabaseStatus Day DecisionCalibration DerivedQuery EmbeddingIdentity",
-        "Entry Erasure Evicted Eviction Example Feedback Finding FrameChoice Fused Impressions Item",
-        "LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent LifecycleState Member",
-        "Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord OutcomeResult PartUsage",
-        "Payload Question Ranked RecallResult RefreshResult RememberResult Removal Rendition Renditions",
-        "Replay Request SectionUsage Selection SpaceEvent SpaceInfo StoreStats Trace TraceNote Upkeep",
-        "UpkeepStep UsageHistory ValueChange VectorIndex Weights WorkingSetEvent WorkingSetItem",
+        "ConversationInfo CopyReport DatabaseStatus Day Decided DecisionCalibration DerivedQuery",
+        "EmbeddingIdentity Entry Erasure Evicted Eviction Example Feedback Finding FrameChoice Fused",
+        "Impressions Item LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent",
+        "LifecycleState Member Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord",
+        "OutcomeResult PartUsage Payload Question Ranked RecallResult RefreshResult RememberResult",
+        "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
+        "StoreStats Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex Weights",
+        "WorkingSetEvent WorkingSetItem",
     )
     for word in line.split()
 )
@@ -291,8 +312,13 @@ _RESULTS = tuple(
 
 
 def _fields() -> Iterator[tuple[Any, str]]:
-    for name in germane.__all__:
-        made = getattr(germane, name)
+    public = {
+        name: getattr(import_module(module), name)
+        for module in ("germane", *SUBMODULES)
+        if module not in ("germane.evaluation", "germane.importers", "germane.summarizers")
+        for name in import_module(module).__all__
+    }
+    for name, made in public.items():
         if isinstance(made, type) and dataclasses.is_dataclass(made) and name not in _RESULTS:
             for field in dataclasses.fields(made):
                 if field.init:
@@ -332,7 +358,7 @@ def test_a_value_refuses_a_bad_field_with_an_error_that_names_it(made: Any, fiel
         except Exception as error:  # noqa: BLE001 - What is looked for.
             failures.append(f"{what}: {type(error).__name__}: {str(error)[:100]}")
     assert failures == []
-    wrong: list[Any] = [object(), germane.TokenCalibration(counter="x", provider="y")]
+    wrong: list[Any] = [object(), TokenCalibration(counter="x", provider="y")]
     if made is not germane.Draft or field not in ("importance", "confidence"):
         # These limits are a memory's, so that an import goes on with the drafts that keep within them.
         wrong.append(float("nan"))
@@ -348,12 +374,12 @@ def test_a_value_refuses_a_bad_field_with_an_error_that_names_it(made: Any, fiel
         *((germane.Section, name, -1) for name in ("limit", "each", "items")),
         *((germane.Section, name, "x") for name in ("order", "overflow", "style", "alike", "levels")),
         *((germane.Plan, name, "x") for name in ("roll_over", "fusion", "repeats")),
-        *((germane.Tiers, name, -1) for name in ("recent", "older", "inactive", "head")),
-        *((germane.RecallLimits, name, -1) for name in ("most", "share", "least")),
-        *((germane.Reconcile, name, 1.5) for name in ("confirm", "supersede")),
-        (germane.Decay, "shape", "x"),
-        (germane.Decay, "basis", "x"),
-        (germane.Decay, "hours", -1),
+        *((Tiers, name, -1) for name in ("recent", "older", "inactive", "head")),
+        *((RecallLimits, name, -1) for name in ("most", "share", "least")),
+        *((Reconcile, name, 1.5) for name in ("confirm", "supersede")),
+        (Decay, "shape", "x"),
+        (Decay, "basis", "x"),
+        (Decay, "hours", -1),
         (germane.Filter, "statuses", ["x"]),
         (germane.Filter, "without", ["x"]),
         (germane.Filter, "scopes", [""]),
@@ -361,9 +387,9 @@ def test_a_value_refuses_a_bad_field_with_an_error_that_names_it(made: Any, fiel
         (germane.Kind, "lifecycle", "x"),
         (germane.Message, "role", "x"),
         (germane.Message, "provider", "x"),
-        (germane.TemplatePart, "least", -1),
-        (germane.Query, "least_cosine", 2),
-        (germane.TaskContext, "leanings", {"x": 2}),
+        (TemplatePart, "least", -1),
+        (Query, "least_cosine", 2),
+        (TaskContext, "leanings", {"x": 2}),
     ],
 )
 def test_a_value_refuses_what_lies_outside_its_limits(made: Any, field: str, bad: object) -> None:

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import BudgetTooSmall, Selection
+from germane import BudgetTooSmall
+from germane.conversation import Selection
 from germane.conversation.views import Tiers
 from germane.model.conversation import Message
 from germane.stores.location import RecentGroupsStore
 from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
+from support.examples import examples
 
 SIZES = st.sampled_from([1, 2, 3, 7, 50])
 BUDGETS = st.sampled_from([None, 0, 40, 300, 5000])
@@ -47,7 +49,7 @@ def _window(
         return str(error)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(conversations(), SIZES, BUDGETS, TIERS)
 def test_the_end_alone_gives_the_same_window(
     talk: tuple[Message, ...], groups: int, budget: int | None, tiers: Tiers | None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from germane.testing.fakes import WordCounter
 from germane.tokens import COUNTERS, CachedCounter, get_counter, spendable, uncached
+from support.examples import examples
 
 # Hypothesis leaves lone surrogates out of its texts; a `str` can hold them all the same.
 ANY_TEXT = st.one_of(
@@ -42,7 +43,7 @@ LONG_TEXTS = {
 
 @pytest.mark.parametrize("name", [*COUNTERS, "claude-4.8-estimate", "claude-4-estimate"])
 @given(text=ANY_TEXT)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_count_is_never_negative_and_always_the_same(name: str, text: str) -> None:
     counter = get_counter(name)
     tokens = counter.count(text)
@@ -52,7 +53,7 @@ def test_a_count_is_never_negative_and_always_the_same(name: str, text: str) -> 
 
 @pytest.mark.parametrize("name", ["o200k", "cl100k"])
 @given(text=ANY_TEXT)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @example("\x1c\x1d \u3000\u200b")
 @example("ǅſ'ſ 'LL'Ve")
 def test_an_exact_counter_agrees_with_tiktoken(name: str, text: str) -> None:
@@ -65,7 +66,7 @@ def test_a_long_text_is_counted_exactly(text: str, tokens: int) -> None:
 
 
 @given(texts=st.lists(st.text(max_size=40), min_size=1, max_size=30))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_threads_count_as_one_thread_does(texts: list[str]) -> None:
     counter = CachedCounter(get_counter("o200k"), size=7)
     alone = [get_counter("o200k").count(text) for text in texts]

@@ -15,6 +15,7 @@ from germane.stores.postgres import PostgresStore
 from germane.stores.sqlite import SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memory, make_revision, make_vector
+from support.examples import examples
 from support.postgres_server import Server
 
 AGENT = "tester"
@@ -171,11 +172,12 @@ def machine(postgres_server: Server) -> type[Alike]:
     return Alike
 
 
+@pytest.mark.long
 def test_both_databases_answer_alike(machine: type[Alike]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=15,
+            max_examples=examples(15),
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

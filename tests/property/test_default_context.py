@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from germane.embedders.static import StaticEmbedder
 from germane.evaluation import Records
 from germane.evaluation.material import open_records
 from germane.tokens import get_counter
+from support.examples import examples
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -61,7 +63,7 @@ def shown(context: Context) -> dict[str, Level]:
     return {item.memory.id: item.level for item in context.items}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(memories=stores, question=questions, budget=st.integers(400, 6000))
 def test_at_most_a_tenth_of_a_budget_stays_free_while_anything_is_shortened_or_out(
     memories: Sequence[Draft], question: str, budget: int
@@ -78,7 +80,7 @@ def test_at_most_a_tenth_of_a_budget_stays_free_while_anything_is_shortened_or_o
             assert context.tokens >= 0.9 * budget
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(memories=stores, question=questions, budgets=st.lists(st.integers(200, 4000), min_size=2, max_size=6))
 def test_the_value_shown_never_falls_with_a_larger_budget(
     memories: Sequence[Draft], question: str, budgets: Sequence[int]
@@ -92,7 +94,7 @@ def test_the_value_shown_never_falls_with_a_larger_budget(
             before = value
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(memories=stores, question=questions)
 def test_everything_is_shown_whole_where_it_fits(memories: Sequence[Draft], question: str) -> None:
     with opened(memories) as engine:
@@ -101,7 +103,7 @@ def test_everything_is_shown_whole_where_it_fits(memories: Sequence[Draft], ques
         assert set(shown(context).values()) <= {Level.FULL}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(condition=sentences, budget=st.integers(10, 400), others=stores)
 def test_what_blocks_is_shown_whole_or_the_shortfall_is_named(
     condition: str, budget: int, others: Sequence[Draft]
@@ -146,6 +148,7 @@ def test_a_frame_speaks_only_where_it_is_named_and_little() -> None:
 BUDGETS = (*range(60, 1000, 60), *range(1000, 8001, 500))
 
 
+@pytest.mark.long
 def test_more_budget_loses_no_memory_of_the_demo_that_was_whole() -> None:
     with germane.open(":memory:", agent="newton", clock=lambda: DEMO_NOW) as engine:
         load_demo(engine)
@@ -153,6 +156,7 @@ def test_more_budget_loses_no_memory_of_the_demo_that_was_whole() -> None:
             assert lost(engine, asked.question, BUDGETS) == []
 
 
+@pytest.mark.long
 def test_more_budget_loses_no_record_of_this_project_that_was_whole() -> None:
     lines = (ROOT / "bench/data/decisions.jsonl").read_text(encoding="utf-8").splitlines()
     records = Records(source=ROOT / "docs/decisions")

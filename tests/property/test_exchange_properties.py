@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from germane.errors import UnreadableSource
+from germane.importers import export_jsonl, read, read_memories
 from germane.importers.documents import outline, passages
-from germane.importers.records import read_export, read_lines, read_memories
-from germane.importers.transfer import export_jsonl, read
+from germane.importers.records import read_lines
 from germane.model.change import UsageHistory
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import (
@@ -38,6 +38,7 @@ from germane.model.memory import (
     Trust,
 )
 from germane.testing.fakes import make_memory
+from support.examples import examples
 
 texts = st.text(max_size=30)
 names = st.text(min_size=1, max_size=12)
@@ -117,7 +118,7 @@ documents = st.lists(blocks, max_size=25).map("\n\n".join)
 
 
 @given(st.lists(memories, max_size=4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(kept: list[Memory]) -> None:
     first, second = io.StringIO(), io.StringIO()
     export_jsonl(kept, first)
@@ -132,7 +133,7 @@ def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(kept: list[
 
 
 @given(memories, standings)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: LifecycleState) -> None:
     standing = replace(counted, stage=memory.stage)
     out = io.StringIO()
@@ -140,9 +141,8 @@ def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Lifecycle
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
-        ((back, found),) = read_export(path, agent="ann")
-    assert back == memory
-    assert found == (None if standing == LifecycleState(stage=memory.stage) else standing)
+        (line,) = read_lines(path, agent="ann")
+    assert line == (memory, None if standing == LifecycleState(stage=memory.stage) else standing)
 
 
 keys = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -185,7 +185,7 @@ experiences = st.builds(
 
 
 @given(experiences)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_was_gone_through_comes_back_as_it_was(experience: UsageHistory) -> None:
     kept = [make_memory("One of them.", agent="ann", id=name) for name in ("m1", "m2")]
     out = io.StringIO()
@@ -208,7 +208,7 @@ def test_what_was_gone_through_comes_back_as_it_was(experience: UsageHistory) ->
 
 
 @given(memories)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_an_exported_line_names_every_field(memory: Memory) -> None:
     out = io.StringIO()
     export_jsonl([memory], out)
@@ -218,7 +218,7 @@ def test_an_exported_line_names_every_field(memory: Memory) -> None:
 
 
 @given(documents, st.integers(10, 400), st.integers(0, 200))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_passages_hold_every_line_once_save_bare_headings(text: str, long: int, tiny: int) -> None:
     document = outline(text)
     found = passages(document, long=long, tiny=tiny)
@@ -232,7 +232,7 @@ def test_passages_hold_every_line_once_save_bare_headings(text: str, long: int, 
 
 
 @given(documents, st.integers(10, 400))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_no_passage_begins_or_ends_inside_a_code_block_or_a_table(text: str, long: int) -> None:
     document = outline(text)
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
@@ -245,7 +245,7 @@ def test_no_passage_begins_or_ends_inside_a_code_block_or_a_table(text: str, lon
 
 
 @given(st.binary(max_size=200), st.sampled_from(["x.md", "x.jsonl", "x.json", "x.txt", "x"]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_bytes_are_read_or_refused_with_a_reason(data: bytes, name: str) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, name)

@@ -13,6 +13,7 @@ import germane
 from germane import Context, Draft, Engine, Filter, Memory, Order, Plan, Section, Share, TimeRange
 from germane.kinds import BUILT_IN
 from germane.testing.fakes import FixedClock, HashEmbedder
+from support.examples import examples
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -154,7 +155,7 @@ def account(context: Context) -> object:
     return context.text, context.tokens, entries, context.trace.sections, notes, context.trace.empty_reason
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     drafts=several,
     where=whose,
@@ -193,7 +194,7 @@ def test_what_a_filter_excludes_has_no_part_in_a_context(
     assert made[0] == made[1]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(drafts=several, where=whose, query=queries, semantic=st.booleans())
 def test_what_a_filter_excludes_has_no_part_in_a_recall_or_a_listing(
     drafts: list[Draft], where: Filter, query: str, semantic: bool
@@ -214,7 +215,7 @@ def test_what_a_filter_excludes_has_no_part_in_a_recall_or_a_listing(
     assert made[0] == made[1]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     drafts=several,
     where=whose.filter(lambda where: not where.scopes),

@@ -14,6 +14,7 @@ from germane.plans.frames import FRAMES
 from germane.plans.intent import Complexity, Intent, IntentKind
 from germane.plans.layered import FLEXIBLE, budgeted, layered
 from germane.testing.fakes import FixedClock, HashEmbedder
+from support.examples import examples
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WORDS = ["redis", "cache", "deploy", "error", "decide", "ideas", "yesterday", "hi", "thanks", "?", "why is"]
@@ -58,7 +59,7 @@ intents = st.none() | st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(frame=frames, complexity=st.sampled_from(Complexity), intent=intents)
 def test_the_shares_of_any_frame_add_up_to_its_total(
     frame: Frame, complexity: Complexity, intent: Intent | None
@@ -70,7 +71,7 @@ def test_the_shares_of_any_frame_add_up_to_its_total(
     assert plan.spare + sum(section.share.weight for section in plan.sections) == found.total
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     memories=memories,
     frame=frames | st.just("auto"),
@@ -111,7 +112,7 @@ def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
         assert refreshed.context.tokens <= context.tokens
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(memories=memories, query=texts, cut=st.integers(1, 400))
 def test_under_pressure_nothing_comes_in_and_constraints_stay(
     memories: list[Draft], query: str, cut: int

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from germane.importers import Skipped
 from germane.importers.markdown import walk
-from germane.importers.sources import Skipped
+from support.examples import examples
 
 FILES = (
     "a.md",
@@ -59,7 +60,7 @@ def told(skipped: Skipped) -> None:
 
 @given(patterns, patterns, patterns, patterns)
 @example(["!doc/deep/"], [], [], ["*.md"])  # What lets a folder in says nothing of the files in it.
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_walk_finds_what_git_would_add(
     top: list[str], doc: list[str], gen: list[str], own: list[str]
 ) -> None:

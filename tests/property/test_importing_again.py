@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Engine, Filter, Status
-from germane.importers import import_source
-from germane.importers.project import read_project
+from germane.importers import import_source, read_project
+from support.examples import examples
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join)
@@ -58,7 +58,7 @@ def held(engine: Engine) -> Counter[tuple[str, str]]:
 
 
 @given(histories)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_after_each_import_exactly_what_the_files_say_is_active(
     history: list[dict[str, list[tuple[str, str]]]],
 ) -> None:
@@ -74,7 +74,7 @@ def test_after_each_import_exactly_what_the_files_say_is_active(
 
 
 @given(histories)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_without_pruning_nothing_active_is_lost_and_all_that_is_said_is_held(
     history: list[dict[str, list[tuple[str, str]]]],
 ) -> None:
@@ -87,7 +87,7 @@ def test_without_pruning_nothing_active_is_lost_and_all_that_is_said_is_held(
 
 
 @given(histories)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_every_version_is_kept_in_one_chain_each(history: list[dict[str, list[tuple[str, str]]]]) -> None:
     with project() as (root, engine):
         stored = 0
@@ -104,7 +104,7 @@ def test_every_version_is_kept_in_one_chain_each(history: list[dict[str, list[tu
 
 
 @given(states)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_a_person_has_forgotten_stays_forgotten(state: dict[str, list[tuple[str, str]]]) -> None:
     with project() as (root, engine):
         write(root, state)
@@ -117,7 +117,7 @@ def test_what_a_person_has_forgotten_stays_forgotten(state: dict[str, list[tuple
 
 
 @given(states)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_was_pruned_comes_back_with_its_files(state: dict[str, list[tuple[str, str]]]) -> None:
     with project() as (root, engine):
         write(root, state)

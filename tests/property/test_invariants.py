@@ -30,6 +30,7 @@ from germane.kinds import BUILT_IN
 from germane.operations.context import AgentContext
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
 from germane.tokens import get_counter
+from support.examples import examples
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 O200K = get_counter("o200k")
@@ -142,7 +143,7 @@ def opened(memories: Sequence[Draft], *, agent: str = "a", semantic: bool = Fals
     return engine
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     memories=st.lists(drafts, max_size=15),
     query=queries,
@@ -187,7 +188,7 @@ def _check_account(context: Context, engine: Engine) -> None:
     assert context.explain()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(memories=st.lists(drafts, max_size=12), query=queries, budget=st.integers(0, 2000))
 def test_the_same_state_and_clock_give_the_same_bytes(memories: list[Draft], query: str, budget: int) -> None:
     def outcome(engine: Engine) -> object:
@@ -204,7 +205,7 @@ def test_the_same_state_and_clock_give_the_same_bytes(memories: list[Draft], que
         assert engine.memories(order=Order.OLDEST) == before
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(mine=st.lists(drafts, max_size=6), theirs=st.lists(drafts, min_size=1, max_size=12), query=queries)
 def test_what_another_agent_stores_changes_nothing_of_mine(
     mine: list[Draft], theirs: list[Draft], query: str
@@ -235,7 +236,7 @@ def _as_agent(engine: Engine, agent: str) -> AgentContext:
     return replace(engine._session, agent=agent)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     memories=st.lists(
         drafts, min_size=1, max_size=8, unique_by=lambda draft: (draft.kind, draft.content, draft.subject)
@@ -250,7 +251,7 @@ def test_what_is_forgotten_or_purged_never_comes_back(memories: list[Draft], que
         if hidden is not gone:
             engine.forget(hidden.id)
         out = {gone.id, hidden.id}
-        assert not out & {one.memory.id for one in engine.recall(query, limit=50)}
+        assert not out & {one.id for one in engine.recall(query, limit=50)}
         assert not out & {memory.id for memory in engine.memories()}
         try:
             context = engine.assemble(query, budget=4000)

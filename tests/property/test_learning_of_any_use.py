@@ -7,8 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane import Example
+from germane.ranking import Example
 from germane.ranking.learning import LEAST_WEIGHT, MOST_WEIGHT, WEIGHABLE, fit_weights
+from support.examples import examples
 
 parts = st.dictionaries(
     st.sampled_from(sorted(WEIGHABLE)), st.floats(-2.0, 2.0, allow_nan=False, width=32), max_size=4
@@ -25,7 +26,7 @@ prior = st.sampled_from([0.01, 1.0, 50.0, 1e6])
 
 
 @given(use, prior)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_weights_keep_within_their_bounds(given_use: list[Example], prior_strength: float) -> None:
     weights = fit_weights(given_use, prior_strength=prior_strength)
 
@@ -35,7 +36,7 @@ def test_weights_keep_within_their_bounds(given_use: list[Example], prior_streng
 
 
 @given(use, st.randoms(use_true_random=False))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_order_of_the_examples_says_nothing(given_use: list[Example], chance: random.Random) -> None:
     shuffled = list(given_use)
     chance.shuffle(shuffled)

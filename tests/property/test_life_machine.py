@@ -14,13 +14,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import germane
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.importers.transfer import export_jsonl, import_source
+from germane.importers import export_jsonl, import_source
 from germane.kinds import BUILT_IN
-from germane.lifecycle import LIFECYCLES, status_at
+from germane.lifecycle import LIFECYCLES, LifecycleState, status_at
 from germane.model.memory import Memory, Status
 from germane.protocols import LifecycleStore
+from germane.ranking import Impressions
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
+from support.examples import examples
 
 TEXTS = [
     "The cache lives in Redis.",
@@ -91,7 +93,7 @@ class Lives(RuleBasedStateMachine):
     def everything(self) -> tuple[Memory, ...]:
         return self.engine.memories(germane.Filter(statuses=tuple(Status)), order=germane.Order.OLDEST)
 
-    def standings(self, memories: Sequence[Memory]) -> dict[str, germane.LifecycleState]:
+    def standings(self, memories: Sequence[Memory]) -> dict[str, LifecycleState]:
         ids = [memory.id for memory in memories]
         return dict(zip(ids, self.engine.lifecycle_states(ids), strict=True))
 
@@ -122,7 +124,7 @@ class Lives(RuleBasedStateMachine):
     def attest(self, data: st.DataObject, outcomes: list[str]) -> None:
         """Work turned out some way with a memory: told of one context, only the last word counts."""
         memory = data.draw(st.sampled_from(self.ids))
-        shown = germane.Impressions(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
+        shown = Impressions(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
         for outcome in outcomes:
             self.attempt("outcome", shown, outcome, memories=[memory])
 
@@ -232,7 +234,10 @@ class CrashingLives(Lives):
 
 
 QUIET = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(25),
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 TestLives = Lives.TestCase
 TestLives.settings = QUIET

@@ -21,6 +21,7 @@ from germane.retrieval.tokenizer import LONGEST, Forward, index_terms, query_ter
 from germane.stores.relational.conversation_cache import indexed_words
 from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
+from support.examples import examples
 
 QUERIES = ("redis cache", "überlauf in file.cpp", "雨ですか", "a longer text", "go on")
 CHANGES = st.sampled_from(["stay", "stay", "hide", "remove"])
@@ -76,7 +77,7 @@ def _seen(path: Path) -> list[Any]:
         return [repr(log.ranked(3, query=query)) for query in QUERIES]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(conversations(), KEPT, st.data())
 def test_any_records_give_the_same_scores_and_views(
     talk: tuple[Message, ...], kept: str, data: st.DataObject

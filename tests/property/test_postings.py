@@ -15,6 +15,7 @@ from germane.errors import InvalidInput
 from germane.retrieval import bm25 as module
 from germane.retrieval.bm25 import K1, UNIT, B, Postings, Scores, summed
 from germane.retrieval.tokenizer import Forward, index_terms, query_terms, term_hash
+from support.examples import examples
 
 
 def forward_of(words: Sequence[int]) -> Forward:
@@ -142,7 +143,7 @@ class Grown(RuleBasedStateMachine):
 
 
 TestGrown = Grown.TestCase
-TestGrown.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestGrown.settings = settings(max_examples=examples(25), stateful_step_count=20, deadline=None)
 
 
 def test_many_changes_merge_and_still_score_alike(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from germane.model.conversation import GroupScores, Message, Provider, Role, Tex
 from germane.model.request import Request
 from germane.tokens import CachedCounter, get_counter
 from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations
+from support.examples import examples
 from talks import system
 from transcripts import anthropic_requests, openai_messages, responses_items
 
@@ -89,7 +90,7 @@ def check_full(request: Request, talk: Talk, offered: Request) -> None:
     assert not request.state.forms
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(conversations(), st.sampled_from(PROVIDERS), LIMITS, SCORES)
 def test_a_request_is_valid_fits_and_is_full(
     talk: Talk, provider: Provider, limit: int, scores: dict[str, int]
@@ -108,7 +109,7 @@ def test_a_request_is_valid_fits_and_is_full(
     assert request.serialised() == asked(talk, provider, limit, scores).serialised()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(conversations(), st.sampled_from(PROVIDERS), LIMITS, SCORES)
 def test_each_turn_keeps_all_promises_and_mostly_the_prefix(
     talk: Talk, provider: Provider, limit: int, scores: dict[str, int]
@@ -129,7 +130,7 @@ def test_each_turn_keeps_all_promises_and_mostly_the_prefix(
         previous = request
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(conversations(), st.sampled_from(PROVIDERS), LIMITS, st.sampled_from(["a", "b", "m2", "m3"]))
 def test_pinned_groups_stay_and_hidden_ones_never_come_back(
     talk: Talk, provider: Provider, limit: int, group: str
@@ -157,7 +158,7 @@ def test_pinned_groups_stay_and_hidden_ones_never_come_back(
     assert said not in after.serialised()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.one_of(
         st.tuples(st.just(Provider.OPENAI), st.lists(openai_messages(), max_size=12)),
@@ -182,7 +183,7 @@ def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], 
         check_pairs(request.messages, provider)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     conversations(),
     st.lists(st.sampled_from([Provider.PLAIN, *PROVIDERS]), min_size=4, max_size=4),
@@ -212,7 +213,7 @@ def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
     assert request.serialised() == asked(native, provider, limit).serialised()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(conversations(), st.sampled_from(PROVIDERS), st.sampled_from([1500, 4000]))
 def test_what_a_provider_said_goes_back_to_it_in_pairs(talk: Talk, provider: Provider, limit: int) -> None:
     said = write_messages([message for message in talk if not message.hidden], provider)

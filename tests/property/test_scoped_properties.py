@@ -11,9 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import Context, Draft, Level, Reason, ScopedPlan
+from germane import Context, Draft, Level, Reason
+from germane.plans import ScopedPlan
 from germane.plans.scoped import ESTIMATE, SCOPED
 from germane.testing.fakes import FixedClock, WordCounter
+from support.examples import examples
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 KINDS = ("adr", "pattern", "iplan", "module", "decision", "dependency", "changelog", "note", "fact")
@@ -73,7 +75,7 @@ def assembled(
         )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200), st.sampled_from(["", "login token", "schema"]))
 def test_the_sum_over_what_is_included_never_exceeds_the_budget(
     drafts: list[Draft], how: ScopedPlan, budget: int, query: str
@@ -91,7 +93,7 @@ def test_the_sum_over_what_is_included_never_exceeds_the_budget(
     assert len(context.trace.entries) == sum(draft.scope in inside for draft in drafts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200), st.integers(0, 1000), st.sampled_from(["", "login token"]))
 def test_the_order_of_storing_changes_nothing(
     drafts: list[Draft], how: ScopedPlan, budget: int, seed: int, query: str
@@ -103,7 +105,7 @@ def test_the_order_of_storing_changes_nothing(
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200))
 def test_no_artifact_takes_the_room_of_one_before_it_that_would_have_fitted(
     drafts: list[Draft], how: ScopedPlan, budget: int
@@ -124,7 +126,7 @@ def test_no_artifact_takes_the_room_of_one_before_it_that_would_have_fitted(
         used[entry.section] += cost if fits else 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(artifacts(), artifacts(), hows(), st.integers(0, 200), st.sampled_from(sorted(PLACES)))
 def test_without_roll_over_no_scope_changes_another(
     drafts: list[Draft], others: list[Draft], how: ScopedPlan, budget: int, name: str
@@ -142,7 +144,7 @@ def test_without_roll_over_no_scope_changes_another(
     assert shown(assembled(mine, how, budget)) == shown(assembled([*mine, *theirs], how, budget))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200))
 def test_backfill_only_adds(drafts: list[Draft], how: ScopedPlan, budget: int) -> None:
     without = assembled(drafts, replace(how, backfill=False), budget)

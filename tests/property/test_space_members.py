@@ -24,6 +24,7 @@ from germane.model.space import (
     SpaceInfo,
 )
 from germane.spaces import Decided, admit, decide
+from support.examples import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 AGENTS = ("ada", "ben", "cleo", "dora", "emil")
@@ -165,4 +166,4 @@ class Membership(RuleBasedStateMachine):
 
 
 TestMembership = Membership.TestCase
-TestMembership.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestMembership.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

@@ -16,6 +16,7 @@ from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memory, make_revision, make_vector
+from support.examples import examples
 
 AGENT = "tester"
 WORDS = st.lists(st.sampled_from(("redis", "cache", "queue", "token", "日本")), max_size=6).map(" ".join)
@@ -117,4 +118,4 @@ class Following(RuleBasedStateMachine):
 
 
 TestFollowing = Following.TestCase
-TestFollowing.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestFollowing.settings = settings(max_examples=examples(25), stateful_step_count=25, deadline=None)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from germane.plans.frames import FRAMES
 from germane.plans.intent import has, normalized_words, without
+from support.examples import examples
 
 OWN = ("pull request*|diff", "a* b|^fix", "?", "trade* off*|^x* y", "^is|no", "well-known*")
 PATTERNS = [*(pattern for frame in FRAMES for pattern in frame.patterns), *OWN]
@@ -32,7 +33,7 @@ def by_expressions(pattern: str, words: str) -> bool:
     return False
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(pattern=st.sampled_from(PATTERNS), text=TEXTS)
 def test_a_pattern_is_found_where_any_of_its_phrases_stands(pattern: str, text: str) -> None:
     words = normalized_words(text)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.model.query import Query
-from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.ranking.eviction import EVICTION_POLICIES, Decay, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
+from germane.working_sets import AgeBasis, WorkingSetItem
 
 HOURS = st.integers(-50, 5000)
 

@@ -10,8 +10,7 @@ from inline_snapshot import snapshot
 
 from commandline import fields, masked, printed
 from germane.cli.imports import step_of
-from germane.importers.report import Gone, ImportReport, Moved, Written
-from germane.importers.sources import Skipped
+from germane.importers import Gone, ImportReport, Moved, Skipped, Written
 
 
 def changed_folder(folder: Path, db: Path) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from inline_snapshot import snapshot
 
 from germane.evaluation import EvaluationFigures, PairedDifference, Report, Result
-from germane.importers.locomo import EvidenceReport
+from germane.importers import EvidenceReport
 
 FIGURES = EvaluationFigures(
     questions=3,
@@ -159,18 +159,29 @@ def test_the_json_of_a_report() -> None:
 
 def test_the_text_of_a_report() -> None:
     assert REPORT.to_text() == snapshot("""\
-conversations: 1; turns: 1,200; questions: 3; adversarial, left out: 2; without evidence, left out: 1
-Tokens by o200k; bootstrap of seed 7.
+1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
+
+Overall
+Share of the evidence that the context contains in full; of questions with all of it; and of the evidence in the context at any length. In per cent.
 
 retriever  budget  evidence        95 %   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
-germane      1000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
+germane     1,000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
 
-evidence by  budget  cat 1  half 1  half 2
-germane        1000   83.3    83.3       -
+By category
+Evidence recall in per cent.
 
+retriever  budget  1 (3)
+germane     1,000   83.3
+
+By half of the data
+Evidence recall in per cent. A difference that only one half shows is likely chance.
+
+retriever  budget  half 1 (3)
+germane     1,000        83.3
+
+chroma was skipped: the package chromadb isn't installed.
 Evidence ids that were malformed and repaired: 1 (coast: D1:2; D1:3)
 Evidence ids that could not be read: 1 (coast: D)
-chroma was skipped: the package chromadb isn't installed.
 """)
 
 
@@ -182,7 +193,7 @@ DIFFERENCE = PairedDifference(
     evidence_recall=-1 / 6,
     all_evidence=-1 / 3,
     interval=(-0.25, -0.05),
-    over_conversations=None,
+    interval_over_conversations=None,
     halves=(-0.25, None),
     wins=0,
     losses=1,
@@ -191,7 +202,9 @@ LARGER = replace(
     REPORT,
     results=(replace(REPORT.results[0], by_evidence={"1": FIGURES, "3+": NONE}),),
     comparisons=(
-        replace(DIFFERENCE, second="lexical", interval=(-0.25, 0.05), over_conversations=(-0.3, 0.1)),
+        replace(
+            DIFFERENCE, second="lexical", interval=(-0.25, 0.05), interval_over_conversations=(-0.3, 0.1)
+        ),
     ),
     ablation=(DIFFERENCE,),
 )
@@ -199,30 +212,47 @@ LARGER = replace(
 
 def test_the_text_of_what_was_compared_and_left_out() -> None:
     assert LARGER.to_text() == snapshot("""\
-conversations: 1; turns: 1,200; questions: 3; adversarial, left out: 2; without evidence, left out: 1
-Tokens by o200k; bootstrap of seed 7.
+1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
+
+Overall
+Share of the evidence that the context contains in full; of questions with all of it; and of the evidence in the context at any length. In per cent.
 
 retriever  budget  evidence        95 %   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
-germane      1000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
+germane     1,000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
 
-evidence by  budget  cat 1  half 1  half 2
-germane        1000   83.3    83.3       -
+By category
+Evidence recall in per cent.
 
-by evidence turns  budget     1   3+  all of 1  all of 3+
-questions                     3    0
-germane              1000  83.3  0.0      66.7        0.0
+retriever  budget  1 (3)
+germane     1,000   83.3
 
-beside germane  budget   points          95 %     over conv.  half 1  half 2    all  won  lost
-lexical           1000  -16.7 ~  -25.0 … +5.0  -30.0 … +10.0   -25.0       -  -33.3    0     1
+By half of the data
+Evidence recall in per cent. A difference that only one half shows is likely chance.
 
-germane without  budget  points          95 %  over conv.  half 1  half 2    all  won  lost
-without=window     1000   -16.7  -25.0 … -5.0           -   -25.0       -  -33.3    0     1
+retriever  budget  half 1 (3)
+germane     1,000        83.3
 
-Points of evidence recall, in pairs; ~ marks what its interval doesn't tell from chance.
+By number of evidence turns
+Evidence recall, and the share of questions with all of their evidence, in per cent.
 
+retriever  budget  1 (3)  3+ (0)  all of 1  all of 3+
+germane     1,000   83.3     0.0      66.7        0.0
+
+Compared in pairs
+Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that may be chance.
+
+second     first  budget   points          95 %  over conversations  half 1  half 2    all  won  lost
+lexical  germane   1,000  -16.7 ~  -25.0 … +5.0       -30.0 … +10.0   -25.0       -  -33.3    0     1
+
+Without each part
+Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that may be chance.
+
+second            first  budget  points          95 %  over conversations  half 1  half 2    all  won  lost
+without=window  germane   1,000   -16.7  -25.0 … -5.0                   -   -25.0       -  -33.3    0     1
+
+chroma was skipped: the package chromadb isn't installed.
 Evidence ids that were malformed and repaired: 1 (coast: D1:2; D1:3)
 Evidence ids that could not be read: 1 (coast: D)
-chroma was skipped: the package chromadb isn't installed.
 """)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from inline_snapshot import snapshot
 
-from germane import EmptyReason, Entry, Level, Question, Reason, SectionUsage, TimeRange, Trace, TraceNote
+from germane import Level, Reason, TimeRange, Trace
+from germane.ledger import EmptyReason, Entry, Question, SectionUsage, TraceNote
 from germane.model.context import explain, sentence_of, why_of
 from germane.model.text import width
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import psycopg
 
-from germane.model.ledger import EmbeddingIdentity
+from germane.ledger import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.servers import steps
 from germane.testing.contract import OpenStore

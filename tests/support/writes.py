@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
+from germane.ledger import Assembly, LedgerEntry
 from germane.model.change import Insert, Revise, SetStatus
 from germane.model.conversation import Append, Message, Role, TextPart
-from germane.model.ledger import Assembly, LedgerEntry
 from germane.model.memory import Level, Memory, Status
 from germane.model.space import Create
-from germane.model.working_set import AddItem, HeldChange, Touch
-from germane.spaces import tenant_of
+from germane.model.text import tenant_of
 from germane.stores.relational.store import RelationalStore
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
+from germane.working_sets import AddItem, HeldChange, Touch
 
 __all__ = ["writes"]
 

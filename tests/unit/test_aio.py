@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 import germane
 import germane.aio
-from germane import Conversation, Engine, Space, WorkingSet
-from germane.aio import AsyncConversation, AsyncEngine, AsyncSpace, AsyncWorkingSet
+from germane import Conversation, Engine, Ledger, Space, WorkingSet
+from germane.aio import AsyncConversation, AsyncEngine, AsyncLedger, AsyncSpace, AsyncWorkingSet
+from germane.errors import NotInWorkingSet, UnknownSpace
 from germane.testing.fakes import HashEmbedder
 
 
@@ -34,6 +35,47 @@ def test_each_verb_takes_the_same_arguments_and_says_the_same(name: str) -> None
     assert inspect.iscoroutinefunction(awaited)
     assert inspect.signature(awaited) == inspect.signature(verb)
     assert awaited.__doc__ == verb.__doc__
+
+
+def test_opening_takes_the_same_arguments() -> None:
+    assert inspect.iscoroutinefunction(germane.aio.open)
+    assert inspect.signature(germane.aio.open) == inspect.signature(germane.open)
+
+
+def test_both_ledgers_offer_the_same() -> None:
+    assert public(Ledger) == public(AsyncLedger) - {"ledger"}
+    for name in public(Ledger):
+        assert inspect.signature(getattr(AsyncLedger, name)) == inspect.signature(getattr(Ledger, name))
+
+
+TYPES = {
+    "after": {"int", "int | None", "str | None"},
+    "agent": {"str", "str | None"},
+    "budget": {"int", "int | None"},
+    "confirm": {"bool"},
+    "counter": {"str | TokenCounter | None"},
+    "limit": {"int", "int | None"},
+    "memory_id": {"str", "str | None"},
+    "progress": {"Progress | None", "UpkeepCallback | None"},
+    "scopes": {"Sequence[Scope | str]"},
+    "since": {"datetime | str | None"},
+    "spaces": {"Sequence[str]"},
+    "until": {"datetime | str | None"},
+    "where": {"Filter", "Filter | None"},
+}
+"""What an argument of a name is, in every method: `since` a time, and `after` the last one that was read."""
+
+
+@pytest.mark.parametrize("owner", [Engine, Space, Conversation, WorkingSet, Ledger])
+def test_an_argument_means_the_same_in_every_method(owner: type) -> None:
+    wrong = [
+        f"{name}({parameter.name}: {parameter.annotation})"
+        for name, method in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith("_")
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.annotation not in TYPES.get(parameter.name, {parameter.annotation})
+    ]
+    assert wrong == []
 
 
 def test_many_verbs_at_once_give_what_one_after_another_gives() -> None:
@@ -86,7 +128,7 @@ def test_a_working_set_is_awaited_as_it_is_called() -> None:
             await held.clear()
             await engine.recall("caching fact", into=held)
             assert (await held.items())[-1].recalled
-            with pytest.raises(germane.NotInWorkingSet):
+            with pytest.raises(NotInWorkingSet):
                 await held.touch((await engine.remember("elsewhere")).id)
 
     asyncio.run(main())
@@ -115,7 +157,7 @@ def test_a_space_is_awaited_as_it_is_called() -> None:
                 assert {event.by for event in await space.events()} == {"ada"}
                 assert (space.name, space.member, space.agent) == ("team", "ada", "space:team")
             assert [info.name for info in await engine.spaces()] == ["team"]
-            with pytest.raises(germane.UnknownSpace):
+            with pytest.raises(UnknownSpace):
                 await engine.space("nowhere")
 
     asyncio.run(main())
@@ -180,6 +222,6 @@ def test_a_bad_argument_is_refused_as_the_engine_refuses_it() -> None:
             with pytest.raises(germane.InvalidInput, match="max_tokens=True is bool; pass a whole number"):
                 await (await engine.working_set()).resize(True)
         with pytest.raises(germane.InvalidInput, match="read_only='no' is str; pass True or False"):
-            await germane.aio.open(":memory:", read_only="no")
+            await germane.aio.open(":memory:", read_only=cast("Any", "no"))
 
     asyncio.run(main())

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Engine, ScopedPlan
+from germane import Engine
+from germane.plans import ScopedPlan
 from germane.ranking.signals import asks_for_history
 from germane.testing.fakes import FixedClock, WordCounter
 
@@ -90,7 +91,7 @@ def test_questions_on_history_find_commits(engine: Engine) -> None:
     remember_commits(engine, 60)
     for topic in TOPICS:
         for question in (f"When did we change the {topic}?", f"Which commit changed the {topic}?"):
-            assert engine.recall(question)[0].memory.kind == "commit"
+            assert engine.recall(question)[0].kind == "commit"
             assert "commit" in [item.memory.kind for item in engine.assemble(question, budget=1000).items]
 
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane import Candidate, Outcome, Query, TimeRange
+from germane import Outcome, TimeRange
 from germane.model.learning import Example
 from germane.model.memory import Stage
 from germane.model.query import CandidateTable
+from germane.protocols import Candidate, Query
 from germane.ranking.learning import HALF_AFTER, usefulness
 from germane.ranking.relevance import Scoring, rank
 from germane.ranking.scores import (

@@ -11,11 +11,14 @@ import pytest
 
 import germane
 from germane import Conversation, Engine, InvalidInput
+from germane.conversation import MessageRole, Provider, TextPart, Tiers
 from germane.conversation.groups import RECENCY
+from germane.errors import MessageNotFound, PurgeNotConfirmed
 from germane.model.text import fenced
 from germane.operations.conversation import conversation
 from germane.protocols import ConversationStore
 from germane.testing.fakes import WordCounter
+from germane.tokens import get_counter
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -172,12 +175,12 @@ def test_a_hidden_group_comes_back_by_no_path(talk: Conversation) -> None:
             talk.ranked(query="redis secret", recency_scope="matched"),
             talk.anchored(1, query="redis secret").messages,
             talk.anchored(1).messages,
-            *(talk.payload(provider) for provider in germane.Provider),
+            *(talk.payload(provider) for provider in Provider),
         ]
         return str(views)
 
     assert "secret" not in shown()
-    with pytest.raises(germane.MessageNotFound, match="There is no message"):
+    with pytest.raises(MessageNotFound, match="There is no message"):
         talk.expand(message.id)
     talk.append("assistant", "secret too", group=groups[0])
     assert "secret" not in shown()
@@ -186,7 +189,7 @@ def test_a_hidden_group_comes_back_by_no_path(talk: Conversation) -> None:
     assert talk.unhide(hidden).messages[0] == message
     assert "secret" in shown()
     assert talk.groups()[0].id == groups[0]
-    with pytest.raises(germane.MessageNotFound, match="no group 'x' in conversation 'chat'"):
+    with pytest.raises(MessageNotFound, match="no group 'x' in conversation 'chat'"):
         talk.hide("x")
 
 
@@ -197,7 +200,7 @@ def test_another_session_never_appears(engine: Engine, talk: Conversation) -> No
     views = [talk.anchored(1, query="redis secret").messages, talk.ranked(query="redis secret").messages]
     assert "secret" not in str([talk.messages(), talk.window(), views])
     for lost in (lambda: talk.expand(secret), lambda: talk.hide(secret), lambda: talk.remove(secret)):
-        with pytest.raises(germane.MessageNotFound):
+        with pytest.raises(MessageNotFound):
             lost()
     assert len(other.messages()) == 2
 
@@ -299,9 +302,9 @@ def test_what_a_view_cuts_is_had_whole(talk: Conversation) -> None:
     assert f'expand("{result.id}")' in cut.results[0].text
     assert talk.expand(result.id) == f"[look returned] {long}"
     assert talk.window().messages[2] == result
-    tokens = germane.Tiers(inactive=50, counter=germane.get_counter("o200k"))
+    tokens = Tiers(inactive=50, counter=get_counter("o200k"))
     shown = talk.window(tiers=tokens).messages[2].results[0].text
-    assert germane.get_counter("o200k").count(shown) <= 50
+    assert get_counter("o200k").count(shown) <= 50
 
 
 def test_what_came_from_memory_opens_no_group_and_is_not_searched_for(talk: Conversation) -> None:
@@ -338,7 +341,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(talk: Conversation,
 
 def test_a_purge_needs_a_word(talk: Conversation) -> None:
     one, two = tell(talk, "one", "two")
-    with pytest.raises(germane.PurgeNotConfirmed):
+    with pytest.raises(PurgeNotConfirmed):
         talk.purge()
     assert talk.purge(one, confirm=True) == 2
     assert [group.id for group in talk.groups()] == [two]
@@ -367,13 +370,11 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
 def test_a_role_is_given_as_text_or_as_itself(engine: Engine) -> None:
     talk = engine.conversation("roles")
     said: Any = "user"
-    parts: Any = [germane.TextPart(text="Does the pump hum?")]
+    parts: Any = [TextPart(text="Does the pump hum?")]
     message = germane.Message(role=said, parts=parts, provider=cast("Any", "openai"))
 
-    assert message == germane.Message(
-        role=germane.MessageRole.USER, parts=tuple(parts), provider=germane.Provider.OPENAI
-    )
-    assert talk.append(message).role is germane.MessageRole.USER
+    assert message == germane.Message(role=MessageRole.USER, parts=tuple(parts), provider=Provider.OPENAI)
+    assert talk.append(message).role is MessageRole.USER
     assert [group.messages[0].text for group in talk.groups()] == ["Does the pump hum?"]
 
 
@@ -385,7 +386,7 @@ def test_a_role_is_given_as_text_or_as_itself(engine: Engine) -> None:
         ({"provider": "gemini"}, "provider='gemini' .* take one of plain, openai"),
         ({"parts": "So it does."}, "parts='So it does.' is one value; pass a sequence"),
         ({"parts": None}, "parts=None"),
-        ({"parts": ("So it does.",)}, r"parts='So it does.' is str; pass germane\.TextPart"),
+        ({"parts": ("So it does.",)}, r"parts='So it does.' is str; pass germane\.conversation\.TextPart"),
     ],
 )
 def test_what_makes_no_message(given: dict[str, Any], says: str) -> None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.ranking.eviction import Decay, Shape
 from germane.ranking.strategies import ItemColumns
 from germane.testing.fakes import START, make_memory
+from germane.working_sets import AgeBasis, WorkingSetItem
 
 HOURS = st.floats(min_value=0.001, max_value=1e6)
 AGES = st.floats(min_value=-1e6, max_value=1e6)

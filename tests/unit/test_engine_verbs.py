@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Draft, EmptyReason, Engine, InvalidInput, Kind, Scope, Status, UnknownKind
+from germane import Draft, Engine, InvalidInput, Kind, Scope, Status, UnknownKind
+from germane.errors import PurgeNotConfirmed
+from germane.ledger import EmptyReason
 from germane.testing.fakes import FailingEmbedder, FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -35,9 +37,19 @@ def test_what_is_forgotten_is_nowhere_until_it_is_restored(engine: Engine) -> No
     assert len(engine.recall("redis password")) == 0
     assert engine.get(memory.id).status is Status.FORGOTTEN
     assert engine.restore(memory.id).status is Status.ACTIVE
-    assert engine.recall("redis password")[0].memory.id == memory.id
+    assert engine.recall("redis password")[0].id == memory.id
     with pytest.raises(InvalidInput, match="only a forgotten or"):
         engine.restore(memory.id)
+
+
+def test_what_recall_finds_is_read_directly(engine: Engine) -> None:
+    memory = engine.remember("Redis listens on port 6380.", kind="fact")
+
+    (found,) = engine.recall("Where does redis listen?")
+
+    assert (found.id, found.kind, found.content) == (memory.id, "fact", memory.content)
+    assert found.memory == memory == found.candidate.memory
+    assert found.score > 0
 
 
 def test_an_import_leaves_forgotten_what_is_forgotten_and_changes_nothing(engine: Engine) -> None:
@@ -54,9 +66,7 @@ def test_a_revision_supersedes_and_keeps_history(engine: Engine) -> None:
     second = engine.revise(first.id, "We use Postgres", importance=5)
     assert [one.content for one in engine.history(first.id)] == ["We use MySQL", "We use Postgres"]
     assert (second.version, second.tags, second.importance) == (2, ("storage",), 5)
-    assert [one.memory.content for one in engine.recall("which database: mysql or postgres")] == [
-        "We use Postgres"
-    ]
+    assert [one.content for one in engine.recall("which database: mysql or postgres")] == ["We use Postgres"]
     both = engine.recall("mysql postgres", include_superseded=True)
     assert {one.memory.content for one in both} == {"We use MySQL", "We use Postgres"}
     with pytest.raises(germane.StaleRevision) as caught:
@@ -69,13 +79,13 @@ def test_what_was_superseded_and_is_said_anew_stands_again(engine: Engine) -> No
     engine.revise(first.id, "We use Postgres")
     again = engine.remember("We use MySQL", kind="fact")
     assert (again.status, again.version, again.id) == (Status.ACTIVE, 3, first.id)
-    assert [one.memory.content for one in engine.recall("mysql postgres")] == ["We use MySQL"]
+    assert [one.content for one in engine.recall("mysql postgres")] == ["We use MySQL"]
 
 
 def test_a_purge_needs_a_word_and_takes_all_versions(engine: Engine) -> None:
     first = engine.remember("A secret", kind="fact")
     second = engine.revise(first.id, "Another secret")
-    with pytest.raises(germane.PurgeNotConfirmed):
+    with pytest.raises(PurgeNotConfirmed):
         engine.purge(second.id)
     assert engine.purge(second.id, confirm=True) == 2
     with pytest.raises(germane.NotFound):
@@ -128,11 +138,11 @@ def test_a_question_that_says_nothing_falls_to_recency_and_says_so(engine: Engin
 def test_a_time_beside_words_prefers_and_alone_restricts(engine: Engine) -> None:
     may = engine.remember("Chose the queue", created_at=datetime(2026, 5, 3, tzinfo=UTC))
     june = engine.remember("Chose the queue again", created_at=datetime(2026, 6, 3, tzinfo=UTC))
-    assert [one.memory.id for one in engine.recall("queue")] == [may.id, june.id]
-    assert [one.memory.id for one in engine.recall("queue in June 2026")] == [june.id, may.id]
-    assert [one.memory.id for one in engine.recall("in June 2026")] == [june.id]
+    assert [one.id for one in engine.recall("queue")] == [may.id, june.id]
+    assert [one.id for one in engine.recall("queue in June 2026")] == [june.id, may.id]
+    assert [one.id for one in engine.recall("in June 2026")] == [june.id]
     since = datetime(2026, 6, 1, tzinfo=UTC)
-    assert [one.memory.id for one in engine.recall("queue", since=since)] == [june.id]
+    assert [one.id for one in engine.recall("queue", since=since)] == [june.id]
 
 
 def test_an_embedder_that_fails_costs_a_question_its_meaning_and_a_write_itself() -> None:
@@ -235,5 +245,5 @@ def test_bad_numbers_are_refused(engine: Engine) -> None:
 def test_a_scope_is_accepted_as_text_and_as_itself(engine: Engine) -> None:
     one = engine.remember("Task note", scope="task:NW-1")
     assert one.scope == Scope(name="task", value="NW-1")
-    assert [found.memory.id for found in engine.recall("note", scopes=[one.scope])] == [one.id]
+    assert [found.id for found in engine.recall("note", scopes=[one.scope])] == [one.id]
     assert len(engine.recall("note", scopes=["task:NW-2"])) == 0

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from germane.errors import InvalidInput
-from germane.model.working_set import AgeBasis, Eviction, WorkingSetItem
 from germane.ranking.eviction import LearnedImportance, evict, lacking
 from germane.testing.fakes import START, make_memory
+from germane.working_sets import AgeBasis, Eviction, WorkingSetItem
 
 NOW = START + timedelta(days=30)
 

@@ -74,7 +74,7 @@ def test_what_holds_an_identifier_ranks_first(form: str) -> None:
                 engine.remember(f"{question.replace(own, other)} {other}: {text(draw, 8)}.", kind="fact")
             for _ in range(6):
                 engine.remember(f"{text(draw, 25)}.", kind="fact")
-            recalled = engine.recall(question)[0].memory.id
+            recalled = engine.recall(question)[0].id
             shown = [item.memory.id for item in engine.assemble(question, budget=4000).items]
             if recalled != wanted or shown[0] != wanted:
                 missed.append(own)

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Engine, InvalidInput, Outcome, UnreadableSource
-from germane.importers.records import read_jsonl, read_memories
-from germane.importers.transfer import export_jsonl, import_source
+from germane import Engine, InvalidInput, Outcome
+from germane.errors import UnreadableSource
+from germane.importers import export_jsonl, import_source, read_jsonl, read_memories
 from germane.model.query import Filter, Order
+from germane.ranking import OutcomeRecord, UsageHistory
 from germane.testing.fakes import START, FixedClock
 
 QUESTION = "Which sessions does Redis cache?"
@@ -48,7 +49,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         first = made.recall("shop 1")[0].memory
         made.confirm(first.id)
         made.confirm(first.id)
-        made.contradict(first.id, by=made.recall("shop 2")[0].memory.id)
+        made.contradict(first.id, by=made.recall("shop 2")[0].id)
         yield made
 
 
@@ -226,11 +227,11 @@ def test_a_damaged_record_is_named_with_its_line(
 
 def test_what_says_nothing_is_refused_whole(engine: Engine) -> None:
     outcome = engine.usage_history().outcomes[0]
-    nothing = germane.OutcomeRecord(
+    nothing = OutcomeRecord(
         context=outcome.context, memory_id=outcome.memory_id, worth=2.0, weight=1.0, at=outcome.at
     )
     with opened() as other:
         other.import_memories(engine.memories(order=Order.OLDEST))
         with pytest.raises(InvalidInput, match=r"worth 2\.0"):
-            other.import_usage_history(germane.UsageHistory(outcomes=(outcome, nothing)))
+            other.import_usage_history(UsageHistory(outcomes=(outcome, nothing)))
         assert len(other.usage_history()) == 0

@@ -13,7 +13,7 @@ import pytest
 import germane
 from germane import Engine
 from germane.errors import InvalidInput, UnreadableSource
-from germane.importers.transfer import ImportReport, Layout, Progress, export_jsonl, import_source, layout_of
+from germane.importers import ImportReport, Layout, Progress, export_jsonl, import_source, layout_of
 from germane.model.query import Order
 
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)
@@ -108,8 +108,8 @@ def test_what_follows_an_unclosed_fence_is_reported(tmp_path: Path, engine: Engi
 
 
 def test_many_unclosed_fences_are_read_in_one_pass(tmp_path: Path, engine: Engine) -> None:
-    """Each was searched to the end of the text; 4,400 of them took 13 seconds, and 44,000 half an hour."""
-    marks = "<recalled-from-memory>" * 44_000
+    """Each was searched to the end of the text; 4,400 took 13 seconds, and 15,000 more than a test may."""
+    marks = "<recalled-from-memory>" * 15_000
     path = write(tmp_path / "chat.txt", f"user: Hello\nassistant: Own words. {marks}")
     assert import_source(engine, str(path)).created == 2
 

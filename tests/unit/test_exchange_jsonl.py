@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.records import memory_to_json, read_export, read_jsonl, read_memories
+from germane.importers import memory_to_json, read_jsonl, read_memories
+from germane.importers.records import read_lines
 from germane.model.memory import Draft, Memory, Rendition, Renditions
 
 WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
@@ -139,7 +140,7 @@ def test_a_damaged_export_is_named_with_its_line(
 def test_a_line_of_before_lives_were_exported_has_none(tmp_path: Path) -> None:
     fields = {name: value for name, value in memory_to_json(MEMORY).items() if name not in ("life", "stage")}
     path = write(tmp_path / "x.jsonl", json.dumps(fields))
-    assert list(read_export(path, agent="ann")) == [(MEMORY, None)]
+    assert list(read_lines(path, agent="ann")) == [(MEMORY, None)]
 
 
 def test_renditions_that_were_left_out_are_made_anew(tmp_path: Path) -> None:
@@ -147,5 +148,5 @@ def test_renditions_that_were_left_out_are_made_anew(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", json.dumps(fields))
     (memory,) = read_memories(path, agent="ann", renditions_of=lambda _: RENDITIONS)
     assert memory == MEMORY
-    with pytest.raises(UnreadableSource, match="'renditions' must be an object"):
+    with pytest.raises(UnreadableSource, match="'renditions' is missing"):
         list(read_memories(path, agent="ann"))

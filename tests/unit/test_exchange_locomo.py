@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.locomo import (
-    DialogueTurn,
-    EvidenceReport,
-    conversation_drafts,
-    evidence_report,
-    read_locomo,
-)
+from germane.importers import DialogueTurn, EvidenceReport, conversation_drafts, evidence_report, read_locomo
 from germane.model.memory import Draft
 
 SAMPLE: dict[str, Any] = {

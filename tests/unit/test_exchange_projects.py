@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.project import doc_of_source, project_of, read_project
-from germane.importers.sources import Skipped
+from germane.importers import Skipped, read_project
+from germane.importers.project import project_of
 from germane.model.memory import Draft
 
 PYPROJECT = """
@@ -244,7 +244,8 @@ JS_LICENCE = "/**\n * Copyright 2020 Ann.\n */\n"
 def test_the_leading_documentation_of_a_source_is_found(
     tmp_path: Path, name: str, text: str, doc: str
 ) -> None:
-    assert doc_of_source(text, tmp_path / name) == doc
+    drafts = list(read_project(write(tmp_path / name, text)))
+    assert [draft.content for draft in drafts] == ([f"{name}: {doc}"] if doc else [])
 
 
 def test_modules_stand_in_the_scope_of_their_path(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.dialogue import read_transcript
+from germane.importers import Layout, layout_of, read_transcript
 from germane.model.memory import Draft
 from germane.model.text import fenced
 
@@ -133,6 +133,9 @@ def test_a_conversation_per_line_is_a_session_each(tmp_path: Path) -> None:
         ("session:tune/1", f"{tmp_path.name}/tune.jsonl#1#0"),
         ("session:tune/2", f"{tmp_path.name}/tune.jsonl#2#0"),
     ]
+    path = tmp_path / "tune.json"
+    assert [(d.scope, d.content) for d in drafts_of(path, lines)] == [(d.scope, d.content) for d in drafts]
+    assert layout_of(str(path)) is Layout.TRANSCRIPT
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from germane.kinds import BUILT_IN
 from germane.packing.render import fence, item_lines, render
 from germane.plans.layered import relevance
 from germane.testing.fakes import make_memory
+from support.examples import examples
 
 SECTION = relevance(BUILT_IN).sections[0]
 NASTY = st.sampled_from(
@@ -176,7 +177,7 @@ def test_no_text_brings_a_marker_into_a_context(text: str) -> None:
     assert_no_marker("\n".join(fence(text)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     marked,
     marked,

@@ -8,20 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import (
-    EmbeddingIdentity,
-    Engine,
-    Filter,
-    InvalidInput,
-    Order,
-    Plan,
-    RefreshReason,
-    Section,
-    Share,
-)
+from germane import Engine, Filter, InvalidInput, Order, Plan, Section, Share
 from germane.demo import DEMO_NOW, load_demo
 from germane.embedders.static import StaticEmbedder
+from germane.ledger import RefreshReason
 from germane.model.query import Query, SearchResult
+from germane.stores import EmbeddingIdentity
 from germane.stores.sqlite.store import SqliteStore
 from germane.testing.fakes import FixedClock
 

@@ -10,24 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane import (
-    BudgetTooSmall,
-    Candidate,
-    Level,
-    Memory,
-    Overflow,
-    Plan,
-    Ranked,
-    Reason,
-    Rendition,
-    Renditions,
-    RollOver,
-    Section,
-    Share,
-)
+from germane import BudgetTooSmall, Level, Memory, Overflow, Plan, Ranked, Reason, RollOver, Section, Share
 from germane.packing.fit import LadderOf, fit
 from germane.packing.lines import LineCache, RenderedLine
 from germane.packing.sections import Choice, Fitted
+from germane.protocols import Candidate
+from germane.renditions import Rendition, Renditions
 from germane.testing.fakes import make_memory
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import Frame, InvalidInput, InvalidPlan, UnreadableSource
+from germane import Frame, InvalidInput, InvalidPlan
+from germane.errors import UnreadableSource
 from germane.kinds import BUILT_IN
 from germane.model.plan import DEFAULT_SHARES, Share
 from germane.packing.sections import allocate

@@ -5,13 +5,11 @@ import math
 import numpy as np
 import pytest
 
-import germane
 from germane.errors import InvalidInput
+from germane.ranking import Fused, fuse_ranks, fuse_scores
 from germane.ranking.signals import (
     evidence,
     floored_semantic,
-    fuse_ranks,
-    fuse_scores,
     shares,
 )
 
@@ -118,5 +116,5 @@ def test_scores_that_can_not_be_fused_are_refused() -> None:
 
 
 def test_fusion_is_public() -> None:
-    assert germane.fuse_ranks({"one": ["a"]}) == {"a": germane.Fused(score=1 / 61, sources={"one": 1 / 61})}
-    assert germane.fuse_scores({"one": {"a": 2.0}})["a"].score == 1.0
+    assert fuse_ranks({"one": ["a"]}) == {"a": Fused(score=1 / 61, sources={"one": 1 / 61})}
+    assert fuse_scores({"one": {"a": 2.0}})["a"].score == 1.0

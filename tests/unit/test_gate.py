@@ -196,7 +196,7 @@ def opened(*texts: str, embedder: Embedder | None = None) -> Engine:
 def test_recall_leaves_out_what_only_stands_beside_the_answer() -> None:
     with opened(ANSWER, *GROCERIES, embedder=StaticEmbedder()) as engine:
         question = "When are the backups of billing made?"
-        assert [one.memory.content for one in engine.recall(question)] == [ANSWER]
+        assert [one.content for one in engine.recall(question)] == [ANSWER]
         assert len(engine.recall(question, gate=False)) == len(GROCERIES) + 1
 
 
@@ -206,7 +206,7 @@ def test_in_a_store_of_few_memories_any_likeness_counts_and_none_is_still_none()
     assert names(gated(*weak).passed) == ["best"]
     assert names(gated(weak[-1], few=True).passed) == []
     with opened(ANSWER, *GROCERIES[: FEW - 1], embedder=StaticEmbedder()) as engine:
-        assert engine.recall("When are the backups of billing made?")[0].memory.content == ANSWER
+        assert engine.recall("When are the backups of billing made?")[0].content == ANSWER
 
 
 def test_nothing_relevant_is_an_answer() -> None:
@@ -280,7 +280,7 @@ def test_the_demo_keeps_its_answers_and_little_else(embedder: Embedder | None) -
         dropped, kept = [], []
         for asked in demo_questions():
             answers = {stored[line - 1].id for line in asked.expect}
-            found = {one.memory.id for one in engine.recall(asked.question, limit=1000)}
+            found = {one.id for one in engine.recall(asked.question, limit=1000)}
             dropped.append(len(answers - found) / len(answers))
             kept.append(len(found - answers) / (len(stored) - len(answers)))
         assert sum(dropped) / len(dropped) <= 0.10

@@ -12,6 +12,8 @@ import pytest
 
 import germane
 from germane import Filter, InvalidInput, NotFound, Order, Outcome, Scope, Status, UnknownKind
+from germane.errors import PurgeNotConfirmed
+from germane.stores import remove_agent
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_what_goes_in_batches_goes_whole_or_not_at_all() -> None:
                 verb(other.id)
             with pytest.raises(InvalidInput, match="memory_ids=None is one value"):
                 verb(cast("Any", None))
-        with pytest.raises(germane.PurgeNotConfirmed):
+        with pytest.raises(PurgeNotConfirmed):
             engine.purge_many([other.id])
         assert engine.count() == 2
 
@@ -167,10 +169,10 @@ def test_what_cannot_be_undone_is_confirmed_by_true_alone(confirm: Any, tmp_path
             lambda **given: engine.purge(memory.id, **given),
             talk.purge,
             space.disband,
-            lambda **given: germane.remove_agent(store, "ada", **given),
+            lambda **given: remove_agent(store, "ada", **given),
         ]
         for verb in verbs:
-            with pytest.raises(germane.PurgeNotConfirmed):
+            with pytest.raises(PurgeNotConfirmed):
                 verb(confirm=confirm)
         assert (engine.count(), len(talk.messages()), len(space.members())) == (1, 1, 1)
 

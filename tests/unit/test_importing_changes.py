@@ -9,8 +9,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, Memory, Status
-from germane.importers import import_source, read_markdown
-from germane.importers.report import Gone
+from germane.importers import Gone, import_source, read_markdown
 
 FILLER = "The quick brown fox jumps over the lazy dog and runs on and on. " * 14
 """So long that each section is a memory of its own."""

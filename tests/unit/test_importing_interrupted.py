@@ -11,9 +11,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, Status
-from germane.importers import import_source
-from germane.importers.report import Progress
-from germane.importers.transfer import export_jsonl
+from germane.importers import Progress, export_jsonl, import_source
 from germane.testing.fakes import FixedClock
 
 FILES = 130

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
 from germane.model.learning import Example
-from germane.model.working_set import WorkingSetItem
 from germane.ranking.eviction import (
     LEAST_FACTOR,
     MOST_FACTOR,
@@ -20,6 +19,7 @@ from germane.ranking.eviction import (
     learn_importance,
 )
 from germane.testing.fakes import START, make_memory
+from germane.working_sets import WorkingSetItem
 
 
 def shown(contexts: Iterable[Mapping[str, bool]]) -> list[Example]:

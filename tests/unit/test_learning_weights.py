@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from germane import Example, InvalidInput, Weights
+from germane import InvalidInput
+from germane.ranking import Example, Weights
 from germane.ranking.learning import LEAST_WEIGHT, MOST_WEIGHT, fit_weights, learned_note, signals_of
 
 SIGNALS = ("lexical", "semantic", "session", "window")

@@ -13,8 +13,10 @@ import pytest
 import germane
 import germane.aio
 from germane.aio import AsyncLedger
-from germane.model.ledger import MemoryChangeKind, text_hash
+from germane.errors import AssemblyNotFound
+from germane.ledger import AssemblyDiff, MemoryChangeKind, text_hash
 from germane.operations.ledger import Ledger
+from germane.protocols import Candidate, Query
 from germane.testing.fakes import START, FixedClock
 
 FACTS = (
@@ -176,7 +178,7 @@ def test_learned_weights_of_then_apply(engine: germane.Engine) -> None:
 
 
 def test_what_cannot_be_kept_has_to_be_given_again(engine: germane.Engine) -> None:
-    def scorer(candidate: germane.Candidate, query: germane.Query, now: object) -> float:
+    def scorer(candidate: Candidate, query: Query, now: object) -> float:
         return float(len(candidate.memory.content) + len(query.text) + bool(now))
 
     engine.assemble("redis", budget=60, record=True, scorer=scorer)
@@ -231,11 +233,11 @@ def test_two_assemblies_are_compared(engine: germane.Engine, clock: FixedClock) 
     assert (difference.left, difference.same_text) == ((), False)
     back = engine.ledger().diff(second, first)
     assert [entry.memory_id for entry in back.left] == [new.id]
-    assert engine.ledger().diff(first, first) == germane.AssemblyDiff(same_text=True)
+    assert engine.ledger().diff(first, first) == AssemblyDiff(same_text=True)
 
 
 def test_what_was_never_recorded_is_an_error_that_says_so(engine: germane.Engine) -> None:
-    with pytest.raises(germane.AssemblyNotFound, match="never recorded"):
+    with pytest.raises(AssemblyNotFound, match="never recorded"):
         engine.ledger().show("nothing")
 
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import germane
+from germane.ledger import Assembly, RefreshReason
+from germane.protocols import Candidate
+from germane.ranking import Decay
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import START, FixedClock, make_id
 
@@ -35,7 +38,7 @@ def filled(engine: germane.Engine) -> germane.WorkingSet:
     return held
 
 
-def latest(engine: germane.Engine) -> germane.Assembly:
+def latest(engine: germane.Engine) -> Assembly:
     return engine.ledger().list(limit=1)[0]
 
 
@@ -44,14 +47,14 @@ def test_a_working_set_is_made_again_to_the_byte_while_nothing_moves(
     engine: germane.Engine, clock: FixedClock, strategy: str
 ) -> None:
     held = filled(engine)
-    decay = germane.Decay(shape="exponential", hours=3.0)
+    decay = Decay(shape="exponential", hours=3.0)
     context = held.assemble(
         "What does Redis cache?",
         strategy=strategy,
         decay=decay,
         overflow="degrade",
         order="reverse",
-        max_tokens=40,
+        budget=40,
         record=True,
     )
     clock.advance(timedelta(days=9))
@@ -76,7 +79,7 @@ def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
     held.pin(second)
     engine.feedback(engine.recall("password"), used=[engine.recall("password")[0]])
     context = held.assemble(
-        "What does Redis cache?", strategy=strategy, overflow="degrade", max_tokens=30, record=True
+        "What does Redis cache?", strategy=strategy, overflow="degrade", budget=30, record=True
     )
     clock.advance(timedelta(days=9))
     engine.revise(first.memory.id, "Redis caches nothing any more.")
@@ -86,7 +89,7 @@ def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
     engine.forget(second.memory.id)
     held.add(engine.remember("Redis has a successor.", kind="fact"))
     held.resize(900)
-    assert held.assemble("What does Redis cache?", strategy=strategy, max_tokens=30).text != context.text
+    assert held.assemble("What does Redis cache?", strategy=strategy, budget=30).text != context.text
 
     replay = engine.ledger().replay(latest(engine).id)
 
@@ -154,7 +157,7 @@ def test_no_id_of_a_purged_memory_stays_in_the_record_of_a_set(engine: germane.E
 
 
 def test_a_scorer_of_a_set_has_to_be_given_again(engine: germane.Engine) -> None:
-    def by_length(candidate: germane.Candidate, *_: object) -> float:
+    def by_length(candidate: Candidate, *_: object) -> float:
         return float(len(candidate.memory.content))
 
     filled(engine).assemble(strategy="custom", scorer=by_length, record=True)
@@ -236,7 +239,7 @@ def test_a_context_that_was_cut_is_recorded_and_made_again(tmp_path: Path, clock
         clock.advance(timedelta(hours=3))
         refreshed = engine.refresh(context, "And Redis?", free_tokens=context.tokens - 40)
         one = latest(engine)
-        assert (refreshed.reason, one.made_for) == (germane.RefreshReason.PRESSURE, "cut")
+        assert (refreshed.reason, one.made_for) == (RefreshReason.PRESSURE, "cut")
         assert (one.at, one.question, one.budget) == (clock(), "What does Redis cache?", context.tokens - 40)
         assert {str(entry.reason) for entry in one.entries if not entry.included} == {"evicted"}
 

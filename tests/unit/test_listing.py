@@ -19,13 +19,13 @@ from germane.model.context import Context, EmptyReason, Reason
 from germane.model.memory import Level, Memory, Rendition
 from germane.model.plan import Plan, Style
 from germane.model.query import Deferred
-from germane.model.working_set import WorkingSetItem
 from germane.packing.layout import Paragraphs, assemble_list
 from germane.plans.layered import relevance, working
 from germane.protocols import TokenCounter
 from germane.ranking.strategies import Strategy, arrange
 from germane.testing.fakes import START, make_memory
 from germane.tokens import get_counter
+from germane.working_sets import WorkingSetItem
 
 NOW = START + timedelta(days=1)
 O200K = get_counter("o200k")

@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 import germane
-from germane import (
+from germane import Engine, InvalidInput, Status
+from germane.errors import NotWorthKeeping
+from germane.lifecycle import (
     Cause,
-    Engine,
-    InvalidInput,
     LifecycleSignal,
-    NotWorthKeeping,
+    LifecycleState,
     QualityFlag,
     Reconcile,
     Stage,
-    Status,
     UpkeepTask,
 )
 from germane.ranking.similarity import could_be_same, is_quoted
@@ -134,10 +133,10 @@ def test_outcomes_of_work_make_a_procedure_effective_where_it_is_named(engine: E
     for _ in range(2):
         for found in shown[:5]:
             engine.outcome(found, "success", memories=[procedure])
-    assert engine.lifecycle_state(procedure.id) == germane.LifecycleState(stage=Stage.EFFECTIVE, successes=5)
+    assert engine.lifecycle_state(procedure.id) == LifecycleState(stage=Stage.EFFECTIVE, successes=5)
     engine.outcome(shown[0], "failure", memories=[procedure])
     engine.outcome(shown[5], "partial", memories=[procedure])
-    assert engine.lifecycle_state(procedure.id) == germane.LifecycleState(
+    assert engine.lifecycle_state(procedure.id) == LifecycleState(
         stage=Stage.EFFECTIVE, successes=4, failures=1
     )
 
@@ -254,14 +253,14 @@ def test_what_is_archived_or_abandoned_is_found_on_request_only(engine: Engine) 
     engine.maintain()
 
     def found(**asked: Any) -> set[str]:
-        return {one.memory.kind for one in engine.recall("the Redis cache", **asked)}
+        return {one.kind for one in engine.recall("the Redis cache", **asked)}
 
     assert found() == set()
     assert found(include_archived=True) == {"episode"}
     assert found(include_abandoned=True) == {"decision"}
     # Whoever asks for a time asks for what is old.
     assert found(since=NOW - timedelta(days=120)) == {"episode"}
-    assert {one.memory.id for one in engine.recall("the Redis cache in February 2026")} == {old.id}
+    assert {one.id for one in engine.recall("the Redis cache in February 2026")} == {old.id}
     assert "Redis" not in engine.assemble("the Redis cache", budget=2000).text.replace("the Redis cache", "")
 
 

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from germane.conversation.formats import provider_of, read_messages, write_messages
 from germane.errors import InvalidInput
 from germane.model.conversation import OpaquePart, Provider, Role, TextPart, ToolCall, ToolResult
+from support.examples import examples
 from transcripts import plain_messages
 
 OF_OPENAI: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
@@ -116,7 +117,7 @@ def test_plain_messages_as_items_of_responses() -> None:
     assert checked(OF_RESPONSES, payload.messages) == payload.messages
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(plain_messages(), max_size=6))
 def test_any_plain_conversation_is_valid_everywhere(messages: list[dict[str, Any]]) -> None:
     read = read_messages(messages, "plain")

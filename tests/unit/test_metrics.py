@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import germane
-from germane.evaluation.report import trend
-from germane.model.ledger import TARGETS, Assembly
+from germane.evaluation import trend
+from germane.ledger import TARGETS, Assembly
 from germane.testing.fakes import START, FixedClock
 from talks import answer, prompt
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Candidate, Engine, InvalidInput
+from germane import Engine, InvalidInput
+from germane.protocols import Candidate
 from germane.testing.fakes import HashEmbedder
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -107,9 +108,9 @@ def test_the_gate_stands_before_any_ranker() -> None:
             put(engine, f"Redis caches the sessions of host {number}.")
         lunch = put(engine, "The lunch was late, as hosts of parties know.")
         asked = "Which Redis caches sessions of the host?"
-        gated = {one.memory.id for one in engine.recall(asked, ranker="hybrid")}
-        whole = {one.memory.id for one in engine.recall(asked, ranker="hybrid", gate=False)}
-        plain = {one.memory.id for one in engine.recall(asked)}
+        gated = {one.id for one in engine.recall(asked, ranker="hybrid")}
+        whole = {one.id for one in engine.recall(asked, ranker="hybrid", gate=False)}
+        plain = {one.id for one in engine.recall(asked)}
     assert gated == plain
     assert whole - gated == {lunch}
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import Draft, Engine, Outcome, Query
+from germane import Draft, Engine, Outcome
 from germane.model.query import SearchResult
+from germane.protocols import Query
 from germane.ranking.learning import FEWEST
+from germane.stores import remove_agent
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import FailingStore, FixedClock
 
@@ -127,7 +129,7 @@ def test_a_namesake_of_an_agent_that_was_removed_has_a_note_of_its_own(tmp_path:
     path = tmp_path / "agent.db"
     with opened(*decided(12), at=path) as engine:
         before = note(engine)
-        germane.remove_agent(path, engine.agent, confirm=True)
+        remove_agent(path, engine.agent, confirm=True)
         # As many changes as the other had, so that only whose they are tells them apart.
         engine.remember_many(decided(12, failed=12))
         assert before != note(engine) == engine.calibration().advice

@@ -14,6 +14,7 @@ import pytest
 
 import germane
 from germane.operations.feedback import USED_FROM, contained
+from germane.ranking import Impressions
 
 SAMPLE = json.loads(Path(__file__).with_name("observed_answers.json").read_text(encoding="utf-8"))
 TRIED, HELD = SAMPLE["tried"], SAMPLE["held"]
@@ -116,9 +117,9 @@ def test_what_is_left_of_a_context_is_read_at_the_level_that_was_shown(engine: g
     long = "The summer party is on the roof. " + "Nobody knows more of it yet. " * 40 + "Bring a tambourine."
     memory = engine.remember(long, kind="fact")
     answer = "Bring your tambourine."
-    shown = germane.Impressions(key="0" * 32, parts={memory.id: {}})
+    shown = Impressions(key="0" * 32, parts={memory.id: {}})
     assert engine.observe(shown, answer, question="party?").used == (memory.id,)
-    short = germane.Impressions(key="1" * 32, parts={memory.id: {}}, levels={memory.id: germane.Level.MICRO})
+    short = Impressions(key="1" * 32, parts={memory.id: {}}, levels={memory.id: germane.Level.MICRO})
     assert engine.observe(short, answer, question="party?").used == ()
 
 

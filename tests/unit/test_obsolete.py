@@ -89,3 +89,23 @@ def test_the_scoped_plan_puts_a_path_behind_what_holds(engine: Engine) -> None:
     context = engine.assemble("queue", budget=4000, plan="scoped", paths=["src/queue.py"])
     numbers = [item.memory.metadata["number"] for item in context.items]
     assert numbers.index(3) < numbers.index(4)
+
+
+@pytest.mark.parametrize("plan", ["layered", "relevance"])
+@pytest.mark.parametrize("question", ["MySQL", "Why did we use MySQL?", "What changed in the releases?"])
+def test_a_replaced_record_is_not_shown_without_the_one_in_its_place(plan: str, question: str) -> None:
+    with germane.open(":memory:") as engine:
+        for number, name, status in ((1, "MySQL", "superseded by 2"), (2, "PostgreSQL", "accepted")):
+            engine.remember(
+                f"# {number}. Use {name}\n\n## Decision\n\nWe use {name} for the orders.\n",
+                kind="adr",
+                metadata={"status": status, "number": number},
+            )
+        for number in range(30):
+            engine.remember(f"Release 1.{number} brought feature {number}.", kind="changelog")
+        for budget in (150, 400, 2000):
+            shown = {
+                item.memory.metadata.get("number"): item
+                for item in engine.assemble(question, budget=budget, plan=plan).items
+            }
+            assert 1 not in shown or (2 in shown and shown[1].level is not germane.Level.FULL), budget

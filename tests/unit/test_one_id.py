@@ -13,8 +13,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, Memory, NotFound, StaleRevision, Status
-from germane.importers import import_source
-from germane.importers.transfer import export_jsonl
+from germane.importers import export_jsonl, import_source
 from germane.model.memory import Stage
 from germane.testing.fakes import FixedClock, HashEmbedder
 

@@ -14,6 +14,7 @@ from germane.embedders.adapters import OnnxEmbedder
 from germane.embedders.static import WordPieces, bert_words
 from germane.errors import InvalidInput, MissingExtra
 from germane.protocols import Embedder
+from support.examples import examples
 
 LINES = (
     files("germane.embedders").joinpath("data", "bert-uncased.txt").read_text(encoding="utf-8").splitlines()
@@ -102,6 +103,6 @@ CHARACTERS = st.one_of(
 
 
 @given(st.text(CHARACTERS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_pieces_are_those_of_the_reference(reference: object, text: str) -> None:
     assert PIECES.ids(bert_words(text), 1000) == reference.encode(text).ids  # type: ignore[attr-defined] # - untyped.

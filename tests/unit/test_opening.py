@@ -9,6 +9,7 @@ import pytest
 import germane
 from germane.embedders.adapters import CallableEmbedder
 from germane.embedders.static import StaticEmbedder
+from germane.stores import reembed
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
 
@@ -50,7 +51,7 @@ def test_vectors_of_an_earlier_bundled_model_are_set_aside_until_they_are_made_a
         (note,) = engine.recall("the pills?").notes
         assert "germane-static-1" in note.text
         assert "germane reembed" in note.text
-    assert germane.reembed(path, embedder=StaticEmbedder()) == 1
+    assert reembed(path, embedder=StaticEmbedder()) == 1
     with germane.open(path) as engine:
         (found,) = engine.recall("which medicine did the doctor give?")
         assert found.parts["semantic"] > 0
@@ -62,7 +63,7 @@ def test_a_file_without_vectors_takes_the_bundled_ones_from_then_on(tmp_path: Pa
     with germane.open(path, embedder=None) as engine:
         engine.remember("Redis is a cache")
     with germane.open(path, read_only=True) as engine:
-        assert [one.memory.content for one in engine.recall("redis")] == ["Redis is a cache"]
+        assert [one.content for one in engine.recall("redis")] == ["Redis is a cache"]
     with germane.open(path) as engine:
         assert engine.embed_pending() == 1
         assert engine.stats().embedding is not None

@@ -172,7 +172,7 @@ def test_a_superseded_memory_is_pointed_on() -> None:
         assert [note.text for note in found.notes if note.code == "superseded"] == [
             f"Memory {old.version_id} is superseded by {new.version_id}."
         ]
-        assert [one.memory.id for one in engine.recall("rate limit requests")] == [new.id]
+        assert [one.id for one in engine.recall("rate limit requests")] == [new.id]
 
 
 def test_an_old_version_never_stands_as_current() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import InvalidInput, Outcome, OutcomeRecord, OutcomeResult
+from germane import InvalidInput, Outcome
+from germane.ranking import OutcomeRecord, OutcomeResult
 from germane.ranking.by_kind import MOST_OUTCOME
 from germane.ranking.learning import HALF_LIFE, leanings
 from germane.testing.fakes import FixedClock

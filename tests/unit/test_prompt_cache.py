@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import germane
+from germane.conversation import Provider
 from germane.model.request import MOST_MARKS, with_marks
 from requests_of import TOOLS, check_accepted
 
@@ -27,10 +28,10 @@ def _marked(messages: list[dict[str, Any]]) -> list[int]:
 def test_tools_system_and_the_ends_of_the_history_are_marked() -> None:
     with germane.open(":memory:", embedder=None) as engine:
         request = engine.request(
-            _talk(engine), system="Be terse.", tools=TOOLS[germane.Provider.ANTHROPIC], provider="anthropic"
+            _talk(engine), system="Be terse.", tools=TOOLS[Provider.ANTHROPIC], provider="anthropic"
         )
         arguments = request.arguments(cache=True)
-        check_accepted(arguments, germane.Provider.ANTHROPIC)
+        check_accepted(arguments, Provider.ANTHROPIC)
         assert arguments["tools"][-1]["cache_control"] == _MARK
         assert arguments["system"] == [{"type": "text", "text": "Be terse.", "cache_control": _MARK}]
         assert _marked(arguments["messages"]) == [5, 6]

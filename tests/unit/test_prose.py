@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from germane.kinds import BUILT_IN
 from germane.model.memory import Renditions
-from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS, renditions_of
+from germane.renditions import MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS, renditions_of
 from germane.renditions.prose import as_text, passages_of, sentences_of
 from germane.tokens import get_counter
 
@@ -176,7 +176,9 @@ Chosen option: "MADR", because implicit assumptions become explicit.
 
 def test_a_record_of_nygards_form_shows_decision_reason_and_outcome() -> None:
     made = made_of("adr", NYGARD, status="accepted")
-    assert made.micro.text == "12. Keep the queue in Postgres [accepted]: We will keep the queue in…"
+    assert (
+        made.micro.text == "12. Keep the queue in Postgres [accepted]: We will keep the queue in Postgres. …"
+    )
     assert made.summary.text.startswith(
         "12. Keep the queue in Postgres [accepted]: We will keep the queue in Postgres."
     )
@@ -256,7 +258,7 @@ BLOCKS = st.sampled_from(
 @given(st.lists(BLOCKS, min_size=1, max_size=8), st.sampled_from(["note", "decision", "adr", "fact"]))
 def test_no_rendition_shows_what_only_a_page_needs(blocks: list[str], kind: str) -> None:
     made = made_of(kind, "\n\n".join(["It says something.", *blocks]), status="accepted")
-    assert made.micro.tokens <= MICRO_TOKENS
+    assert made.micro.tokens <= MICRO_SENTENCE_TOKENS
     assert made.summary.tokens <= SUMMARY_TOKENS
     for shown in (made.micro.text, made.summary.text):
         assert shown

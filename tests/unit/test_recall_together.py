@@ -10,6 +10,8 @@ import pytest
 
 import germane
 from germane import Engine, Space
+from germane.errors import UnknownSpace
+from germane.ledger import EmptyReason
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -75,7 +77,7 @@ def test_a_copy_and_its_original_stand_once_as_ones_own(ada: Engine, team: Space
     own = ada.recall("Redis sessions")[0].memory
     copy = team.share(own.id)
 
-    found = [one.memory.id for one in ada.recall("Redis sessions", spaces=["team"])]
+    found = [one.id for one in ada.recall("Redis sessions", spaces=["team"])]
     assert own.id in found
     assert copy.id not in found
     context = ada.assemble("Redis sessions", spaces=["team"])
@@ -128,7 +130,7 @@ def test_only_members_gather_from_a_space(path: Path, ada: Engine) -> None:
             ben.recall("Redis", spaces=["team"])
         with pytest.raises(germane.NotAllowed, match="ben"):
             ben.assemble("Redis", spaces=["team"])
-    with pytest.raises(germane.UnknownSpace, match="nowhere"):
+    with pytest.raises(UnknownSpace, match="nowhere"):
         ada.recall("Redis", spaces=["team", "nowhere"])
     with pytest.raises(germane.InvalidInput, match="one value"):
         ada.recall("Redis", spaces="team")
@@ -139,11 +141,9 @@ def test_only_members_gather_from_a_space(path: Path, ada: Engine) -> None:
 def test_an_empty_answer_says_why_for_all_of_them(path: Path) -> None:
     with germane.open(path, agent="ben") as ben:
         ben.space("team", create=True)
-        assert ben.recall("Redis", spaces=["team"]).empty_reason is germane.EmptyReason.NOTHING_STORED
+        assert ben.recall("Redis", spaces=["team"]).empty_reason is EmptyReason.NOTHING_STORED
         ben.space("team").remember("The demo is on Tuesday.", kind="decision")
-        assert (
-            ben.recall("Redis", spaces=["team"], kinds=["fact"]).empty_reason is germane.EmptyReason.FILTERED
-        )
+        assert ben.recall("Redis", spaces=["team"], kinds=["fact"]).empty_reason is EmptyReason.FILTERED
 
 
 def test_what_was_used_is_told_to_each_owner(ada: Engine, team: Space) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Context, Engine, Frame, FrameChoice, InvalidInput, RefreshReason
+from germane import Context, Engine, Frame, InvalidInput
 from germane.demo import DEMO_NOW, DEMO_QUESTION, load_demo
+from germane.ledger import RefreshReason
 from germane.model.plan import Plan, Section, Share
+from germane.plans import FrameChoice
 from germane.plans.frames import frame_named
 from germane.plans.intent import decision_point, frame_switch, new_topic, substance, token_pressure
 from germane.testing.fakes import FixedClock, HashEmbedder
@@ -225,6 +227,7 @@ def test_a_room_too_small_for_the_frame_is_an_error() -> None:
     "remark",
     [
         "it works",
+        "hmm",
         "It worked now, thanks!",
         "that works for me",
         "looks good to me",

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import germane
-from germane import InvalidInput, Kind, TemplatePart, UnknownKind
-from germane.kinds import BUILT_IN
-from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
+from germane import InvalidInput, Kind, UnknownKind
+from germane.kinds import BUILT_IN, TemplatePart
+from germane.renditions import MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
 from germane.testing.fakes import FirstSentenceSummarizer, WordCounter
 from germane.tokens import get_counter
 
@@ -112,7 +112,7 @@ def test_what_has_to_be_shortened_keeps_its_fixed_pieces() -> None:
     fields = {"content": LONG, "outcome": "failure", "confidence": 0.4}
     made = renditions_of(BUILT_IN.require("decision"), fields, O200K)
     assert made.micro.text.endswith("[failure, 0.40 confidence]")
-    assert made.micro.tokens <= MICRO_TOKENS
+    assert made.micro.tokens <= MICRO_SENTENCE_TOKENS
     assert made.summary.tokens <= SUMMARY_TOKENS
     assert "[failure, 0.40 confidence]" in made.summary.text
 
@@ -222,7 +222,7 @@ def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> Non
     made = renditions_of(
         BUILT_IN.require(kind), {"content": text, "subject": "s", "outcome": "success"}, O200K
     )
-    assert made.micro.tokens <= MICRO_TOKENS
+    assert made.micro.tokens <= MICRO_SENTENCE_TOKENS
     assert made.summary.tokens <= SUMMARY_TOKENS
     for rendition in (made.micro, made.summary, made.full):
         assert O200K.count(rendition.text) == rendition.tokens

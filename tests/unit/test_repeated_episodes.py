@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import germane
+from germane.lifecycle import QualityFlag
 from germane.ranking.similarity import could_be_same
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -24,7 +25,7 @@ def is_doubted(first: str, second: str, *, after: timedelta = timedelta(hours=5)
     with germane.open(":memory:", clock=lambda: NOW) as engine:
         engine.remember(first, kind="episode", created_at=NOW - after)
         (told,) = engine.remember_many([{"content": second, "kind": "episode"}])
-        return told.quality_flag is germane.QualityFlag.NEAR_DUPLICATE
+        return told.quality_flag is QualityFlag.NEAR_DUPLICATE
 
 
 def measured(pairs: list[list[str]]) -> tuple[int, int, int]:

@@ -14,16 +14,10 @@ from inline_snapshot import snapshot
 
 import germane
 import germane.aio
-from germane import (
-    BudgetTooSmall,
-    Engine,
-    InvalidInput,
-    MessageNotFound,
-    RequestShares,
-    RequestTooLarge,
-    Share,
-)
+from germane import BudgetTooSmall, Engine, InvalidInput, RequestTooLarge, Share
+from germane.conversation import Provider, RequestShares, TextPart
 from germane.conversation.compaction import as_json
+from germane.errors import MessageNotFound
 from germane.model.request import TokenCalibration
 from requests_of import TOOLS, check_accepted, check_pairs
 
@@ -49,7 +43,7 @@ def test_a_request_is_ready_for_each_client() -> None:
     with opened() as engine:
         talk = long_talk(engine, 3)
         for name in ("openai", "openai-responses", "anthropic"):
-            provider = germane.Provider.RESPONSES if name == "openai-responses" else germane.Provider(name)
+            provider = Provider.RESPONSES if name == "openai-responses" else Provider(name)
             request = engine.request(talk, system="Be terse.", tools=TOOLS[provider], provider=name)
             check_accepted(request.arguments(), provider)
             assert request.provider is provider
@@ -77,7 +71,7 @@ def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> No
         assert spare["content"].startswith("<recalled-from-memory>\nRecalled from earlier")
         assert [block.spare for block in request.state.blocks] == [False, True]
         # What was recalled is never learned again as new.
-        assert germane.TextPart(text="x") != germane.TextPart(text="x", recalled=True)
+        assert TextPart(text="x") != TextPart(text="x", recalled=True)
         other = engine.conversation("other")
         assert other.append(recalled).own_text == ""
 
@@ -147,7 +141,7 @@ def test_a_tool_loop_only_appends() -> None:
         for number in range(4):
             talk.append("assistant", tool_calls=[{"id": f"c{number}", "name": "look"}])
             waiting = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
-            check_pairs(waiting.messages, germane.Provider.OPENAI)
+            check_pairs(waiting.messages, Provider.OPENAI)
             assert "no result" in waiting.messages[-1]["content"]
             talk.append("tool", tool_results=[{"call_id": f"c{number}", "content": "nothing frozen"}])
             request = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)

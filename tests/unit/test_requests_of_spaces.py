@@ -12,6 +12,7 @@ import pytest
 import germane
 import germane.aio
 from germane import Conversation, Engine, Space
+from germane.errors import UnknownSpace
 from germane.testing.fakes import START, FixedClock
 
 PROMPT = "When is the demo?"
@@ -171,7 +172,7 @@ def test_what_no_request_of_a_space_can_be(ada: Engine, ben: Engine, talk: Conve
         ben.request(talk, memory=made, spaces=["team"])
     with pytest.raises(germane.InvalidInput, match="belongs to agent 'ben', and the engine to 'ada'"):
         ada.space("team").request(talk, memory="layered")
-    with pytest.raises(germane.UnknownSpace):
+    with pytest.raises(UnknownSpace):
         ben.request(talk, memory="layered", spaces=["nowhere"])
     ada.space("board", create=True)
     with pytest.raises(germane.NotAllowed):

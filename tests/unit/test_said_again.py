@@ -43,6 +43,28 @@ def test_the_result_says_what_happened(engine: Engine) -> None:
     assert said(engine).what == "revised"
 
 
+def test_new_metadata_is_kept_and_shown(engine: Engine) -> None:
+    said(engine, kind="decision", outcome="success", metadata={"by": "Tim", "result": "fast"})
+    done = said(engine, kind="decision", outcome="failure", metadata={"reasons": ["cheap"], "result": "slow"})
+    assert done.what == "updated: outcome, metadata"
+    assert dict(done.memory.metadata) == {
+        "by": "Tim",
+        "reasons": ["cheap"],
+        "result": "slow",
+        "outcomes": ["success", "failure"],
+    }
+    assert "Reasons: cheap" in engine.assemble("the cache in Valkey").text
+    assert said(engine, kind="decision", metadata={"reasons": ["cheap"]}).what == "repeated"
+
+
+def test_a_constraint_that_has_come_to_block_goes_on_blocking(engine: Engine) -> None:
+    first = said(engine, kind="constraint", metadata={"action": "warn"}).memory
+    for _ in range(3):
+        engine.record_trigger(first.id)
+    assert said(engine, kind="constraint", metadata={"action": "warn"}).what == "repeated"
+    assert engine.get(first.id).metadata["action"] == "block"
+
+
 @pytest.mark.parametrize("kind", ["decision", "episode", "note", "procedure", "adr"])
 def test_a_further_outcome_is_kept_and_shown(engine: Engine, kind: str) -> None:
     first = said(engine, kind=kind, outcome="success").memory

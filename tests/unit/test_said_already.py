@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 import germane
-from germane import Candidate, Engine, InvalidInput, Reason
+from germane import Engine, InvalidInput, Reason
 from germane.operations.conversation import in_conversation
+from germane.protocols import Candidate
 from germane.testing.fakes import make_memory
 
 LONG = (

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import InvalidInput, InvalidPlan, Profile, ScopedPlan, UnreadableSource, diff
+from germane import InvalidInput, InvalidPlan, diff
+from germane.errors import UnreadableSource
 from germane.importers import changed_paths, read_scoped, write_block
 from germane.importers.transfer import BEGIN, END, with_block
+from germane.plans import Profile, ScopedPlan
 from germane.testing.fakes import make_memory, make_revision
 
 _SETTINGS = """
@@ -163,7 +165,7 @@ def test_a_diff_names_fields_and_lines_that_differ() -> None:
         ({"shares": {"global": "half"}}, "shares=.* numbers that sum to 1"),
         ({"shares": {"global": 10**400}}, "shares=.* numbers that sum to 1"),
         ({"roll_over": "no"}, "roll_over='no' .* true or false"),
-        ({"boards": {"core": {"backfill": False}}}, r"boards=.* map names to germane\.Profile"),
+        ({"boards": {"core": {"backfill": False}}}, r"boards=.* map names to germane\.plans\.Profile"),
         ({"columns": None}, "columns=None"),
     ],
 )

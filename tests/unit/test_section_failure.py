@@ -140,7 +140,7 @@ def test_what_is_known_of_the_user_stands_apart_and_answers_questions_too() -> N
             "## Identity\n- I am newton.\n\n## About the user\n- Celsius, never Fahrenheit.\n"
             "- Ana runs operations.\n\n## Active Constraints\n- Ask before deleting."
         )
-        assert [one.memory.kind for one in engine.recall("Who is Ana?")] == ["person"]
+        assert [one.kind for one in engine.recall("Who is Ana?")] == ["person"]
         assert "Ana" in engine.assemble("Who is Ana?", plan="relevance").text
         # Only who the agent is must stand there; the rest may give way.
         assert "Ana" not in engine.assemble("x", budget=14).text

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from germane import Candidate, InvalidInput
+from germane import InvalidInput
 from germane.model.plan import KindPriority, TaskContext
 from germane.model.query import CandidateTable
+from germane.protocols import Candidate
 from germane.ranking.by_kind import by_kind
 from germane.ranking.relevance import Scoring
 from germane.testing.fakes import make_memory

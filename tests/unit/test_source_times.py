@@ -10,8 +10,7 @@ import pytest
 
 import germane
 from germane import Engine, InvalidInput
-from germane.importers.sources import day_in
-from germane.importers.transfer import import_source
+from germane.importers import import_source, read_markdown
 from germane.testing.fakes import FixedClock, WordCounter
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -174,5 +173,8 @@ def test_an_edit_of_a_dated_file_is_stored_now_and_dated_by_its_source(
         ("", None),
     ],
 )
-def test_days_are_read_in_the_forms_that_people_write(text: str, found: str | None) -> None:
-    assert day_in(text) == found
+def test_days_are_read_in_the_forms_that_people_write(tmp_path: Path, text: str, found: str | None) -> None:
+    path = tmp_path / "CHANGELOG.md"
+    path.write_text(f"# Changelog\n\n## 1.0 {text}\n\n- Sign in.\n", encoding="utf-8")
+    (draft,) = read_markdown(path)
+    assert draft.metadata.get("date") == found

@@ -11,7 +11,9 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, Space, SpaceEvent, SpaceEventKind
+from germane import Engine, Space
+from germane.errors import UnknownSpace
+from germane.spaces import SpaceEvent, SpaceEventKind
 from germane.stores.location import Following
 
 SURELY = 30.0
@@ -107,12 +109,12 @@ def test_following_hears_of_all_members_and_ends_with_the_membership(ben: Engine
 def test_following_begins_where_it_is_told_and_ends_when_its_space_does(ada: Engine, team: Space) -> None:
     team.remember("One.")
     every: list[SpaceEvent] = []
-    following = team.follow(every.append, since=0)
+    following = team.follow(every.append, after=0)
     team.disband(confirm=True)
     wait_for_the_end_of(following)
-    assert isinstance(following.error, germane.UnknownSpace)
+    assert isinstance(following.error, UnknownSpace)
     space = ada.space("team", create=True)
-    fails = space.follow(lambda event: [][event.number], since=0)
+    fails = space.follow(lambda event: [][event.number], after=0)
     wait_for_the_end_of(fails)
     assert isinstance(fails.error, IndexError)
     with space:

@@ -10,8 +10,17 @@ from typing import cast
 import pytest
 
 import germane
-from germane import Draft, Engine, Right, Role, Space, SpaceEventKind
+from germane import Draft, Engine, Space
+from germane.errors import (
+    DuplicateMember,
+    LastActive,
+    NotAMember,
+    PurgeNotConfirmed,
+    SpaceTaken,
+    UnknownSpace,
+)
 from germane.protocols import Store
+from germane.spaces import Right, Role, SpaceEventKind
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
 
@@ -48,7 +57,7 @@ def test_what_one_puts_in_another_finds(ada: Engine, ben: Engine, team: Space) -
     theirs = ben.space("team")
 
     assert theirs.get(memory.id) == memory
-    assert [one.memory.id for one in theirs.recall("When is the demo?")] == [memory.id]
+    assert [one.id for one in theirs.recall("When is the demo?")] == [memory.id]
     assert "Tuesday" in theirs.assemble("demo").text
     assert theirs.forget(memory.id).status is germane.Status.FORGOTTEN
     assert len(team.recall("demo")) == 0
@@ -185,21 +194,21 @@ def test_leaving_and_demoting_hand_over(ben: Engine, team: Space) -> None:
     theirs.remember("Ben writes now.")
     theirs.leave()
     assert standing(team) == [("ada", "write", "active")]
-    with pytest.raises(germane.LastActive, match="team"):
+    with pytest.raises(LastActive, match="team"):
         team.demote()
-    with pytest.raises(germane.LastActive, match="disband"):
+    with pytest.raises(LastActive, match="disband"):
         team.leave()
     assert standing(team) == [("ada", "write", "active")]
 
 
 def test_errors_name_the_value_and_the_remedy(ada: Engine, ben: Engine, team: Space) -> None:
-    with pytest.raises(germane.UnknownSpace, match=r"'nowhere'.*create=True"):
+    with pytest.raises(UnknownSpace, match=r"'nowhere'.*create=True"):
         ada.space("nowhere")
-    with pytest.raises(germane.SpaceTaken, match=r"'team'.*join\(\)"):
+    with pytest.raises(SpaceTaken, match=r"'team'.*join\(\)"):
         ben.space("team", create=True)
-    with pytest.raises(germane.DuplicateMember, match=r"'ada'.*'team'"):
+    with pytest.raises(DuplicateMember, match=r"'ada'.*'team'"):
         team.join()
-    with pytest.raises(germane.NotAMember, match=r"'dora'.*'team'"):
+    with pytest.raises(NotAMember, match=r"'dora'.*'team'"):
         team.promote("dora")
     with pytest.raises(germane.InvalidInput, match="passive"):
         team.join("dora", rights="read", role="passive")
@@ -207,10 +216,10 @@ def test_errors_name_the_value_and_the_remedy(ada: Engine, ben: Engine, team: Sp
         team.join("dora", rights="everything")
     with pytest.raises(germane.InvalidInput, match="active, passive"):
         team.join("dora", role="leader")
-    with pytest.raises(germane.PurgeNotConfirmed, match=r"'team'.*confirm=True"):
+    with pytest.raises(PurgeNotConfirmed, match=r"'team'.*confirm=True"):
         team.disband()
-    with pytest.raises(germane.InvalidInput, match="since"):
-        team.events(since=-1)
+    with pytest.raises(germane.InvalidInput, match="after"):
+        team.events(after=-1)
     assert standing(team) == [("ada", "write", "active")]
 
 
@@ -260,9 +269,9 @@ def test_disbanding_leaves_nothing(ada: Engine, ben: Engine, path: Path, team: S
 
     for each in (ada, ben):
         assert each.spaces() == ()
-        with pytest.raises(germane.UnknownSpace):
+        with pytest.raises(UnknownSpace):
             each.space("team")
-    with pytest.raises(germane.UnknownSpace):
+    with pytest.raises(UnknownSpace):
         team.remember("Too late.")
     assert ada.memories() == (own,)
     ada.close()
@@ -285,7 +294,7 @@ def test_events_tell_who_did_what(ben: Engine, team: Space) -> None:
         (4, SpaceEventKind.REMEMBER, "ada", second.id),
         (5, SpaceEventKind.FORGET, "ben", first.id),
     ]
-    assert team.events(since=2, limit=2) == events[2:4]
+    assert team.events(after=2, limit=2) == events[2:4]
     assert [event.at is None for event in events] == [False, False, True, True, True]
 
 

@@ -44,7 +44,7 @@ def test_everything_a_draft_says_may_change_and_the_chain_goes_on(engine: Engine
     assert (new.created_at, new.tags, dict(new.metadata)) == (WHEN, ("storage",), {"status": "accepted"})
     assert engine.get(old.version_id).status is Status.SUPERSEDED
     assert [memory.id for memory in engine.memories()] == [new.id]
-    assert [found.memory.id for found in engine.recall("Postgres").ranked] == [new.id]
+    assert [found.id for found in engine.recall("Postgres").ranked] == [new.id]
     assert engine.recall("Redis").ranked == ()
 
 

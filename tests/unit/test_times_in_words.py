@@ -9,6 +9,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, Plan, Section, Share, TimeRange
+from germane.ledger import TraceNote
 from germane.retrieval.dates import parse_moment
 from germane.testing.fakes import FixedClock
 
@@ -132,7 +133,7 @@ def _old() -> Iterator[Engine]:
         yield engine
 
 
-def note_of(notes: tuple[germane.TraceNote, ...]) -> str:
+def note_of(notes: tuple[TraceNote, ...]) -> str:
     (text,) = [note.text for note in notes if note.code == "nothing_then"]
     return text
 

@@ -10,6 +10,7 @@ import pytest
 import germane
 from commandline import run
 from germane import Engine, Filter, InvalidInput, Kind
+from germane.ledger import TraceNote
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def engine() -> Iterator[Engine]:
         yield opened
 
 
-def texts(notes: tuple[germane.TraceNote, ...]) -> list[str]:
+def texts(notes: tuple[TraceNote, ...]) -> list[str]:
     return [note.text for note in notes if note.code == "unknown_kind"]
 
 

@@ -8,7 +8,8 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, WorkingSetEvent
+from germane import Engine
+from germane.working_sets import WorkingSetEvent
 
 
 @pytest.fixture
@@ -36,14 +37,14 @@ def test_following_tells_each_move_once_in_order(engine: Engine) -> None:
     following.close()
     assert [following.is_alive, following.error] == [False, None]
     assert [move.kind.value for move in told] == ["touch"] * 29 + ["remove"]
-    assert told == list(held.changes(since=1))
+    assert told == list(held.changes(after=1))
     held.add(one)
     assert len(told) == 30
 
 
 def test_following_ends_with_what_the_callback_raises(engine: Engine) -> None:
     held = engine.working_set()
-    following = held.follow(lambda _: 1 / 0, since=0, every=0.001)
+    following = held.follow(lambda _: 1 / 0, after=0, every=0.001)
     held.add(engine.remember("one"))
     while following.is_alive:
         Event().wait(0.001)

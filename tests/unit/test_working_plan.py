@@ -7,7 +7,7 @@ import pytest
 from germane.errors import InvalidInput, InvalidPlan
 from germane.kinds import BUILT_IN
 from germane.model.memory import Level
-from germane.model.plan import Overflow, Section, Share, Style
+from germane.model.plan import Overflow, Plan, Section, Share, Style
 from germane.plans.layered import plan_for, working
 from germane.testing.fakes import make_memory
 
@@ -39,6 +39,12 @@ def test_a_list_is_a_working_set_s_and_only_a_list_is_reversed() -> None:
         plan_for(working(), kinds=BUILT_IN, frame="task")
     with pytest.raises(InvalidPlan, match="can't be reversed"):
         Section(name="facts", heading="## Facts", share=Share(weight=1), reverse=True)
+
+
+def test_a_plan_that_gathers_nothing_is_refused() -> None:
+    plan = Plan(name="mine", sections=(Section(name="facts", heading="## Facts", share=Share(weight=1)),))
+    with pytest.raises(InvalidPlan, match="'mine' shows no memories: no section has kinds"):
+        plan_for(plan, kinds=BUILT_IN, frame="task")
 
 
 def test_what_no_budget_may_drop_is_found_by_its_kind() -> None:

@@ -11,16 +11,9 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import (
-    BudgetTooSmall,
-    Engine,
-    InvalidInput,
-    Memory,
-    NotFound,
-    NotInWorkingSet,
-    WorkingSet,
-    WorkingSetItem,
-)
+from germane import BudgetTooSmall, Engine, InvalidInput, Memory, NotFound, WorkingSet
+from germane.errors import NotInWorkingSet
+from germane.working_sets import WorkingSetItem
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -235,7 +228,7 @@ def test_removing_and_clearing_leave_what_is_stored(engine: Engine) -> None:
     assert [engine.get(each.id).content for each in (one, two, three)] == [
         each.content for each in (one, two, three)
     ]
-    assert [(move.kind.value, move.memory_id) for move in held.changes(since=3)] == [
+    assert [(move.kind.value, move.memory_id) for move in held.changes(after=3)] == [
         ("remove", one.id),
         ("pin", two.id),
         ("clear", three.id),
@@ -260,7 +253,7 @@ def test_a_smaller_limit_evicts_at_once(engine: Engine) -> None:
     again = engine.working_set(max_tokens=25)
     assert again is held
     assert (held.max_tokens, held.tokens, names(held)) == (25, 20, ["c", "d"])
-    assert [move.kind.value for move in held.changes(since=5)] == ["resize", "evict", "evict"]
+    assert [move.kind.value for move in held.changes(after=5)] == ["resize", "evict", "evict"]
     assert held.add(words(engine, "e", 5)).evicted == ()
     assert held.tokens == 25
 
@@ -372,7 +365,7 @@ def test_sets_of_other_names_are_apart(engine: Engine) -> None:
     assert (len(engine.working_set()), len(engine.working_set("plan"))) == (0, 1)
     assert [move.working_set for move in engine.working_set("plan").changes()] == ["plan", "plan"]
     assert engine.working_set().changes() == ()
-    assert [move.kind.value for move in engine.working_set("plan").changes(since=1, limit=1)] == ["add"]
+    assert [move.kind.value for move in engine.working_set("plan").changes(after=1, limit=1)] == ["add"]
 
 
 def test_what_becomes_of_a_memory_becomes_of_its_entry(engine: Engine) -> None:
@@ -383,7 +376,7 @@ def test_what_becomes_of_a_memory_becomes_of_its_entry(engine: Engine) -> None:
     engine.forget(two.id)
     engine.purge(three.id, confirm=True)
     assert ([entry.memory.content for entry in held], held.tokens) == (["changed to less"], 3)
-    assert [move.kind.value for move in held.changes(since=3)] == [
+    assert [move.kind.value for move in held.changes(after=3)] == [
         "add",
         "revise",
         "forget",

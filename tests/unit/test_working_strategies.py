@@ -12,10 +12,10 @@ import pytest
 from germane.errors import InvalidInput
 from germane.model.context import why_of
 from germane.model.query import Candidate, Query
-from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.ranking.eviction import Decay, LearnedImportance
 from germane.ranking.strategies import Arranged, ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
+from germane.working_sets import AgeBasis, WorkingSetItem
 
 NOW = START + timedelta(days=30)
 

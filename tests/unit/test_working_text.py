@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 import germane
-from germane import BudgetTooSmall, Candidate, Context, Decay, Engine, InvalidInput, Query, Reason, WorkingSet
+from germane import BudgetTooSmall, Context, Engine, InvalidInput, Reason, WorkingSet
+from germane.ledger import EmptyReason
+from germane.protocols import Candidate, Query
+from germane.ranking import Decay
 from germane.testing.fakes import HashEmbedder
+from germane.working_sets import AgeBasis
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -75,7 +79,7 @@ def test_scores_are_those_of_the_formulas(held: WorkingSet) -> None:
     assert scores == pytest.approx([4 / 2, 1.0, 8 / 25, 9 / 121], abs=1e-6)
     scores = [entry.score for entry in held.assemble(decay=Decay(hours=24)).trace.entries]
     assert scores == pytest.approx([8 / 2, 4 / (1 + 1 / 24), 9 / 6, 1.0], abs=1e-6)
-    entered = Decay(basis=germane.AgeBasis.ENTERED)
+    entered = Decay(basis=AgeBasis.ENTERED)
     assert names(held.assemble(decay=entered)) == ["ancient", "yesterday's", "fresh", "idle"]
 
 
@@ -92,8 +96,8 @@ def test_a_touch_is_seen_and_only_a_touch(engine: Engine, held: WorkingSet) -> N
 
 
 def test_what_does_not_fit_is_skipped_or_ends_the_list(held: WorkingSet) -> None:
-    stopped = held.assemble(strategy="recent", max_tokens=9, overflow="stop")
-    skipped = held.assemble(strategy="recent", max_tokens=9)
+    stopped = held.assemble(strategy="recent", budget=9, overflow="stop")
+    skipped = held.assemble(strategy="recent", budget=9)
     assert (names(stopped), names(skipped)) == (["idle"], ["idle", "yesterday's"])
     assert [entry.reason for entry in stopped.trace.entries] == [
         None,
@@ -108,19 +112,19 @@ def test_what_does_not_fit_is_skipped_or_ends_the_list(held: WorkingSet) -> None
         Reason.OVER_BUDGET,
     ]
     for limit in range(25):
-        assert held.assemble(max_tokens=limit).tokens <= limit
+        assert held.assemble(budget=limit).tokens <= limit
     exact = held.assemble().tokens
-    assert len(held.assemble(max_tokens=exact).items) == 4
-    assert len(held.assemble(max_tokens=exact - 1).items) == 3
+    assert len(held.assemble(budget=exact).items) == 4
+    assert len(held.assemble(budget=exact - 1).items) == 3
 
 
 def test_nothing_is_a_text_too(engine: Engine, held: WorkingSet) -> None:
-    assert (held.assemble(max_tokens=0).text, held.assemble(max_tokens=0).tokens) == ("", 0)
+    assert (held.assemble(budget=0).text, held.assemble(budget=0).tokens) == ("", 0)
     empty = engine.working_set("empty").assemble("what?")
     assert (empty.text, empty.items, empty.trace.empty_reason) == (
         "",
         (),
-        germane.EmptyReason.EMPTY_WORKING_SET,
+        EmptyReason.EMPTY_WORKING_SET,
     )
 
 
@@ -128,7 +132,7 @@ def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(held: WorkingSet) -> No
     pinned = held.items()[0]
     held.pin(pinned)
     for overflow in ("skip", "stop", "degrade"):
-        context = held.assemble(max_tokens=0, overflow=overflow)
+        context = held.assemble(budget=0, overflow=overflow)
         assert (context.text, context.tokens, context.items) == ("", 0, ())
         assert [(note.code, note.text) for note in context.trace.notes] == [
             ("nothing_asked", "No token was allowed, so the text is empty, and what is pinned isn't in it.")
@@ -137,10 +141,10 @@ def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(held: WorkingSet) -> No
         reasons = (Reason.OVER_BUDGET, Reason.STOPPED)
         assert entry.reason in reasons
     held.unpin(pinned)
-    assert held.assemble(max_tokens=0).trace.notes == ()
+    assert held.assemble(budget=0).trace.notes == ()
     held.pin(pinned)
     with pytest.raises(BudgetTooSmall):
-        held.assemble(max_tokens=1)
+        held.assemble(budget=1)
 
 
 @pytest.mark.parametrize("strategy", ["balanced", "recent", "important", "frequent", "clustered", "smart"])
@@ -165,12 +169,12 @@ def test_assembling_changes_nothing_that_it_reads(tmp_path: Path, strategy: str)
 
 def test_what_is_pinned_stands_in_it(engine: Engine, held: WorkingSet) -> None:
     held.pin(held.items()[0])
-    assert "ancient" in names(held.assemble(max_tokens=6))
+    assert "ancient" in names(held.assemble(budget=6))
     with pytest.raises(BudgetTooSmall) as short:
-        held.assemble(max_tokens=3)
+        held.assemble(budget=3)
     assert (short.value.needed, short.value.shortfall) == (4, 1)
     engine.remember("idle talk")
-    assert names(held.assemble(strategy="important", max_tokens=7)) == ["ancient", "yesterday's"]
+    assert names(held.assemble(strategy="important", budget=7)) == ["ancient", "yesterday's"]
 
 
 def test_a_question_joins_in(held: WorkingSet) -> None:
@@ -236,8 +240,8 @@ def test_mistakes_are_errors_and_change_nothing(held: WorkingSet) -> None:
         {"strategy": "custom", "scorer": lambda *_: float("nan")},
         {"overflow": "cut"},
         {"order": "worst_first"},
-        {"max_tokens": -1},
-        {"max_tokens": 1.5},
+        {"budget": -1},
+        {"budget": 1.5},
         {"relevance": 2},
         {"cluster_by": "mood"},
         {"raw": 1},

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import InvalidInput, MessageNotFound, UnreadableSource
+from germane import InvalidInput
 from germane.cli import options
 from germane.cli.options import Call, arg, command, opt
 from germane.cli.output import print_table, print_text, to_json, warn
+from germane.errors import MessageNotFound, UnreadableSource
 from germane.model.text import cut, line_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from germane.cli.output import print_text, warn, warn_of_context, why_empty
 from germane.model.text import table
 
 if TYPE_CHECKING:
-    from germane import Assembly, Context, Engine, RefreshResult
+    from germane import Context, Engine, RefreshResult
+    from germane.ledger import Assembly
 
 _Query = Annotated[str, arg("[QUERY]", "What it is about; without one the newest come first.")]
 

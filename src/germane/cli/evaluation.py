@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import germane
-from germane import InvalidInput, MissingExtra, StoreUnavailable, UnreadableSource
+from germane import InvalidInput, MissingExtra, StoreUnavailable
 from germane.cli.options import Call, arg, command, opt
 from germane.cli.output import is_terminal, print_text
+from germane.errors import UnreadableSource
 from germane.model.text import harmless
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from germane import UnreadableSource
 from germane.cli.options import Call, all_memories, arg, command, opt, stopped_by_signals
 from germane.cli.output import print_text, to_json, warn
+from germane.errors import UnreadableSource
 
 if TYPE_CHECKING:
     from germane import Engine, Memory

@@ -10,13 +10,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import Impressions, InvalidInput, Level
+from germane import InvalidInput, Level
 from germane.cli.options import Call, Target, arg, command, id_of, opt, recorded
 from germane.cli.output import label_of, print_table, print_text, to_json
 from germane.model.context import short_id
+from germane.ranking import Impressions
 
 if TYPE_CHECKING:
-    from germane import Engine, LearningReport, LifecycleEvent, Memory, ObserveResult, Upkeep, UpkeepStep
+    from germane import Engine, Memory
+    from germane.lifecycle import LifecycleEvent, Upkeep, UpkeepStep
+    from germane.ranking import LearningReport, ObserveResult
 
 _LABEL = 60
 
@@ -84,7 +87,7 @@ def _events(
 ) -> None:
     with call.open() as engine:
         one = None if memory_id is None else id_of(engine, memory_id)
-        found = engine.events(one, since=since, limit=limit)
+        found = engine.events(one, after=since, limit=limit)
     if call.prints(found):
         return
     if not found:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import Filter, InvalidInput, Level, Memory, TimeRange, TraceNote
+from germane import Filter, InvalidInput, Level, Memory, TimeRange
 from germane.cli import options
 from germane.cli.options import Call, Into, arg, command, enter, fields_of, id_of, moment_of, opt
 from germane.cli.output import label_of, print_table, print_text, to_json, warn, why_empty
+from germane.ledger import TraceNote
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 

@@ -24,21 +24,14 @@ import germane
 from germane import Filter, InvalidInput, NotFound, Status, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.output import print_json, print_text, to_json
+from germane.errors import UnreadableSource
 from germane.stores.location import exists, location_of
 
 if TYPE_CHECKING:
-    from germane import (
-        AddResult,
-        Assembly,
-        Embedder,
-        Engine,
-        Eviction,
-        Memory,
-        RecallResult,
-        Space,
-        WorkingSet,
-    )
+    from germane import Embedder, Engine, Memory, RecallResult, Space, WorkingSet
+    from germane.ledger import Assembly
     from germane.stores.location import Following
+    from germane.working_sets import AddResult, Eviction
 
 # From what stands on a command line to an engine, a moment, an id.
 
@@ -57,7 +50,7 @@ def text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise germane.UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
+        raise UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
 
 
 def chosen_embedder() -> Embedder | Literal["bundled"] | None:

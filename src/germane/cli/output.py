@@ -19,7 +19,8 @@ import typer
 from germane.model.text import cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
-    from germane import Context, EmptyReason, GermaneError, Memory
+    from germane import Context, GermaneError, Memory
+    from germane.ledger import EmptyReason
 
 __all__ = ["FORMS", "Form", "error_json", "to_json"]
 

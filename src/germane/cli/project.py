@@ -15,7 +15,8 @@ from germane.cli.options import Call, arg, command, opt
 from germane.cli.output import print_text, warn, warn_of_context, why_empty
 
 if TYPE_CHECKING:
-    from germane import Context, ScopedPlan
+    from germane import Context
+    from germane.plans import ScopedPlan
 
 _BUDGET = 8000
 

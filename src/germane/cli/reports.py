@@ -14,7 +14,8 @@ from germane.model.context import short_id, why_of
 from germane.model.text import bar, cut, line_of, table
 
 if TYPE_CHECKING:
-    from germane import AssemblyDiff, LedgerEntry, Metrics, Replay, StoreStats
+    from germane.ledger import AssemblyDiff, LedgerEntry, Metrics, Replay
+    from germane.stores import StoreStats
 
 _Id = Annotated[str, arg("ID", "An assembly, by its id or the beginning or end of it.")]
 _Limit = Annotated[int, opt("--limit", "How many to list at most.", min=1)]
@@ -94,10 +95,11 @@ def _metrics(call: Call, *, since: Since = None, plot: _Plot = None, now: Now = 
     with call.open(now=now) as engine:
         found = engine.metrics(since=since)
     if plot is not None:
-        from germane.evaluation.report import trend  # noqa: PLC0415 - Only a picture needs it.
-        from germane.importers.transfer import write_through  # noqa: PLC0415 - As above.
+        from germane.evaluation import trend  # noqa: PLC0415 - Only a picture needs it.
+        from germane.importers.transfer import written_through  # noqa: PLC0415 - As above.
 
-        write_through(plot, trend(found).encode())
+        with written_through(plot) as file:
+            file.write(trend(found))
     if not call.prints(found):
         _print_metrics(found)
 

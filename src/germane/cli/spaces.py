@@ -6,7 +6,6 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from germane import Right, Role
 from germane.cli import options
 from germane.cli.memories import RankerName, memory_line, print_recalled, print_remembered, text_of
 from germane.cli.options import (
@@ -25,9 +24,10 @@ from germane.cli.options import (
 )
 from germane.cli.output import print_table, warn
 from germane.model.context import short_id
+from germane.spaces import Right, Role
 
 if TYPE_CHECKING:
-    from germane import SpaceEvent, SpaceInfo
+    from germane.spaces import SpaceEvent, SpaceInfo
 
 Name = Annotated[str, arg("SPACE", "The name of the space.")]
 MemberName = Annotated[str, arg("MEMBER", "The agent that it is about.")]
@@ -253,9 +253,9 @@ def _events(
     with call.open() as engine:
         space = engine.space(name)
         if follow:
-            follow_each(call, partial(space.follow, since=since), row=_row, limit=limit)
+            follow_each(call, partial(space.follow, after=since), row=_row, limit=limit)
             return
-        events = space.events(since=since or 0, limit=_MOST_EVENTS if limit is None else limit)
+        events = space.events(after=since or 0, limit=_MOST_EVENTS if limit is None else limit)
     if call.prints({"events": events}):
         return
     print_table(("number", "what", "by", "of", "at"), [_row(event) for event in events], right=(0,))

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import germane
 from germane import InvalidInput
 from germane.cli.options import ANY_AGENT, Call, Yes, any_agent, check_is_there, command, embedder_named, opt
 from germane.cli.output import print_table, print_text, to_json, warn
 from germane.cli.reports import size_of
 from germane.model.text import table
+from germane.stores import (
+    Removal,
+    copy_store,
+    distribute_store,
+    erase_purged,
+    index_vectors,
+    migrate_store,
+    reembed,
+    reindex_store,
+    remove_agent,
+    store_agents,
+    store_status,
+    vacuum_store,
+)
 from germane.stores.location import is_address, location_of
 
 if TYPE_CHECKING:
-    from germane import DatabaseStatus
+    from germane.stores import DatabaseStatus
 
 _Partitions = Annotated[
     int,
@@ -36,14 +49,14 @@ _SHOWN = 50
 
 @command("db status", agent=ANY_AGENT)
 def _status(call: Call) -> None:
-    status = germane.store_status(call.database)
+    status = store_status(call.database)
     call.answer(status, lambda: "\n".join(table(_rows(status))))
 
 
 @command("db agents", agent=ANY_AGENT)
 def _list_agents(call: Call) -> None:
     """Spaces are among them, as `space:` and their name."""
-    found = germane.store_agents(call.database)
+    found = store_agents(call.database)
     if call.prints({"location": call.location, "agents": found}):
         return
     rows = [
@@ -65,7 +78,7 @@ def _list_agents(call: Call) -> None:
 @command("db migrate", agent=ANY_AGENT)
 def _migrate(call: Call, *, partitions: _Partitions = 0, role: _Role = None) -> None:
     """Run it again after an interruption, or to grant the rights to a further role."""
-    applied = germane.migrate_store(call.database, partitions=partitions, role=role)
+    applied = migrate_store(call.database, partitions=partitions, role=role)
     said = f"applied {', '.join(applied)}" if applied else "nothing was missing"
     lines = [f"{call.location}: {said}."]
     if role is not None:
@@ -76,7 +89,7 @@ def _migrate(call: Call, *, partitions: _Partitions = 0, role: _Role = None) -> 
 @command("db reindex", agent=ANY_AGENT)
 def _reindex(call: Call) -> None:
     with call.progress("tables") as tell:
-        germane.reindex_store(call.database, progress=tell)
+        reindex_store(call.database, progress=tell)
     call.answer({"location": call.location, "done": True}, f"{call.location}: the indexes were built anew.")
 
 
@@ -89,14 +102,14 @@ def _vacuum(call: Call, *, erase: _Erase = False) -> None:
         _erase(call)
         return
     with call.progress("tables") as tell:
-        germane.vacuum_store(call.database, progress=tell)
+        vacuum_store(call.database, progress=tell)
     said = f"{call.location}: the room of what was deleted can be used again."
     call.answer({"location": call.location, "done": True}, said)
 
 
 def _erase(call: Call) -> None:
     with call.progress("steps") as tell:
-        erasure = germane.erase_purged(call.database, progress=tell)
+        erasure = erase_purged(call.database, progress=tell)
     written = f", and {len(erasure.tables):,} tables were written anew" if erasure.tables else ""
     lines = [
         f"{call.location}: nothing of what was purged is left in its tables{written}.",
@@ -114,7 +127,7 @@ def _index(call: Call, *, agent: _Named = None, unindex: _Remove = False) -> Non
     if agent is None:
         raise InvalidInput("Say whose vectors: --agent NAME.")
     with call.progress("blocks") as tell:
-        vectors = germane.index_vectors(call.database, agent, remove=unindex, progress=tell)
+        vectors = index_vectors(call.database, agent, remove=unindex, progress=tell)
     call.answer(
         {"location": call.location, "agent": agent, "vectors": vectors, "indexed": not unindex},
         f"{agent}: {vectors:,} vectors, {'without an index' if unindex else 'indexed'}.",
@@ -124,7 +137,7 @@ def _index(call: Call, *, agent: _Named = None, unindex: _Remove = False) -> Non
 @command("db distribute", agent=ANY_AGENT)
 def _distribute(call: Call) -> None:
     with call.progress("tables") as tell:
-        spread = germane.distribute_store(call.database, progress=tell)
+        spread = distribute_store(call.database, progress=tell)
     call.answer(
         {"location": call.location, "distributed": spread},
         f"{call.location}: {len(spread)} tables were distributed.",
@@ -194,7 +207,7 @@ def _copy(call: Call, *, source: _Source = None, target: _Into, agents: _Agents 
     """
     given = call.database if source is None else source
     with call.progress("steps") as tell:
-        report = germane.copy_store(given, target, agents=agents or None, progress=tell)
+        report = copy_store(given, target, agents=agents or None, progress=tell)
     figures = {"copied": report.copied, "rows": report.rows, "agents": report.agents}
     if call.prints({"from": location_of(given), "to": location_of(target), **figures}):
         return
@@ -225,7 +238,7 @@ def _remove(call: Call, *, agent: _RemovedNamed = None, yes: Yes = False) -> Non
     if agent is None:
         raise InvalidInput("Say which agent: --agent NAME.")
     with call.progress("rows") as tell:
-        removal = germane.remove_agent(call.database, agent, confirm=yes, progress=tell)
+        removal = remove_agent(call.database, agent, confirm=yes, progress=tell)
     if call.prints({"location": call.location, **to_json(removal)}):
         return
     print_text(_removal_line(removal, call.location))
@@ -233,7 +246,7 @@ def _remove(call: Call, *, agent: _RemovedNamed = None, yes: Yes = False) -> Non
         print_text("To leave no bytes either: germane db vacuum --erase")
 
 
-def _removal_line(removal: germane.Removal, location: str) -> str:
+def _removal_line(removal: Removal, location: str) -> str:
     if removal.was_there:
         lines = [f"{location}: {removal.agent} is removed, {removal.rows:,} rows in all."]
     else:
@@ -285,5 +298,5 @@ def _reembed(call: Call, *, embedder: _Embedder = "static", again: _Again = Fals
             f"agent, and makes new ones with {model.name!r}. Say --yes if that is what you want."
         )
     with call.progress("memories") as tell:
-        count = germane.reembed(call.database, embedder=model, again=again, progress=tell)
+        count = reembed(call.database, embedder=model, again=again, progress=tell)
     call.answer({"embedded": count, "model": model.name}, f"Embedded {count:,} memories with {model.name}.")

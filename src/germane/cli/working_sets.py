@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from germane import Decay
 from germane.cli.options import (
     SHOWN_OF_ID,
     Call,
@@ -28,9 +27,11 @@ from germane.cli.options import (
 )
 from germane.cli.output import label_of, print_table, print_text, to_json, warn
 from germane.model.memory import split_id
+from germane.ranking import Decay
 
 if TYPE_CHECKING:
-    from germane import Engine, Space, WorkingSet, WorkingSetEvent
+    from germane import Engine, Space, WorkingSet
+    from germane.working_sets import WorkingSetEvent
 
 # What commands on working sets share: their options, the set that they name, and how they tell of it.
 
@@ -206,7 +207,7 @@ def _assemble(
         context = held.assemble(
             query,
             strategy=strategy,
-            max_tokens=max_tokens,
+            budget=max_tokens,
             overflow=overflow,
             order=order,
             relevance=relevance,
@@ -233,9 +234,9 @@ def _events(
     """With --follow, what becomes of it from now on, or since the --since given; --limit then ends it."""
     with opened(call, name, space) as (_, held):
         if follow:
-            follow_each(call, partial(held.follow, since=since), row=_row, limit=limit)
+            follow_each(call, partial(held.follow, after=since), row=_row, limit=limit)
             return
-        moves = held.changes(since=since or 0)
+        moves = held.changes(after=since or 0)
     moves = moves if limit is None else moves[len(moves) - min(limit, len(moves)) :]
     if call.prints({"events": moves}):
         return

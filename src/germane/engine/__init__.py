@@ -10,35 +10,24 @@ from typing import TYPE_CHECKING, Literal, Self
 from weakref import WeakSet
 
 from germane import operations
-from germane.engine.contexts import (
-    DEFAULT_BUDGET,
-    CompactionMethods,
-    ConversationMethods,
-    LedgerMethods,
-    ReadMethods,
-    RequestMethods,
-    WorkingSetMethods,
-)
-from germane.engine.memories import (
-    FeedbackMethods,
-    LifecycleEventMethods,
-    LifecycleMethods,
-    Surface,
-    WriteMethods,
-)
+from germane.engine.contexts import DEFAULT_BUDGET, ContextMethods
 from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.plan import Frame
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checking, is_eager
+from germane.operations.inputs import checking, checking_verbs, is_eager
 from germane.operations.setup import opened
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 
 if TYPE_CHECKING:
+    from germane.conversation.views import Tiers
     from germane.engine.space import Space
+    from germane.model.conversation import Compaction, ConversationInfo
+    from germane.model.memory import LifecycleEvent
     from germane.model.space import Right, SpaceInfo
+    from germane.operations.conversation import Conversation
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "SpaceMethods", "open_engine"]
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "open"]
 
 # Opens an agent's memory.
 
@@ -46,7 +35,7 @@ DEFAULT_COUNTER = "o200k"
 
 
 @checking
-def open_engine(
+def open(  # noqa: A001 - It is `germane.open`.
     location: str | Path | Store,
     *,
     agent: str = "default",
@@ -98,15 +87,65 @@ def open_engine(
     return Engine(session, embed_in_background=slow)
 
 
-# The methods that give an agent its shared spaces.
+@checking_verbs
+class Engine(ContextMethods):
+    """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
 
-
-class SpaceMethods(Surface):
-    """What leads from an agent's own memory to the spaces that it is in."""
+    Every method works on this agent's memories only. Each raises StoreError when the store can't
+    do what is asked; what else it raises is named there.
+    """
 
     def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
         super().__init__(session, embed_in_background=embed_in_background)
         self._spaces: WeakSet[Space] = WeakSet()
+        if embed_in_background:
+            # The thread must not outlive an engine that nobody closed.
+            weakref.finalize(self, self._embedding.stop)
+
+    def conversation(self, session: str) -> Conversation:
+        """The log of a session, by its name: the same log each time, also after a restart.
+
+        Raises InvalidInput for an empty name, or a store that keeps no conversations.
+        """
+        return operations.conversation.conversation(self._session, session)
+
+    def conversations(self) -> tuple[ConversationInfo, ...]:
+        """All conversations of this agent, by the names of their sessions.
+
+        Raises InvalidInput for a store that keeps none.
+        """
+        return operations.conversation.conversing(self._session).conversations(self.agent)
+
+    def compaction(
+        self,
+        conversation: Conversation,
+        *,
+        budget: int,
+        keep: int = 2,
+        counter: str | TokenCounter | None = None,
+        tiers: Tiers | None = None,
+    ) -> Compaction:
+        """What would make a conversation fit `budget` tokens; nothing is done until `compact`.
+
+        Tool results are cut first; if that isn't enough, the oldest groups go but for the last `keep`, and
+        a summary stands for them: the engine's summarizer's, or the most telling sentences. What was said
+        in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
+        BudgetTooSmall or InvalidInput.
+        """
+        return operations.request.compaction(
+            self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
+        )
+
+    def compact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
+        """Hide what a compaction hides, and keep its summary as an anchor. Raises MessageNotFound.
+
+        The log keeps all, and `uncompact` undoes it.
+        """
+        return operations.request.compact(self._session, conversation, compaction)
+
+    def uncompact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
+        """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
+        return operations.request.uncompact(self._session, conversation, compaction)
 
     def space(self, name: str, *, create: bool = False, admits: Right | str | None = "write") -> Space:
         """The space of that name, as this agent has it; it needs to join before it can do more.
@@ -128,10 +167,24 @@ class SpaceMethods(Surface):
         """The spaces that this agent is a member of, by name."""
         return operations.spaces.spaces_of(self._session)
 
-    def _close_spaces(self) -> None:
-        """End what works in the background for any of them."""
+    def events(
+        self, memory_id: str | None = None, *, after: int = 0, limit: int | None = None
+    ) -> tuple[LifecycleEvent, ...]:
+        """What moved a memory in all its versions, or all memories: who, when and why, oldest first.
+
+        `after` is the number of the last event known, `limit` the most to return. Raises NotFound.
+        """
+        return operations.lifecycle.events(self._session, memory_id, after=after, limit=limit)
+
+    def close(self) -> None:
+        """Release the store. Closing twice is fine.
+
+        What is being embedded just now is waited for, 5 seconds at most; the rest waits in the store.
+        """
         for space in tuple(self._spaces):
             space.close()
+        self._embedding.stop()
+        self._session.store.close()
 
     def _embeds_in_background(self, name: str) -> bool:
         """Whether vectors come later here as well, and this agent is one who may store them."""
@@ -140,41 +193,6 @@ class SpaceMethods(Surface):
             return False
         member = operations.spaces.required_info(self._session, name).member(self.agent)
         return member is not None and member.leads
-
-
-class Engine(
-    SpaceMethods,
-    WorkingSetMethods,
-    ConversationMethods,
-    CompactionMethods,
-    RequestMethods,
-    LedgerMethods,
-    FeedbackMethods,
-    LifecycleMethods,
-    LifecycleEventMethods,
-    ReadMethods,
-    WriteMethods,
-):
-    """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
-
-    Every method works on this agent's memories only. Each raises StoreError when the store can't
-    do what is asked; what else it raises is named there.
-    """
-
-    def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
-        super().__init__(session, embed_in_background=embed_in_background)
-        if embed_in_background:
-            # The thread must not outlive an engine that nobody closed.
-            weakref.finalize(self, self._embedding.stop)
-
-    def close(self) -> None:
-        """Release the store. Closing twice is fine.
-
-        What is being embedded just now is waited for, 5 seconds at most; the rest waits in the store.
-        """
-        self._close_spaces()
-        self._embedding.stop()
-        self._session.store.close()
 
     def __enter__(self) -> Self:
         return self

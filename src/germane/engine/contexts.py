@@ -1,4 +1,4 @@
-"""The methods of the engine that make contexts and requests, and tell how well these do.
+"""The methods of engines and spaces that search, make contexts and requests, and tell how well these do.
 
 Each method calls one operation of `germane.operations`, which holds the rules.
 """
@@ -10,21 +10,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from germane import operations
-from germane.engine.memories import Surface
+from germane.engine.memories import MemoryMethods
 from germane.model.context import RefreshReason
-from germane.model.memory import Memory, Scope
-from germane.model.query import Filter, Order
+from germane.model.memory import Scope
+from germane.model.query import Filter
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_PROVIDER, DEFAULT_RANKER, DEFAULT_SET
-from germane.protocols import Checkable, Scorer, TokenCounter
+from germane.operations.inputs import checking_verbs
+from germane.protocols import Scorer, TokenCounter
 from germane.tokens import CachedCounter, get_counter
 
 if TYPE_CHECKING:
     from germane.conversation.layout import RequestShares
     from germane.conversation.views import Tiers
-    from germane.model.context import Context, RefreshResult, TraceNote
-    from germane.model.conversation import Compaction, ConversationInfo, Group, Provider
+    from germane.ledger import Assembly, Metrics
+    from germane.model.context import Context, RefreshResult
+    from germane.model.conversation import Group, Provider
     from germane.model.learning import Impressions, ObserveResult
-    from germane.model.ledger import Assembly, Finding, Metrics, StoreStats
     from germane.model.plan import Frame, Plan
     from germane.model.request import Request, TokenCalibration
     from germane.operations.context import AgentContext
@@ -35,110 +36,12 @@ if TYPE_CHECKING:
     from germane.operations.search import Ranker, RecallResult
     from germane.operations.working_set import WorkingSet, Wrapping
     from germane.plans.scoped import ScopedPlan
-
-__all__ = [
-    "DEFAULT_BUDGET",
-    "CompactionMethods",
-    "ConversationMethods",
-    "LedgerMethods",
-    "ReadMethods",
-    "RefreshMethods",
-    "RequestMethods",
-    "WorkingSetMethods",
-]
-
-# The method that keeps a context while it is current.
+__all__ = ["DEFAULT_BUDGET", "ContextMethods"]
 
 
-class RefreshMethods(Surface):
-    """What is asked at each turn."""
-
-    def refresh(
-        self,
-        context: Context | None,
-        new_input: str,
-        *,
-        budget: int | None = None,
-        free_tokens: int | None = None,
-        acting: bool = False,
-        plan: str | Plan = "layered",
-        frame: Framing = "auto",
-        counter: str | TokenCounter | None = None,
-        scopes: Sequence[Scope | str] = (),
-        where: Filter | None = None,
-    ) -> RefreshResult:
-        """Whether a context still serves what is said now: `needed, reason, context`.
-
-        What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
-        one is made when there was none, for another filter, when the frame switches, when the agent is about
-        to act (`acting`, or it says so), and when what is said has less than half to do with the context;
-        a remark such as "it works" is no topic. One that is larger than `free_tokens` loses what has least to
-        do with its question, never its constraints and its frame. The other arguments are those of
-        `assemble`; without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or
-        InvalidInput.
-        """
-        if where is None and context is not None:
-            where = context.trace.where
-        if scopes or context is None or where != context.trace.where:
-            where = operations.search.filter_of(self._session.clock, scopes=scopes, where=where)
-        refreshed = operations.refresh.refresh(
-            self._session,
-            context,
-            new_input,
-            plan=plan,
-            frame=frame,
-            budget=budget,
-            free_tokens=free_tokens,
-            acting=acting,
-            where=where,
-            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
-            cold=self._assembles_first,
-        )
-        if refreshed.needed and refreshed.reason is not RefreshReason.PRESSURE:
-            self._assembles_first = False
-        return refreshed
-
-
-class ReadMethods(RefreshMethods):
-    """What changes nothing, however often it is asked."""
-
-    def get(self, memory_id: str) -> Memory:
-        """The memory of that id in its current version, or the version `id@n`, whatever its status.
-
-        Raises NotFound.
-        """
-        return operations.read.get(self._session, memory_id)
-
-    def history(self, memory_id: str) -> tuple[Memory, ...]:
-        """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
-        return operations.read.history(self._session, memory_id)
-
-    def memories(
-        self,
-        where: Filter | None = None,
-        *,
-        order: Order | str = Order.NEWEST,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> tuple[Memory, ...]:
-        """The memories that pass a filter (the active ones by default), a page at a time.
-
-        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
-        where that is gone.
-        """
-        asked = Filter() if where is None else where
-        return operations.read.memories(self._session, asked, order=order, limit=limit, after=after)
-
-    def count(self, where: Filter | None = None) -> int:
-        """How many memories pass a filter (the active ones by default)."""
-        return operations.read.count(self._session, Filter() if where is None else where)
-
-    def filter_warnings(self, where: Filter) -> tuple[TraceNote, ...]:
-        """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.
-
-        `recall` and `assemble` say the same in their notes.
-        """
-        return operations.read.filter_warnings(self._session, where)
+@checking_verbs
+class ContextMethods(MemoryMethods):
+    """What an engine and a space make of memories: results, contexts and requests, and how well these do."""
 
     def recall(
         self,
@@ -258,68 +161,50 @@ class ReadMethods(RefreshMethods):
         """The frames that this engine knows: the built-in ones, and those that it was opened with."""
         return operations.frame.frames_of(self._session)
 
-    def expand(self, memory_id: str) -> str:
-        """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
-        return operations.read.expand(self._session, memory_id)
-
-    def stats(self) -> StoreStats:
-        """Figures about this agent's memories and the store that holds them."""
-        return self._session.store.stats(self.agent)
-
-    def doctor(self) -> tuple[Finding, ...]:
-        """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
-        store = self._session.store
-        found = store.check(self.agent) if isinstance(store, Checkable) else ()
-        return (*found, *self._embedding.findings(), *operations.read.large_findings(self._session))
-
-    def _assembled(self, query: str, record: bool | None, **asked: Any) -> Context:
-        """Assembled, and recorded where that is wanted."""
-        cold, self._assembles_first = self._assembles_first, False
-        if self._session.records if record is None else record:
-            return operations.scoped.assemble_recorded(self._session, query, cold=cold, **asked)
-        return operations.scoped.assemble(self._session, query, **asked)
-
-
-# The methods that make the whole request to a model, and shorten a conversation.
-
-
-class CompactionMethods(Surface):
-    """What makes a conversation shorter."""
-
-    def compaction(
+    def refresh(
         self,
-        conversation: Conversation,
+        context: Context | None,
+        new_input: str,
         *,
-        budget: int,
-        keep: int = 2,
+        budget: int | None = None,
+        free_tokens: int | None = None,
+        acting: bool = False,
+        plan: str | Plan = "layered",
+        frame: Framing = "auto",
         counter: str | TokenCounter | None = None,
-        tiers: Tiers | None = None,
-    ) -> Compaction:
-        """What would make a conversation fit `budget` tokens; nothing is done until `compact`.
+        scopes: Sequence[Scope | str] = (),
+        where: Filter | None = None,
+    ) -> RefreshResult:
+        """Whether a context still serves what is said now: `needed, reason, context`.
 
-        Tool results are cut first; if that isn't enough, the oldest groups go but for the last `keep`, and
-        a summary stands for them: the engine's summarizer's, or the most telling sentences. What was said
-        in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
-        BudgetTooSmall or InvalidInput.
+        What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
+        one is made when there was none, for another filter, when the frame switches, when the agent is about
+        to act (`acting`, or it says so), and when what is said has less than half to do with the context;
+        a remark such as "it works" is no topic. One that is larger than `free_tokens` loses what has least to
+        do with its question, never its constraints and its frame. The other arguments are those of
+        `assemble`; without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or
+        InvalidInput.
         """
-        return operations.request.compaction(
-            self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
+        if where is None and context is not None:
+            where = context.trace.where
+        if scopes or context is None or where != context.trace.where:
+            where = operations.search.filter_of(self._session.clock, scopes=scopes, where=where)
+        refreshed = operations.refresh.refresh(
+            self._session,
+            context,
+            new_input,
+            plan=plan,
+            frame=frame,
+            budget=budget,
+            free_tokens=free_tokens,
+            acting=acting,
+            where=where,
+            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            cold=self._assembles_first,
         )
-
-    def compact(self, conversation: Conversation, proposed: Compaction) -> Compaction:
-        """Hide what a compaction hides, and keep its summary as an anchor. Raises MessageNotFound.
-
-        The log keeps all, and `uncompact` undoes it.
-        """
-        return operations.request.compact(self._session, conversation, proposed)
-
-    def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
-        """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
-        return operations.request.uncompact(self._session, conversation, done)
-
-
-class RequestMethods(Surface):
-    """What is sent to a model."""
+        if refreshed.needed and refreshed.reason is not RefreshReason.PRESSURE:
+            self._assembles_first = False
+        return refreshed
 
     def request(
         self,
@@ -375,34 +260,18 @@ class RequestMethods(Surface):
             previous=previous,
         )
 
-    @property
-    def _speaking(self) -> AgentContext:
-        """Whose conversations these are: the agent's own, also where it acts in a space."""
-        return self._session
+    def working_set(self, name: str = DEFAULT_SET, *, max_tokens: int | None = None) -> WorkingSet:
+        """What is held in mind now, by the name of the set: the same set each time, also after a restart.
 
-    def _remembering(
-        self,
-        memory: str | Plan | Context | None,
-        spaces: Sequence[str],
-        *,
-        where: Filter | None,
-        **asked: Any,
-    ) -> operations.request.MemorySelection:
-        cold = self._assembles_first
-        if memory is not None:
-            self._assembles_first = False
-        sessions = (self._session, *operations.search.entered_spaces(self._session, spaces))
-        admits = None if where is None else operations.search.filter_of(self._session.clock, where=where)
-        return operations.request.MemorySelection(
-            of=sessions, memory=memory, cold=cold, where=admits, **asked
+        `max_tokens` is set when it is given, and stays; a new set holds 128,000. Raises InvalidInput
+        for an empty name, a negative limit, or a store that keeps no working sets.
+        """
+        found = self._working_sets.get(name) or operations.working_set.working_set(
+            self._session, name, by=self._acting
         )
-
-
-# The methods that measure contexts: the ledger, what answers draw on, and metrics over time.
-
-
-class LedgerMethods(Surface):
-    """What looks at assemblies after they were made."""
+        if max_tokens is not None:
+            found.resize(max_tokens)
+        return self._working_sets.setdefault(name, found)
 
     def ledger(self) -> Ledger:
         """The assemblies that were recorded: to list, to show, to compare and to make again.
@@ -437,48 +306,36 @@ class LedgerMethods(Surface):
         """
         return operations.ledger.metrics(self._session, since=since)
 
+    @property
+    def _speaking(self) -> AgentContext:
+        """Whose conversations these are: the agent's own, also where it acts in a space."""
+        return self._session
 
-# The method that gives an agent its working sets.
-
-
-class WorkingSetMethods(Surface):
-    """What an agent holds in mind."""
-
-    def working_set(self, name: str = DEFAULT_SET, *, max_tokens: int | None = None) -> WorkingSet:
-        """What is held in mind now, by the name of the set: the same set each time, also after a restart.
-
-        `max_tokens` is set when it is given, and stays; a new set holds 128,000. Raises InvalidInput
-        for an empty name, a negative limit, or a store that keeps no working sets.
-        """
-        found = self._working_sets.get(name) or operations.working_set.working_set(
-            self._session, name, by=self._acting
+    def _remembering(
+        self,
+        memory: str | Plan | Context | None,
+        spaces: Sequence[str],
+        *,
+        where: Filter | None,
+        **asked: Any,
+    ) -> operations.request.MemorySelection:
+        cold = self._assembles_first
+        if memory is not None:
+            self._assembles_first = False
+        sessions = (self._session, *operations.search.entered_spaces(self._session, spaces))
+        admits = None if where is None else operations.search.filter_of(self._session.clock, where=where)
+        return operations.request.MemorySelection(
+            of=sessions, memory=memory, cold=cold, where=admits, **asked
         )
-        if max_tokens is not None:
-            found.resize(max_tokens)
-        return self._working_sets.setdefault(name, found)
 
     @property
     def _acting(self) -> str:
         """Whose moves these are: the agent's own, except where it acts in a space."""
         return self._session.agent
 
-
-# The methods that give an agent its conversations.
-
-
-class ConversationMethods(Surface):
-    """What an agent says and hears."""
-
-    def conversation(self, session: str) -> Conversation:
-        """The log of a session, by its name: the same log each time, also after a restart.
-
-        Raises InvalidInput for an empty name, or a store that keeps no conversations.
-        """
-        return operations.conversation.conversation(self._session, session)
-
-    def conversations(self) -> tuple[ConversationInfo, ...]:
-        """All conversations of this agent, by the names of their sessions.
-
-        Raises InvalidInput for a store that keeps none.
-        """
-        return operations.conversation.conversing(self._session).conversations(self.agent)
+    def _assembled(self, query: str, record: bool | None, **asked: Any) -> Context:
+        """Assembled, and recorded where that is wanted."""
+        cold, self._assembles_first = self._assembles_first, False
+        if self._session.records if record is None else record:
+            return operations.scoped.assemble_recorded(self._session, query, cold=cold, **asked)
+        return operations.scoped.assemble(self._session, query, **asked)

@@ -1,4 +1,4 @@
-"""The methods of the engine that write memories, move them through their lives, and learn from their use.
+"""The methods of engines and spaces that write, read, review and judge single memories.
 
 Each method calls one operation of `germane.operations`, which holds the rules.
 """
@@ -11,44 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 from germane import operations
 from germane.model.memory import GLOBAL, Memory, Outcome, Scope, Trust
+from germane.model.query import Filter, Order
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checking_verbs
 from germane.operations.setup import Embedding
-from germane.protocols import TokenCounter
+from germane.protocols import Checkable, TokenCounter
 
 if TYPE_CHECKING:
+    from germane.ledger import Assembly, Finding, StoreStats
+    from germane.lifecycle import DecisionCalibration, Reconcile, Upkeep
     from germane.model.change import UsageHistory
-    from germane.model.context import Context
-    from germane.model.learning import (
-        DecisionCalibration,
-        Feedback,
-        Impressions,
-        LearningReport,
-        OutcomeResult,
-    )
-    from germane.model.ledger import Assembly, Reconcile, Upkeep
-    from germane.model.memory import Draft, LifecycleEvent, LifecycleState, RememberResult
+    from germane.model.context import Context, TraceNote
+    from germane.model.learning import Feedback, Impressions, LearningReport, OutcomeResult
+    from germane.model.memory import Draft, LifecycleState, RememberResult
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named
     from germane.operations.lifecycle import UpkeepCallback
     from germane.operations.search import RecallResult
     from germane.operations.setup import Progress
     from germane.operations.working_set import WorkingSet
-
-__all__ = ["FeedbackMethods", "LifecycleEventMethods", "LifecycleMethods", "Surface", "WriteMethods"]
-
-# What every part of the engine's surface stands on: one agent's session.
+__all__ = ["MemoryMethods"]
 
 
-class Surface:
-    """Holds what the methods work on. Each subclass adds the methods of one topic.
+@checking_verbs
+class MemoryMethods:
+    """What an engine and a space do with single memories: write and read them, and learn from their use.
 
-    Every public method of a part checks its arguments before it runs (see `germane.operations.inputs`).
+    Every public method checks its arguments before it runs; see `germane.operations.inputs`.
     """
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        checking_verbs(cls)
 
     def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
         self._session = session
@@ -66,10 +56,6 @@ class Surface:
     def counter(self) -> TokenCounter:
         """The counter that judges budgets unless a call names another."""
         return self._session.counter
-
-
-class WriteMethods(Surface):
-    """What changes which memories there are, and what they say."""
 
     def remember(
         self,
@@ -240,12 +226,57 @@ class WriteMethods(Surface):
         """
         return self._embedding.embed_pending(limit=limit, progress=progress)
 
+    def get(self, memory_id: str) -> Memory:
+        """The memory of that id in its current version, or the version `id@n`, whatever its status.
 
-# The methods for the lifecycle of memories, and for maintenance. The rules are in `germane.lifecycle`.
+        Raises NotFound.
+        """
+        return operations.read.get(self._session, memory_id)
 
+    def history(self, memory_id: str) -> tuple[Memory, ...]:
+        """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
+        return operations.read.history(self._session, memory_id)
 
-class LifecycleMethods(Surface):
-    """What moves memories from one stage of their lives to another."""
+    def memories(
+        self,
+        where: Filter | None = None,
+        *,
+        order: Order | str = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        """The memories that pass a filter (the active ones by default), a page at a time.
+
+        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
+        where that is gone.
+        """
+        asked = Filter() if where is None else where
+        return operations.read.memories(self._session, asked, order=order, limit=limit, after=after)
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many memories pass a filter (the active ones by default)."""
+        return operations.read.count(self._session, Filter() if where is None else where)
+
+    def filter_warnings(self, where: Filter) -> tuple[TraceNote, ...]:
+        """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.
+
+        `recall` and `assemble` say the same in their notes.
+        """
+        return operations.read.filter_warnings(self._session, where)
+
+    def expand(self, memory_id: str) -> str:
+        """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
+        return operations.read.expand(self._session, memory_id)
+
+    def stats(self) -> StoreStats:
+        """Figures about this agent's memories and the store that holds them."""
+        return self._session.store.stats(self.agent)
+
+    def doctor(self) -> tuple[Finding, ...]:
+        """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
+        store = self._session.store
+        found = store.check(self.agent) if isinstance(store, Checkable) else ()
+        return (*found, *self._embedding.findings(), *operations.read.large_findings(self._session))
 
     def confirm(self, memory_id: str, *, core: bool = False) -> Memory:
         """Say that a fact was met again; the third time, or with `core`, makes it a core fact.
@@ -318,26 +349,6 @@ class LifecycleMethods(Surface):
         It goes by its decisions with a confidence and an outcome.
         """
         return operations.read.calibration(self._session)
-
-
-class LifecycleEventMethods(Surface):
-    """What is told of the lives of memories."""
-
-    def events(
-        self, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
-    ) -> tuple[LifecycleEvent, ...]:
-        """What moved a memory in all its versions, or all memories: who, when and why, oldest first.
-
-        `since` is the number of the last event known, `limit` the most to return. Raises NotFound.
-        """
-        return operations.lifecycle.events(self._session, memory_id, since=since, limit=limit)
-
-
-# The methods by which an agent learns from which of the shown memories were used.
-
-
-class FeedbackMethods(Surface):
-    """What moves uses, examples and the weights that they speak for."""
 
     def feedback(
         self,

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 from weakref import WeakSet
 
-from germane.engine.contexts import LedgerMethods, ReadMethods, RequestMethods, WorkingSetMethods
-from germane.engine.memories import FeedbackMethods, LifecycleMethods, WriteMethods
+from germane.engine.contexts import ContextMethods
 from germane.model.memory import Memory, as_utc
 from germane.model.space import (
     Demote,
@@ -29,7 +28,7 @@ from germane.model.space import (
 )
 from germane.operations import spaces
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_agent
+from germane.operations.inputs import checked_agent, checked_word, checking_verbs
 from germane.stores.location import Following
 
 __all__ = ["Space"]
@@ -38,15 +37,8 @@ _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""
 
 
-class Space(
-    WorkingSetMethods,
-    RequestMethods,
-    LedgerMethods,
-    FeedbackMethods,
-    LifecycleMethods,
-    ReadMethods,
-    WriteMethods,
-):
+@checking_verbs
+class Space(ContextMethods):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
     The engine's verbs do here what they do there, on what was put into the space and on nothing else: no
@@ -100,8 +92,8 @@ class Space(
             agent=self._named(agent),
             by=self.member,
             at=self._now(),
-            rights=spaces.checked_rights(rights),
-            role=spaces.checked_role(role),
+            rights=checked_word(Right, rights, name="rights"),
+            role=checked_word(Role, role, name="role"),
         )
         return spaces.settle(self._outside, self._name, act)
 
@@ -154,17 +146,17 @@ class Space(
         with self._embedding.woken():
             return spaces.share(self._outside, self._session, memory_id)
 
-    def events(self, *, since: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
-        """What happened in the space after the event numbered `since`, oldest first, by whomever.
+    def events(self, *, after: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
+        """What happened in the space after the event numbered `after`, oldest first, by whomever.
 
         It tells of members, memories and what working sets hold, without any text. Raises NotAllowed.
         """
-        return spaces.events(self._outside, self._name, since=since, limit=limit)
+        return spaces.events(self._outside, self._name, after=after, limit=limit)
 
     def follow(
-        self, callback: Callable[[SpaceEvent], object], *, since: int | None = None, every: float = _EVERY
+        self, callback: Callable[[SpaceEvent], object], *, after: int | None = None, every: float = _EVERY
     ) -> Following[SpaceEvent]:
-        """Call back with each event from now on, or from after the one numbered `since`, until it is closed.
+        """Call back with each event from now on, or after the one numbered `after`, until it is closed.
 
         The callback runs on a thread of its own and hears of all members alike, also of those in other
         processes, at most `every` seconds after they are done; on a server at once, and at most 5 seconds
@@ -172,7 +164,7 @@ class Space(
         member any more; the `error` of what is returned then says so. Close that, or use it as a context
         manager. Raises NotAllowed.
         """
-        following = spaces.follow(self._outside, self._name, callback, since=since, every=every)
+        following = spaces.follow(self._outside, self._name, callback, after=after, every=every)
         self._followed.add(following)
         return following
 

@@ -1,4 +1,4 @@
-"""Measure how much of what answers a question stands in the context, without a judge.
+"""Measure how much of the evidence for a question its context contains, without a judge.
 
 `evaluate` runs; everything else here is a value or a pure function.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from germane.evaluation.losses import Loss, Losses, LossStage, Lost, losses
 from germane.evaluation.material import Corpus, Order, Reader, Records, Retriever, Stored
-from germane.evaluation.page import curve, page, plot, write_page
-from germane.evaluation.report import Floor, GateResult, Report, check_floors
+from germane.evaluation.page import curve, page, plot, trend, write_page
+from germane.evaluation.report import Floor, GateResult, Report, ReportTable, check_floors
 from germane.evaluation.result import Answer, EvaluationFigures, PairedDifference, Result
 from germane.evaluation.retrievers import Configuration, embedder_named, ranked_by
 from germane.evaluation.run import BUDGETS, evaluate
@@ -30,6 +30,7 @@ __all__ = [
     "Reader",
     "Records",
     "Report",
+    "ReportTable",
     "Result",
     "Retriever",
     "Stored",
@@ -41,5 +42,6 @@ __all__ = [
     "page",
     "plot",
     "ranked_by",
+    "trend",
     "write_page",
 ]

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from germane.errors import GermaneError, InvalidInput
-from germane.evaluation.material import EvaluationQuestion, EvidencePiece, Records, Stored, drawn
-from germane.evaluation.result import Needle
+from germane.evaluation.material import (
+    EvaluationQuestion,
+    EvidencePiece,
+    Records,
+    Stored,
+    drawn,
+    read_material,
+)
+from germane.evaluation.result import Needle, as_json, fields_as_json
 from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
-from germane.evaluation.run import contained_pieces, material_of
+from germane.evaluation.run import contained_pieces, each_question
 from germane.model.context import Entry, Ranked, Reason, Trace
 from germane.model.memory import Memory, Status
 from germane.operations.inputs import checked_count
@@ -27,7 +34,6 @@ __all__ = ["Loss", "LossStage", "Losses", "Lost", "losses"]
 _EVERYTHING = 1_000_000
 """More memories than any agent's recall could give back."""
 _LABEL = 70
-_PLACES = 4
 
 
 class LossStage(StrEnum):
@@ -37,19 +43,18 @@ class LossStage(StrEnum):
     NOT_ADMITTED = "not_admitted"  # It was superseded or forgotten, or the plan doesn't show its kind.
     NOT_GATHERED = "not_gathered"  # No signal put it among its candidates.
     GATED = "gated"  # It seemed to have nothing to do with the question.
-    OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the room.
-    CUT = "cut"  # It stands in the context, but not whole.
+    OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the space.
+    CUT = "cut"  # The context contains it, but not in full.
 
 
 _ORDER = tuple(LossStage)
 _REMEDIES = {
     LossStage.NOT_STORED: "import it, or mend the evidence: no memory has that id or source",
-    LossStage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its "
-    "kind",
-    LossStage.NOT_GATHERED: "the question shares too little with it: say it in words that a question "
+    LossStage.NOT_ADMITTED: "restore it, name its successor as evidence, or use a plan that shows its kind",
+    LossStage.NOT_GATHERED: "the question shares too little with it: put it in words that a question "
     "would use, "
     "use an embedder, or gather more (the limit of the plan's section)",
-    LossStage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
+    LossStage.GATED: "put it in words that a question would use, or use a plan without the gate",
     LossStage.OUTRANKED: "raise the budget, or see which part of its score is low",
     LossStage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
 }
@@ -57,10 +62,10 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A piece of evidence that doesn't stand whole in a context.
+    """A piece of evidence that a context doesn't contain in full.
 
-    `ranks` is its place by each signal among all memories, counted from 1; a signal that says
-    nothing of it is absent. `rank` is its place among the `candidates` of the context, `parts` are
+    `ranks` is its place by each signal among all memories, counted from 1; a signal with
+    no value for it is absent. `rank` is its place among the `candidates` of the context, `parts` are
     those of its score and `short_by` the tokens that were missing for it.
     """
 
@@ -82,24 +87,12 @@ class Lost:
 
     def as_dict(self) -> dict[str, Any]:
         """The piece as JSON will hold it."""
-        return {
-            "evidence": self.evidence,
-            "stage": str(self.stage),
-            "label": self.label,
-            "detail": self.detail,
-            "ranks": dict(self.ranks),
-            "rank": self.rank,
-            "candidates": self.candidates,
-            "score": round(self.score, _PLACES),
-            "parts": {name: round(value, _PLACES) for name, value in self.parts.items()},
-            "short_by": self.short_by,
-            "remedy": self.remedy,
-        }
+        return fields_as_json(self) | {"remedy": self.remedy}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What one question lost. `fitted` is the rank of the last candidate that stands in the context."""
+    """What one question lost. `fitted` is the rank of the last candidate in the context."""
 
     number: int
     question: str
@@ -112,14 +105,9 @@ class Loss:
     def as_dict(self) -> dict[str, Any]:
         """The question as JSON will hold it."""
         return {
-            "number": self.number,
-            "question": self.question,
-            "where": self.where,
-            "category": self.category,
-            "evidence": self.evidence,
+            **fields_as_json(self, "fitted"),
             "contained": self.evidence - len(self.lost),
             "last_rank_that_fitted": self.fitted,
-            "lost": [each.as_dict() for each in self.lost],
         }
 
 
@@ -145,13 +133,8 @@ class Losses:
 
     def as_dict(self) -> dict[str, Any]:
         """The losses as JSON will hold them."""
-        return {
-            "configuration": self.configuration,
-            "budget": self.budget,
-            "evidence": sum(each.evidence for each in self.questions),
-            "stages": {str(stage): count for stage, count in self.by_stage.items()},
-            "questions": [each.as_dict() for each in self.questions],
-        }
+        evidence = sum(each.evidence for each in self.questions)
+        return {**fields_as_json(self), "evidence": evidence, "stages": as_json(self.by_stage)}
 
     def to_text(self) -> str:
         """The losses for people: the totals, then each question with its lost pieces and what would help."""
@@ -181,75 +164,71 @@ def losses(
 ) -> Losses:
     """What each question of a file lost at a budget, and at which stage.
 
-    `question` asks one alone: its number, counted as `evaluate` asks them, its text, or a part of
+    `question` selects one alone: its number in the order of `evaluate`, its text, or a part of
     it that no other question has. The rest is as in `evaluate`. Raises UnreadableSource or
     InvalidInput.
     """
     checked_count(budget, name="budget", least=1)
     configuration = configuration or Configuration()
-    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
-    asked = material.questions if question is None else (_named(material.questions, question),)
+    material = read_material(
+        path, embedder=embedder, conversations=conversations, stored=stored, records=records
+    )
+    material = drawn(material, questions_limit, seed)
+    selected = material.questions if question is None else (_named(material.questions, question),)
     found: list[Loss] = []
-    for place in sorted({each.corpus for each in asked}):
-        corpus = material.corpora[place]
-        needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-        where = material.names[place] if material.names else ""
-        reader = GermaneReader(corpus, configuration)
-        try:
-            for each in asked:
-                if each.corpus == place:
-                    found.append(_loss(reader, each, needles, budget, where))
-                    if progress is not None:
-                        progress(len(found), len(asked))
-        finally:
-            reader.close()
+    readers = each_question(
+        replace(material, questions=selected), lambda corpus: GermaneReader(corpus, configuration)
+    )
+    for reader, each, needles in readers:
+        where = material.names[each.corpus] if material.names else ""
+        found.append(_loss(reader, each, needles, budget, where))
+        if progress is not None:
+            progress(len(found), len(selected))
     return Losses(configuration=str(configuration), budget=budget, questions=tuple(found))
 
 
-def _named(asked: Sequence[EvaluationQuestion], question: str) -> EvaluationQuestion:
+def _named(questions: Sequence[EvaluationQuestion], question: str) -> EvaluationQuestion:
     wanted = question.strip()
     if wanted.isdecimal():
-        found = [each for each in asked if each.number == int(wanted)]
+        found = [each for each in questions if each.number == int(wanted)]
     else:
-        exact = [each for each in asked if each.question.casefold() == wanted.casefold()]
-        found = exact or [each for each in asked if wanted.casefold() in each.question.casefold()]
+        exact = [each for each in questions if each.question.casefold() == wanted.casefold()]
+        found = exact or [each for each in questions if wanted.casefold() in each.question.casefold()]
     if not wanted or not found:
         raise InvalidInput(
             f"No question with evidence is {question!r}. Give its number, from 1 to "
-            f"{max((each.number for each in asked), default=0)}, or a part of its text."
+            f"{max((each.number for each in questions), default=0)}, or a part of its text."
         )
     if len(found) > 1:
         numbers = ", ".join(str(each.number) for each in found[:10])
-        raise InvalidInput(
-            f"{question!r} stands in {len(found)} questions: {numbers}. Give one of the numbers."
-        )
+        raise InvalidInput(f"{question!r} is in {len(found)} questions: {numbers}. Give one of the numbers.")
     return found[0]
 
 
 def _loss(
-    reader: GermaneReader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budget: int, where: str
+    reader: GermaneReader, case: EvaluationQuestion, needles: Mapping[str, Needle], budget: int, where: str
 ) -> Loss:
-    context = reader.context(asked.question, budget)
-    held = contained_pieces(context.text, asked, needles)
-    missing = [piece for piece, there in zip(asked.pieces, held, strict=True) if not there]
-    ranking = _Ranking(reader, asked, context.trace)
+    context = reader.context(case.question, budget)
+    held = contained_pieces(context.text, case, needles)
+    missing = [piece for piece, there in zip(case.pieces, held, strict=True) if not there]
+    ranking = _Ranking(reader, case, context.trace)
     return Loss(
-        number=asked.number,
-        question=asked.question,
+        number=case.number,
+        question=case.question,
         where=where,
-        category=asked.category,
-        evidence=len(asked.pieces),
+        category=case.category,
+        evidence=len(case.pieces),
         fitted=ranking.fitted,
         lost=tuple(ranking.lost(piece) for piece in missing),
     )
 
 
 class _Ranking:
-    """Where memories stand for one question: in the context's trace, and by each signal."""
+    """The ranks of memories for one question: in the context's trace, and by each signal."""
 
-    def __init__(self, reader: GermaneReader, asked: EvaluationQuestion, trace: Trace) -> None:
+    def __init__(self, reader: GermaneReader, case: EvaluationQuestion, trace: Trace) -> None:
         self._reader = reader
-        self._question = asked.question
+        self._question = case.question
         self._memories = {own: stored for stored, own in reader.ids.items()}
         self._entries = sorted(trace.entries, key=lambda entry: -entry.score)
         self._places = {entry.memory_id: place for place, entry in enumerate(self._entries, 1)}
@@ -257,7 +236,7 @@ class _Ranking:
 
     @property
     def fitted(self) -> int:
-        """The last place that stands in the context; 0 for none."""
+        """The rank of the last candidate in the context; 0 for none."""
         places = (place for place, entry in enumerate(self._entries, 1) if entry.included)
         return max(places, default=0)
 

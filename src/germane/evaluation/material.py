@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from germane.engine import Engine, open_engine
-from germane.errors import InvalidInput, UnreadableSource
+from germane.engine import Engine
+from germane.engine import open as open_engine
+from germane.errors import InvalidInput
 from germane.evaluation.result import Needle, holds_phrase
 from germane.importers.locomo import (
     ADVERSARIAL,
@@ -22,7 +24,7 @@ from germane.importers.locomo import (
     read_locomo,
 )
 from germane.importers.records import parse_object
-from germane.importers.sources import numbered_lines, unreadable
+from germane.importers.sources import FieldError, numbered_lines, unreadable
 from germane.importers.transfer import Layout, import_source, layout_of, read
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
@@ -31,8 +33,10 @@ from germane.operations.inputs import checked_count
 from germane.packing.render import fence
 from germane.protocols import Embedder, TokenCounter
 from germane.stores.location import exists
+from germane.tokens import CachedCounter, get_counter
 
 __all__ = [
+    "COUNTER",
     "Corpus",
     "EvaluationQuestion",
     "EvidencePiece",
@@ -45,34 +49,37 @@ __all__ = [
     "all_memories",
     "drawn",
     "found_pieces",
-    "names_of",
-    "numbered",
     "open_records",
-    "own_material",
     "read_material",
     "record_key",
 ]
+
+COUNTER = "o200k"
+"""What counts the tokens of every context that is measured."""
 
 _LINES = (".jsonl", ".ndjson")
 
 
 def read_material(
-    path: Path,
+    path: str | Path,
     *,
-    counter: TokenCounter,
-    embedder: Embedder | None,
+    counter: TokenCounter | None = None,
+    embedder: Embedder | None = None,
     conversations: Sequence[str] | None = None,
     stored: Stored | None = None,
     records: Records | None = None,
 ) -> Material:
     """The questions of a file. One of JSON lines holds questions about `records` or `stored`, or probes.
 
-    `conversations` are sample ids, of LoCoMo's layout alone. Raises UnreadableSource or InvalidInput.
+    `counter` counts o200k tokens unless given. `conversations` are sample ids, of LoCoMo's layout alone.
+    Raises UnreadableSource or InvalidInput.
     """
+    path = Path(path)
+    counter = counter or CachedCounter(get_counter(COUNTER))
     if path.suffix.lower() in _LINES:
         if conversations is not None:
-            raise InvalidInput(f"{path.name} holds no conversations to choose from; leave them unsaid.")
-        return own_material(path, counter=counter, embedder=embedder, stored=stored, records=records)
+            raise InvalidInput(f"{path.name} holds no conversations to choose from; leave them out.")
+        return _own_material(path, counter, embedder, records or stored)
     if records is not None:
         raise InvalidInput(
             f"{path.name} brings its own conversations, so records can't be named beside it. Leave one out."
@@ -91,11 +98,11 @@ def read_material(
 
 def drawn(material: Material, limit: int | None, seed: int) -> Material:
     """The material with at most `limit` of its questions, drawn over all of them and left in order."""
-    asked = material.questions
-    if limit is None or len(asked) <= checked_count(limit, name="questions_limit", least=1):
+    questions = material.questions
+    if limit is None or len(questions) <= checked_count(limit, name="questions_limit", least=1):
         return material
-    places = np.random.default_rng(seed).choice(len(asked), size=limit, replace=False)
-    return replace(material, questions=tuple(asked[place] for place in sorted(places.tolist())))
+    places = np.random.default_rng(seed).choice(len(questions), size=limit, replace=False)
+    return replace(material, questions=tuple(questions[place] for place in sorted(places.tolist())))
 
 
 def _chosen(every: Sequence[LocomoConversation], names: Sequence[str] | None) -> list[LocomoConversation]:
@@ -133,7 +140,7 @@ def _questions_of(conversations: Sequence[LocomoConversation]) -> tuple[Evaluati
 
 
 def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: Embedder | None) -> Corpus:
-    """A conversation as memories, asked about on the day after it ended."""
+    """A conversation as memories; its questions are set on the day after it ended."""
     last = max((turn.session_at for turn in conversation.turns), default=None)
     if last is None:
         raise InvalidInput(f"Conversation {conversation.sample_id!r} has no turns to ask about.")
@@ -150,122 +157,117 @@ def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: E
     )
 
 
-# Questions of your own as JSON lines: about a store that is there, or probes with their memories.
+# Your own questions as JSON lines: about an existing store, or probes with their memories.
 #
-# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by memory id or
-# by source, and a source that several memories share is found when one of them is. A probe is `{"question":
-# ..., "memory": ..., "near": [...], "half": ...}`: the memory answers the question, and what is near to it
-# doesn't. A number or a text in `half` parts the data; without it the first half of the lines is the first
-# half.
+# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by memory id, by
+# source or by the end of its path, and a name that several memories share is found when one of them is. A
+# probe is `{"question": ..., "memory": ..., "near": [...], "half": ...}`: the memory answers the question,
+# and what is near to it doesn't. A number or a text in `half` splits the data; without it the first half of
+# the lines is the first half.
 #
-# Of records that are imported for the run, evidence may also be a file's path or the end of one, `expect`
-# holds the numbers of their lines, and `answer` a phrase or a list of them: phrases that stand in the text
-# of a context which answers the question. A question with an answer alone has the memories with that phrase
-# as its evidence.
+# `expect` holds the numbers of lines of records that are imported for the run, and `answer` a phrase or a
+# list of them: phrases in the text of a context that answers the question. A question with an answer alone
+# has the memories with that phrase as its evidence.
 
 _PROBED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When probes are asked. Any moment would do: their memories have no time of their own."""
+"""The time of the questions of probes. Any moment would do: their memories have no time of their own."""
 _NO_CATEGORY = "all"
+_Read = TypeVar("_Read")
 
 
-def own_material(
-    path: Path,
-    *,
-    counter: TokenCounter,
-    embedder: Embedder | None,
-    stored: Stored | None,
-    records: Records | None = None,
+def _own_material(
+    path: Path, counter: TokenCounter, embedder: Embedder | None, about: Stored | Records | None
 ) -> Material:
-    """The questions of a file of JSON lines. Raises UnreadableSource or InvalidInput."""
     lines = [(number, parse_object(line, path, number)) for number, line in numbered_lines(path)]
-    for number, fields in lines:
-        if not isinstance(fields.get("question"), str) or not fields["question"].strip():
-            raise unreadable(path, 'a text as "question" was expected', line=number)
     if any("memory" in fields for _, fields in lines):
-        return _probes(lines, path, counter, embedder)
-    if records is not None:
-        return _about_records(lines, path, counter, embedder, records)
-    if stored is None:
+        memories = dict.fromkeys(chain.from_iterable(_each(lines, path, _probed)))
+        corpus, by_name = _probe_corpus(tuple(memories), counter, embedder)
+    elif about is not None:
+        corpus, by_name = _corpus_of(about, counter, embedder)
+    else:
         raise InvalidInput(
             f"{path.name} asks about a store and none is named. Name its file (--db) and its agent "
             "(--agent), or records to import (--records)."
         )
-    return _about_store(lines, path, counter, embedder, stored)
+    cases = _each(lines, path, lambda fields: _case(fields, corpus, by_name))
+    usable = [(fields, case) for (_, fields), case in zip(lines, cases, strict=True) if case.pieces]
+    halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
+    middle = (len(usable) + 1) // 2
+    questions = tuple(
+        replace(
+            case,
+            number=place + 1,
+            half=int(str(fields.get("half")) != halves[0] if halves else place >= middle),
+        )
+        for place, (fields, case) in enumerate(usable)
+    )
+    missing = [
+        f"{path.name}:{number}: {piece.name}"
+        for (number, _), case in zip(lines, cases, strict=True)
+        for piece in case.pieces
+        if not piece.ids
+    ]
+    return Material(
+        corpora=(corpus,),
+        questions=questions,
+        without_evidence=len(lines) - len(questions),
+        evidence=EvidenceReport(read=sum(len(case.pieces) for case in cases), missing=tuple(missing)),
+    )
 
 
-def _probes(
-    lines: Sequence[tuple[int, Mapping[str, Any]]],
-    path: Path,
-    counter: TokenCounter,
-    embedder: Embedder | None,
-) -> Material:
-    places: dict[str, str] = {}
+def _each(
+    lines: Sequence[tuple[int, Mapping[str, Any]]], path: Path, read: Callable[[Mapping[str, Any]], _Read]
+) -> list[_Read]:
+    """What is read from each line. Raises UnreadableSource, naming the line."""
+    found = []
     for number, fields in lines:
-        for text in (fields.get("memory"), *_texts(fields, "near", path, number)):
-            if not isinstance(text, str) or not text.strip():
-                raise unreadable(path, 'a text as "memory" was expected', line=number)
-            places.setdefault(text, f"M{len(places) + 1}")
+        try:
+            found.append(read(fields))
+        except FieldError as error:
+            raise unreadable(path, str(error), line=number) from error
+    return found
+
+
+def _probe_corpus(
+    texts: Sequence[str], counter: TokenCounter, embedder: Embedder | None
+) -> tuple[Corpus, Mapping[str, Sequence[str]]]:
+    """The memories of probes as a corpus, and the id of each by its text."""
+    ids = tuple(f"M{number}" for number in range(1, len(texts) + 1))
     corpus = Corpus(
-        ids=tuple(places.values()),
-        turns=tuple(Needle("", text) for text in places),
-        drafts=tuple(Draft(content=text, kind="fact", created_at=_PROBED_AT) for text in places),
+        ids=ids,
+        turns=tuple(Needle("", text) for text in texts),
+        drafts=tuple(Draft(content=text, kind="fact", created_at=_PROBED_AT) for text in texts),
         now=_PROBED_AT,
         counter=counter,
         embedder=embedder,
     )
-    asked = _own_asked(lines, lambda _, fields: (_piece(places[fields["memory"]]),))
-    return Material(corpora=(corpus,), questions=asked)
+    return corpus, {text: [own] for text, own in zip(texts, ids, strict=True)}
 
 
-def _piece(memory_id: str) -> EvidencePiece:
-    return EvidencePiece(name=memory_id, ids=(memory_id,))
-
-
-def _about_store(
-    lines: Sequence[tuple[int, Mapping[str, Any]]],
-    path: Path,
-    counter: TokenCounter,
-    embedder: Embedder | None,
-    stored: Stored,
-) -> Material:
-    if not exists(stored.database):
-        raise InvalidInput(f"There is no store at {stored.database}. Name one that is there (--db).")
-    with open_engine(stored.database, agent=stored.agent, read_only=True) as engine:
+def _corpus_of(
+    about: Stored | Records, counter: TokenCounter, embedder: Embedder | None
+) -> tuple[Corpus, Mapping[str, Sequence[str]]]:
+    """The active memories as a corpus, and the ids of all memories by the names of evidence."""
+    now = datetime.now(UTC)
+    if isinstance(about, Records):
+        now = about.now or now
+        opened = open_records(about, now=now, embedder=None, counter=counter)
+    elif exists(about.database):
+        opened = open_engine(about.database, agent=about.agent, read_only=True)
+    else:
+        raise InvalidInput(f"There is no store at {about.database}. Name one that is there (--db).")
+    with opened as engine:
         memories = list(all_memories(engine))
     by_name: dict[str, list[str]] = {}
     for memory in memories:
-        by_name.setdefault(memory.id, []).append(memory.id)
-        if memory.source is not None:
-            by_name.setdefault(memory.source, []).append(memory.id)
-    active = [memory for memory in memories if memory.status is Status.ACTIVE]
-    corpus = Corpus(
-        ids=tuple(memory.id for memory in active),
-        turns=tuple(Needle("", memory.content) for memory in active),
-        drafts=(),
-        now=datetime.now(UTC),
-        counter=counter,
-        embedder=embedder,
-        stored=stored,
-    )
-    return _material(lines, path, corpus, by_name)
-
-
-def _about_records(
-    lines: Sequence[tuple[int, Mapping[str, Any]]],
-    path: Path,
-    counter: TokenCounter,
-    embedder: Embedder | None,
-    records: Records,
-) -> Material:
-    now = records.now or datetime.now(UTC)
-    with open_records(records, now=now, embedder=None, counter=counter) as engine:
-        memories = list(all_memories(engine))
-    by_name: dict[str, list[str]] = {}
-    for memory in memories:
-        for name in dict.fromkeys(names_of(memory)):
+        for name in dict.fromkeys([memory.id, *_names_of(memory)]):
             by_name.setdefault(name, []).append(memory.id)
-    for number, ids in numbered(records, memories).items():
-        by_name[f"line {number}"] = list(ids)
+    if isinstance(about, Records) and layout_of(str(about.source)) is Layout.MEMORIES:
+        same: dict[tuple[str, str], list[str]] = {}
+        for memory in memories:
+            same.setdefault((memory.kind, memory.content.strip()), []).append(memory.id)
+        for number, draft in enumerate(read(str(about.source)), 1):
+            by_name[f"line {number}"] = same.get((draft.kind, draft.content.strip()), [])
     active = [memory for memory in memories if memory.status is Status.ACTIVE]
     corpus = Corpus(
         ids=tuple(memory.id for memory in active),
@@ -274,35 +276,38 @@ def _about_records(
         now=now,
         counter=counter,
         embedder=embedder,
-        records=records,
+        about=about,
         keys=tuple(record_key(memory) for memory in active),
     )
-    return _material(lines, path, corpus, by_name)
+    return corpus, by_name
 
 
-def _material(
-    lines: Sequence[tuple[int, Mapping[str, Any]]],
-    path: Path,
-    corpus: Corpus,
-    by_name: Mapping[str, Sequence[str]],
-) -> Material:
-    missing: list[str] = []
-
-    def pieces(number: int, fields: Mapping[str, Any]) -> tuple[EvidencePiece, ...]:
-        names = [*_texts(fields, "evidence", path, number), *_line_names(fields, path, number)]
-        found = [EvidencePiece(name=name, ids=tuple(by_name.get(name, ()))) for name in dict.fromkeys(names)]
-        if not found:
-            phrases = _texts(fields, "answer", path, number)
-            found = [EvidencePiece(name=phrase, ids=_with_phrase(corpus, phrase)) for phrase in phrases]
-        missing.extend(f"{path.name}:{number}: {piece.name}" for piece in found if not piece.ids)
-        return tuple(found)
-
-    asked = _own_asked(lines, pieces, lambda number, fields: tuple(_texts(fields, "answer", path, number)))
-    return Material(
-        corpora=(corpus,),
-        questions=asked,
-        without_evidence=len(lines) - len(asked),
-        evidence=EvidenceReport(read=sum(len(each.pieces) for each in asked), missing=tuple(missing)),
+def _case(
+    fields: Mapping[str, Any], corpus: Corpus, by_name: Mapping[str, Sequence[str]]
+) -> EvaluationQuestion:
+    """The question of a line with the evidence that it names; its number and half are set later."""
+    question, category = fields.get("question"), fields.get("category")
+    if not isinstance(question, str) or not question.strip():
+        raise FieldError('a text as "question" was expected')
+    phrases = _texts(fields, "answer")
+    expected = fields.get("expect", [])
+    numbers = expected if isinstance(expected, list) else [expected]
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in numbers):
+        raise FieldError('a list of line numbers as "expect" was expected')
+    names = [*_texts(fields, "evidence"), *(f"line {each}" for each in numbers)]
+    if "memory" in fields:
+        names = [fields["memory"]]
+    pieces = [EvidencePiece(name=name, ids=tuple(by_name.get(name, ()))) for name in dict.fromkeys(names)]
+    if not pieces:
+        pieces = [EvidencePiece(name=phrase, ids=_with_phrase(corpus, phrase)) for phrase in phrases]
+    return EvaluationQuestion(
+        number=0,
+        corpus=0,
+        question=question,
+        category=category if type(category) is int else str(category or _NO_CATEGORY),
+        pieces=tuple(pieces),
+        half=0,
+        phrases=tuple(phrases),
     )
 
 
@@ -312,59 +317,21 @@ def _with_phrase(corpus: Corpus, phrase: str) -> tuple[str, ...]:
     return tuple(own for own, turn in pairs if holds_phrase("\n".join(fence(turn.texts)), phrase))
 
 
-def _line_names(fields: Mapping[str, Any], path: Path, number: int) -> list[str]:
-    """The numbers of the records' lines that a question expects, as names of evidence."""
-    written = fields.get("expect", [])
-    numbers = written if isinstance(written, list) else [written]
-    if not all(isinstance(each, int) and not isinstance(each, bool) for each in numbers):
-        raise unreadable(path, 'a list of line numbers as "expect" was expected', line=number)
-    return [f"line {each}" for each in numbers]
+def _probed(fields: Mapping[str, Any]) -> list[str]:
+    """The memories of a probe: the one that answers, then those that are near to it."""
+    memory = fields.get("memory")
+    if not isinstance(memory, str) or not memory.strip():
+        raise FieldError('a text as "memory" was expected')
+    return [memory, *_texts(fields, "near")]
 
 
-def _own_asked(
-    lines: Sequence[tuple[int, Mapping[str, Any]]],
-    pieces_of: Callable[[int, Mapping[str, Any]], tuple[EvidencePiece, ...]],
-    phrases_of: Callable[[int, Mapping[str, Any]], tuple[str, ...]] = lambda _number, _fields: (),
-) -> tuple[EvaluationQuestion, ...]:
-    """The questions that have evidence."""
-    halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
-    kept = [(number, fields, pieces) for number, fields in lines if (pieces := pieces_of(number, fields))]
-    middle = (len(kept) + 1) // 2
-
-    def half(place: int, fields: Mapping[str, Any]) -> int:
-        return int(place >= middle) if not halves else int(str(fields.get("half")) != halves[0])
-
-    return tuple(
-        EvaluationQuestion(
-            number=place + 1,
-            corpus=0,
-            question=fields["question"],
-            category=_category(fields.get("category")),
-            pieces=pieces,
-            half=half(place, fields),
-            phrases=phrases_of(number, fields),
-        )
-        for place, (number, fields, pieces) in enumerate(kept)
-    )
-
-
-def _category(written: object) -> int | str:
-    if written is None:
-        return _NO_CATEGORY
-    return written if isinstance(written, int) and not isinstance(written, bool) else str(written)
-
-
-def _texts(fields: Mapping[str, Any], name: str, path: Path, number: int) -> list[str]:
-    """The texts of a field; one text stands for a list of one."""
+def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
+    """The texts of a field; a single text is a list of one."""
     written = fields.get(name, [])
     texts = [written] if isinstance(written, str) else written
     if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
-        raise _no_texts(path, name, number)
+        raise FieldError(f'a list of texts as "{name}" was expected')
     return texts
-
-
-def _no_texts(path: Path, name: str, number: int) -> UnreadableSource:
-    return unreadable(path, f'a list of texts as "{name}" was expected', line=number)
 
 
 # The questions of an evaluation and what has to be found for each.
@@ -401,7 +368,7 @@ class EvaluationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that is asked, and of what. `names` are the conversations; a store and probes have none."""
+    """All questions, and the corpora that they are about. `names` are those of conversations."""
 
     corpora: tuple[Corpus, ...]
     questions: tuple[EvaluationQuestion, ...]
@@ -424,7 +391,7 @@ def found_pieces(ranking: Sequence[str], pieces: Sequence[EvidencePiece]) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A store that is there already, and whose memories are asked about. It is only read."""
+    """An existing store that questions are about. It is only read."""
 
     database: str | Path
     agent: str
@@ -432,12 +399,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """One conversation, oldest turn first; `ids`, `turns` and `drafts` stand side by side.
+    """One conversation, oldest turn first; `ids`, `turns` and `drafts` are parallel.
 
     A draft is the turn as germane imports it, a text of `texts` the turn with its day, as every
-    other retriever is given it. `now` is a moment after the last turn: when the questions are asked.
-    With `stored` the memories are in that store already: their own ids are `ids`, and there are no
-    drafts. With `records` each reader imports these, and `keys` tells its memories apart (see `record_key`).
+    other retriever is given it. `now` is a moment after the last turn: the time of the questions.
+    A corpus `about` a store or records has no drafts: the memories of a store have the same ids there, and
+    records are imported by each reader, whose memories `keys` identify (see `record_key`).
     """
 
     ids: tuple[str, ...]
@@ -446,13 +413,12 @@ class Corpus:
     now: datetime
     counter: TokenCounter
     embedder: Embedder | None = None
-    stored: Stored | None = None
-    records: Records | None = None
+    about: Stored | Records | None = None
     keys: tuple[tuple[str, str | None, str], ...] = ()
 
     @property
     def texts(self) -> list[str]:
-        """Each turn as "day speaker: what was said"."""
+        """Each turn as "day speaker: words"."""
         return [f"{turn.day} {turn.texts}".lstrip() for turn in self.turns]
 
 
@@ -486,7 +452,7 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What is imported into a store in memory and then asked about.
+    """A source to import into a store in memory; questions are about its memories.
 
     `source` is what `germane import` takes. `now` is the moment of the import and of the questions; the
     time of the run unless given.
@@ -516,7 +482,7 @@ def record_key(memory: Memory) -> tuple[str, str | None, str]:
     return memory.kind, memory.source, memory.content
 
 
-def names_of(memory: Memory) -> Iterator[str]:
+def _names_of(memory: Memory) -> Iterator[str]:
     """The names by which evidence may call a memory of a file.
 
     Its source, the file of its source, and both without leading folders.
@@ -530,17 +496,6 @@ def names_of(memory: Memory) -> Iterator[str]:
         yield tail
         if mark:
             yield f"{tail}#{section}"
-
-
-def numbered(records: Records, memories: Sequence[Memory]) -> Mapping[int, tuple[str, ...]]:
-    """The ids of the memories of each line of JSON lines, counted from 1; empty for other layouts."""
-    if layout_of(str(records.source)) is not Layout.MEMORIES:
-        return {}
-    of: dict[tuple[str, str], list[str]] = {}
-    for memory in memories:
-        of.setdefault((memory.kind, memory.content.strip()), []).append(memory.id)
-    drafts = enumerate(read(str(records.source)), 1)
-    return {number: tuple(of.get((draft.kind, draft.content.strip()), ())) for number, draft in drafts}
 
 
 def all_memories(engine: Engine) -> Iterator[Memory]:

@@ -6,16 +6,16 @@ Pure but for `write_page`, which writes the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape as escape_xml
 
-from germane.evaluation.report import GateResult, Report
-from germane.evaluation.result import DEPTHS, EvaluationFigures, PairedDifference, Result, percent, points
+from germane.evaluation.report import GateResult, Report, ReportTable
+from germane.evaluation.result import Result
+from germane.ledger import TARGETS, Metrics
 from germane.model.text import cut
 
-__all__ = ["curve", "page", "plot", "write_page"]
+__all__ = ["curve", "page", "plot", "trend", "write_page"]
 
 _STYLE = """
 :root { color-scheme: light dark; color: var(--ink); background: var(--paper);
@@ -45,8 +45,6 @@ tr.first td { border-top: 1px solid var(--rule); }
   th:first-child, td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; } }
 """
 
-_Row = Sequence[str]
-
 
 def write_page(path: str | Path, report: Report, *, gate: Sequence[GateResult] = ()) -> None:
     """Write the page, replacing one that is there."""
@@ -61,176 +59,30 @@ def page(report: Report, *, gate: Sequence[GateResult] = ()) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>Evidence recall</title><style>{_STYLE}</style></head><body>",
         "<h1>Evidence recall</h1>",
-        f'<p class="faint">{escape(_data(report))}</p>',
-        *_gate(gate),
+        f'<p class="faint">{escape(report.data())}</p>',
+        *(f'<p class="{"good" if each.passed else "bad"}">{escape(str(each))}</p>' for each in gate),
         _scrolling(curve(report), "The curve of evidence recall"),
-        *_overall(report.results),
-        *_split("By category", "Evidence recall in per cent.", report.results, _by_category),
-        *_split("By half of the data", _HALVES, report.results, _by_half),
-        *_split("By number of evidence turns", _COUNTS, report.results, _by_count),
-        *_differences("Compared in pairs", report.comparisons),
-        *_differences("Without each part", report.ablation),
-        *_oddities(report),
+        *map(_table, report.tables()),
+        *(["<h2>About the data</h2>"] if report.oddities() else []),
+        *(f"<p>{escape(each)}</p>" for each in report.oddities()),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-_HALVES = "Evidence recall in per cent. A difference that only one half shows is likely chance."
-_COUNTS = "Evidence recall, and the share of questions with all of their evidence, in per cent."
-_POINTS = (
-    "Points of evidence recall, the second minus the first, question by question. The interval is the "
-    "bootstrap's 95 % over questions, and over whole conversations beside it. Grey is not told from chance."
-)
-
-
-def _data(report: Report) -> str:
-    what = (
-        f"{len(report.conversations):,} conversations, {report.turns:,} turns"
-        if report.conversations
-        else f"{report.turns:,} memories"
-    )
-    return (
-        f"{what}, {report.questions:,} questions; {report.adversarial:,} adversarial and "
-        f"{report.without_evidence:,} without evidence left out. "
-        f"Tokens by {report.counter}; seed {report.seed}."
-    )
-
-
-def _gate(gate: Sequence[GateResult]) -> list[str]:
-    return [f'<p class="{"good" if each.passed else "bad"}">{escape(str(each))}</p>' for each in gate]
-
-
-def _overall(results: Sequence[Result]) -> list[str]:
-    phrases = any(result.overall.answer_recall is not None for result in results)
-    head = ("retriever", "budget", "evidence", "95 %", "all", "shown", *(["answer"] if phrases else []),
-            *(f"R@{k}" for k in DEPTHS), "MRR", "tokens", "over", "p50 ms", "p95 ms")  # fmt: skip
-    rows = [
-        (
-            result.retriever,
-            f"{result.budget:,}",
-            percent(result.overall.evidence_recall),
-            "–".join(percent(end) for end in result.overall.interval),
-            percent(result.overall.all_evidence),
-            percent(result.overall.shown_recall),
-            *([percent(result.overall.answer_recall or 0.0)] if phrases else []),
-            *(percent(result.overall.recall_at[k]) for k in DEPTHS),
-            percent(result.overall.mrr),
-            f"{result.tokens:,.0f}",
-            str(result.over_budget),
-            f"{result.p50_ms:.1f}",
-            f"{result.p95_ms:.1f}",
-        )
-        for result in results
-    ]
-    said = (
-        "Share of the evidence that stands whole in the context; of questions with all of it; and of the "
-        "evidence in the context at any length. In per cent."
-    )
-    return ["<h2>Overall</h2>", f"<p>{said}</p>", _table("Overall", head, rows)]
-
-
-def _split(
-    title: str, said: str, results: Sequence[Result], groups_of: Callable[[Result], Mapping[str, str]]
-) -> list[str]:
-    """A column for each group of questions that any result has."""
-    every = [groups_of(result) for result in results]
-    names = list(dict.fromkeys(name for groups in every for name in groups))
-    if not names:
-        return []
-    rows = [
-        (result.retriever, f"{result.budget:,}", *(groups.get(name, "-") for name in names))
-        for result, groups in zip(results, every, strict=True)
-    ]
-    return [
-        f"<h2>{escape(title)}</h2>",
-        f"<p>{escape(said)}</p>",
-        _table(title, ("retriever", "budget", *names), rows),
-    ]
-
-
-def _by_category(result: Result) -> Mapping[str, str]:
-    return {
-        f"{name} ({each.questions})": percent(each.evidence_recall)
-        for name, each in result.categories.items()
-    }
-
-
-def _by_half(result: Result) -> Mapping[str, str]:
-    return {
-        f"half {number} ({half.questions})": percent(half.evidence_recall)
-        for number, half in enumerate(result.halves, 1)
-        if half.questions
-    }
-
-
-def _by_count(result: Result) -> Mapping[str, str]:
-    def said(figures: EvaluationFigures) -> tuple[str, str]:
-        return percent(figures.evidence_recall), percent(figures.all_evidence)
-
-    counts = {name: (each.questions, *said(each)) for name, each in result.by_evidence.items()}
-    recall = {f"{name} ({questions})": share for name, (questions, share, _) in counts.items()}
-    return recall | {f"all of {name}": whole for name, (_, _, whole) in counts.items()}
-
-
-def _differences(title: str, several: Sequence[PairedDifference]) -> list[str]:
-    if not several:
-        return []
-    head = ("second", "first", "budget", "points", "95 %", "over conversations", "half 1", "half 2", "all",
-            "won", "lost")  # fmt: skip
-    rows = [
-        (
-            each.second,
-            each.first,
-            f"{each.budget:,}",
-            points(each.evidence_recall),
-            _between(each.interval),
-            "-" if each.over_conversations is None else _between(each.over_conversations),
-            *("-" if half is None else points(half) for half in each.halves),
-            points(each.all_evidence),
-            str(each.wins),
-            str(each.losses),
-        )
-        for each in several
-    ]
-    marks = [_mark(each) for each in several]
-    return [f"<h2>{escape(title)}</h2>", f"<p>{_POINTS}</p>", _table(title, head, rows, marks)]
-
-
-def _mark(each: PairedDifference) -> str:
-    if not each.is_significant:
-        return "faint"
-    return "good" if each.evidence_recall > 0 else "bad"
-
-
-def _between(interval: tuple[float, float]) -> str:
-    return " … ".join(points(end) for end in interval)
-
-
-def _oddities(report: Report) -> list[str]:
-    said = [f"{name} was skipped: {why}" for name, why in report.skipped.items()]
-    for what, ids in (
-        ("were repaired", report.evidence.repaired),
-        ("could not be read", report.evidence.unreadable),
-        ("point to nothing", report.evidence.missing),
-    ):
-        if ids:
-            said.append(f"Evidence ids that {what}: {', '.join(ids)}")
-    return ["<h2>About the data</h2>", *(f"<p>{escape(each)}</p>" for each in said)] if said else []
-
-
-def _table(title: str, head: _Row, rows: Iterable[_Row], marks: Sequence[str] | None = None) -> str:
-    """Cells are escaped. A row begins a group where its first cell changes; `marks` are classes of rows."""
-    written = ["<tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr>"]
+def _table(table: ReportTable) -> str:
+    """A row begins a group where its first cell changes."""
+    written = ["<tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head) + "</tr>"]
     before: str | None = None
-    for place, row in enumerate(rows):
-        classes = [marks[place]] if marks is not None else []
+    for place, row in enumerate(table.rows):
+        classes = [table.marks[place]] if table.marks is not None else []
         if before is not None and row[0] != before:
             classes.append("first")
         before = row[0]
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
         written.append(f'<tr class="{" ".join(classes)}">{cells}</tr>')
-    return _scrolling("<table>\n" + "\n".join(written) + "\n</table>", title)
+    cells = _scrolling("<table>\n" + "\n".join(written) + "\n</table>", table.title)
+    return f"<h2>{escape(table.title)}</h2>\n<p>{escape(table.note)}</p>\n{cells}"
 
 
 def _scrolling(inner: str, title: str) -> str:
@@ -243,8 +95,6 @@ def _scrolling(inner: str, title: str) -> str:
 # Pure but for `plot`, which writes the file.
 
 _WIDTH, _HEIGHT = 860, 520
-_SIZE = f'width="{_WIDTH}" height="{_HEIGHT}"'
-_VIEW = f'viewBox="0 0 {_WIDTH} {_HEIGHT}"'
 _LEFT, _TOP, _BOTTOM = 76, 88, 74
 _LABEL_GAP, _LABEL_INDENT, _FEWEST_LETTERS, _MOST_LETTERS = 17.0, 14, 15, 34
 _LETTER = 8.4  # The width of a letter of a label, taken wide.
@@ -253,7 +103,7 @@ _INKS = {
     "ink": ("#1f2328", "#e6e8eb"),
     "faint": ("#636c76", "#9aa3ad"),
     "grid": ("#e3e5e8", "#30363d"),
-    # Okabe and Ito's colours, which people with any colour vision tell apart, some darker for words;
+    # Okabe and Ito's colours, which people with any colour vision can distinguish, some darker for words;
     # the first is germane's. On dark paper they are as far apart, and lighter.
     "c0": ("#0072b2", "#5cb3ee"),
     "c1": ("#d55e00", "#ff9350"),
@@ -262,9 +112,10 @@ _INKS = {
     "c4": ("#8a6d00", "#d9b93b"),
     "c5": ("#2f8fc9", "#a8a4ff"),
     "c6": ("#4d4d4d", "#b8bec6"),
+    "target": ("#d5efe3", "#153d2f"),
 }
 """What things are drawn with, on light paper and on dark."""
-_LINES = [name for name in _INKS if name.startswith("c")]
+_LINES = [name for name in _INKS if name[1:].isdigit()]
 _DARK = "".join(f".f-{name}{{fill:{dark}}}.s-{name}{{stroke:{dark}}}" for name, (_, dark) in _INKS.items())
 _PLOT_STYLE = f"<style>@media screen and (prefers-color-scheme: dark){{{_DARK}}}</style>"
 _FONT = "font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif\""
@@ -284,25 +135,36 @@ def curve(report: Report) -> str:
     inks = [_LINES[index % len(_LINES)] for index in range(len(series))]
     axes = _Axes(budgets, right=_label_width(series))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {_SIZE} {_VIEW} role="img" {_FONT}>',
-        "<title>Evidence recall against token budget</title>",
-        f"<desc>{escape_xml(_described(report))}</desc>",
-        _PLOT_STYLE,
-        f"<rect {_SIZE} {_painted(fill='paper')}/>",
-        _text(_LEFT, 34, "Evidence recall against token budget", size=19, weight=600),
-        _text(_LEFT, 56, _described(report), size=12.5, ink="faint"),
         *axes.drawn(report.counter),
         *(_band(axes, each, ink) for each, ink in zip(series, inks, strict=True)),
         # The first retriever is drawn last, so that nothing hides it.
         *reversed([_line(axes, each, ink) for each, ink in zip(series, inks, strict=True)]),
         *_labels(axes, series, inks),
-        "</svg>",
     ]
-    return "\n".join(part for part in parts if part) + "\n"
+    subtitle = (
+        f"Share of evidence turns that the context contains in full; {report.questions:,} questions, "
+        "bands: 95 % bootstrap"
+    )
+    return _drawing("Evidence recall against token budget", subtitle, parts, left=_LEFT, height=_HEIGHT)
+
+
+def _drawing(title: str, subtitle: str, parts: Iterable[str], *, left: float, height: int) -> str:
+    """An SVG with its title and subtitle at the top, light or dark as its reader is."""
+    size = f'width="{_WIDTH}" height="{height}"'
+    opening = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_WIDTH} {height}" role="img" {_FONT}>',
+        f"<title>{escape(title)}</title>",
+        f"<desc>{escape(subtitle)}</desc>",
+        _PLOT_STYLE,
+        f"<rect {size} {_painted(fill='paper')}/>",
+        _text(left, 34, title, size=19, weight=600),
+        _text(left, 56, subtitle, size=12.5, ink="faint"),
+    ]
+    return "\n".join([*opening, *parts, "</svg>"]) + "\n"
 
 
 class _Axes:
-    """Where a budget and a share stand on the page."""
+    """The places of budgets and shares on the page."""
 
     def __init__(self, budgets: Sequence[int], *, right: float) -> None:
         self.budgets = budgets
@@ -333,19 +195,8 @@ class _Axes:
             )
             parts.append(_text(x, foot + 22, f"{budget:,}", size=13, ink="faint", anchor="middle"))
         middle = (_LEFT + self.right) / 2
-        parts.append(
-            _text(
-                middle, _HEIGHT - 22, f"Budget in tokens ({escape_xml(counter)})", size=13.5, anchor="middle"
-            )
-        )
+        parts.append(_text(middle, _HEIGHT - 22, f"Budget in tokens ({counter})", size=13.5, anchor="middle"))
         return parts
-
-
-def _described(report: Report) -> str:
-    return (
-        f"Share of evidence turns that stand whole in the context; {report.questions:,} questions, "
-        "bands: 95 % bootstrap"
-    )
 
 
 def _band(axes: _Axes, results: Sequence[Result], ink: str) -> str:
@@ -366,7 +217,7 @@ def _line(axes: _Axes, results: Sequence[Result], ink: str) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {_painted(fill=ink, stroke="paper")} stroke-width="1.5">'
-        f"<title>{escape_xml(_result_line(each))}</title></circle>"
+        f"<title>{escape(_result_line(each))}</title></circle>"
         for (x, y), each in zip(points, results, strict=True)
     )
     return (
@@ -384,7 +235,7 @@ def _result_line(result: Result) -> str:
 
 
 def _label_width(series: Sequence[Sequence[Result]]) -> float:
-    """How wide the labels beside the lines are, within what leaves room for the lines."""
+    """How wide the labels beside the lines are, within what leaves space for the lines."""
     longest = max((len(_label(each[-1])) for each in series), default=0)
     return _LABEL_INDENT + _LETTER * max(longest, _FEWEST_LETTERS)
 
@@ -401,7 +252,7 @@ def _labels(axes: _Axes, series: Sequence[Sequence[Result]], inks: Sequence[str]
         _text(
             axes.right + _LABEL_INDENT,
             height + 4.5,
-            escape_xml(_label(result)),
+            _label(result),
             size=13.5,
             ink=ink,
             weight=600,
@@ -438,7 +289,7 @@ def _text(
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" {_painted(fill=ink)} text-anchor="{anchor}" '
-        f'font-weight="{weight}">{text}</text>'
+        f'font-weight="{weight}">{escape(text)}</text>'
     )
 
 
@@ -450,3 +301,80 @@ def _painted(*, fill: str | None = None, stroke: str | None = None) -> str:
         names.append(f"s-{stroke}")
         colours.append(f'stroke="{_INKS[stroke][0]}"')
     return f'class="{" ".join(names)}" {" ".join(colours)}'
+
+
+# The figures of each day: small curves, one below the other, over the same days.
+
+_PLOT_LEFT, _PLOT_RIGHT, _PLOT_TOP, _ROW, _ROW_HEIGHT = 190, _WIDTH - 96, 84, 112, 72
+_ROWS = {
+    "relevance": "Relevance",
+    "budget_use": "Budget used",
+    "recall_precision": "Shown and used",
+    "added": "New memories",
+}
+
+
+def trend(metrics: Metrics) -> str:
+    """The days as an SVG: three shares with the range aimed at, and how many memories were new."""
+    subtitle = (
+        f"{metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}, {metrics.assemblies:,} assemblies recorded"
+    )
+    end = _PLOT_TOP + _ROW * len(_ROWS)
+    parts = [
+        part for place, name in enumerate(_ROWS) for part in _row(metrics, name, _PLOT_TOP + place * _ROW)
+    ]
+    if metrics.per_day:
+        first, last = metrics.per_day[0].date.isoformat(), metrics.per_day[-1].date.isoformat()
+        parts.append(_text(_PLOT_LEFT, end - 6, first, size=12, ink="faint"))
+        parts.append(_text(_PLOT_RIGHT, end - 6, last, size=12, ink="faint", anchor="end"))
+    return _drawing("How well contexts do, day by day", subtitle, parts, left=24, height=end + 26)
+
+
+def _row(metrics: Metrics, name: str, top: float) -> list[str]:
+    values = [getattr(day, name) for day in metrics.per_day]
+    counts = name == "added"
+    most = max([value for value in values if value is not None] + [1.0]) if counts else 1.0
+    whole = metrics.memory_growth if counts else metrics.figures()[name]
+    shown = "unknown" if whole is None else f"{whole:.1f} a day" if counts else f"{whole:.0%}"
+    foot = top + _ROW_HEIGHT
+    least, limit = TARGETS.get(name, (None, None))
+    target = []
+    if not least is limit is None:
+        high, low = foot - _ROW_HEIGHT * (limit or 1.0), foot - _ROW_HEIGHT * (least or 0.0)
+        place = (
+            f'x="{_PLOT_LEFT}" y="{high:.1f}" width="{_PLOT_RIGHT - _PLOT_LEFT}" height="{low - high:.1f}"'
+        )
+        target = [f"<rect {place} {_painted(fill='target')}/>"]
+    return [
+        _text(24, top + 30, _ROWS[name], size=14, weight=600),
+        _text(24, top + 50, shown, size=13, ink="faint"),
+        *target,
+        *(
+            f'<line x1="{_PLOT_LEFT}" y1="{y}" x2="{_PLOT_RIGHT}" y2="{y}" {_painted(stroke="grid")}/>'
+            for y in (foot, top)
+        ),
+        _text(_PLOT_RIGHT + 8, top + 5, f"{most:,.0f}" if counts else "100 %", size=12, ink="faint"),
+        _text(_PLOT_RIGHT + 8, foot + 4, "0", size=12, ink="faint"),
+        *_days(values, most=most, foot=foot),
+    ]
+
+
+def _days(values: Sequence[float | None], *, most: float, foot: float) -> list[str]:
+    """A line through the days that are known, broken where one isn't, with a dot on each."""
+    step = (_PLOT_RIGHT - _PLOT_LEFT) / max(len(values) - 1, 1)
+    runs: list[list[tuple[float, float]]] = [[]]
+    for place, value in enumerate(values):
+        if value is None:
+            runs.append([])
+        else:
+            runs[-1].append((_PLOT_LEFT + place * step, foot - _ROW_HEIGHT * min(value / most, 1.0)))
+    lines = [
+        f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in run)}" fill="none" '
+        f'stroke-width="2" {_painted(stroke="c0")}/>'
+        for run in runs
+        if len(run) > 1
+    ]
+    dots = [
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" {_painted(fill="c0")}/>' for run in runs for x, y in run
+    ]
+    return lines + dots

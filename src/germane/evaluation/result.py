@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from germane.packing.render import fence
 
@@ -23,10 +22,10 @@ __all__ = [
     "Needle",
     "PairedDifference",
     "Result",
+    "as_json",
     "bootstrap_interval",
-    "cluster_interval",
     "differences",
-    "differences_text",
+    "fields_as_json",
     "holds",
     "holds_phrase",
     "mean",
@@ -44,11 +43,11 @@ DEPTHS = (5, 10, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one question at one budget: `contained` of its `evidence` pieces stood whole in the
-    context.
+    """The outcome of one question at one budget: the context contained `contained` of its `evidence` pieces
+    in full.
 
     `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
-    those that stood whole. Of its `phrases` that answer it, `phrases_contained` stood in the context.
+    those in full. Of its `phrases` that answer it, the context contained `phrases_contained`.
 
     `number` names the question within the run, `corpus` what it was about, `half` the half of the
     data that belongs to.
@@ -70,7 +69,7 @@ class Answer:
 
     @property
     def share(self) -> float:
-        """The share of the evidence that stood whole in the context."""
+        """The share of the evidence that the context contained in full."""
         return self.contained / self.evidence
 
     @property
@@ -88,12 +87,12 @@ class Answer:
 class EvaluationFigures:
     """What was measured over a set of questions, each a share from 0 to 1.
 
-    `evidence_recall` is the mean over the questions of the share of their evidence that stands
-    whole in the context, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
+    `evidence_recall` is the mean over the questions of the share of their evidence that
+    the context contains in full, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
     questions with all of it, and `shown_recall` counts evidence in the context at any length: whole or
-    shortened. `answer_recall` is the mean share of a question's answer phrases that stand in the text, None
-    where no question names any. `evidence` counts the evidence turns and `found` those that stood
-    there. `recall_at` and `mrr` judge the ranking before anything is packed.
+    shortened. `answer_recall` is the mean share of a question's answer phrases that the text contains, None
+    where no question names any. `evidence` counts the evidence turns and `found` those
+    contained. `recall_at` and `mrr` judge the ranking before anything is packed.
     """
 
     questions: int
@@ -106,6 +105,11 @@ class EvaluationFigures:
     recall_at: Mapping[int, float]
     mrr: float
     answer_recall: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as JSON will hold them: `recall@5` is the recall at that depth."""
+        depths = {f"recall@{depth}": as_json(share) for depth, share in self.recall_at.items()}
+        return fields_as_json(self, "recall_at") | depths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,39 @@ class Result:
     by_evidence: Mapping[str, EvaluationFigures] = field(default_factory=dict)
     answers: tuple[Answer, ...] = field(default=(), repr=False)
 
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON will hold it, without the answers. Latencies have three places, tokens one."""
+        return {
+            **fields_as_json(self, "overall", "answers", "p50_ms", "p95_ms"),
+            **self.overall.as_dict(),
+            "tokens": round(self.tokens, 1),
+            "latency_ms": {"p50": round(self.p50_ms, 3), "p95": round(self.p95_ms, 3)},
+        }
+
+
+# Values as JSON: the fields of each, and shares rounded.
+
+_PLACES = 4
+
+
+def as_json(value: Any) -> Any:
+    """The value in types that JSON has: that of its `as_dict`, else its fields; numbers to four places."""
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return fields_as_json(value)
+    if isinstance(value, Mapping):
+        return {str(name): as_json(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(each) for each in value]
+    return round(value, _PLACES) if isinstance(value, float) else value
+
+
+def fields_as_json(value: Any, *without: str) -> dict[str, Any]:
+    """The fields of a dataclass as JSON, in their order."""
+    names = (name for name in value.__dataclass_fields__ if name not in without)
+    return {name: as_json(getattr(value, name)) for name in names}
+
 
 # What is measured of one question, and how many of them become one figure.
 #
@@ -147,9 +184,9 @@ _ESCAPE = re.compile(r"\\(?=[<#=\-`~_*>|])")
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """What has to stand in a context for a turn to stand there: its day and who said what, whole.
+    """What a context must contain for a turn to count: its day, its speaker and all of its words.
 
-    Without a day it is a memory's content, which may stand amid what its kind's wording adds to it.
+    Without a day it is a memory's content, which may be surrounded by what its kind's template adds to it.
     """
 
     day: str
@@ -157,23 +194,23 @@ class Needle:
 
 
 def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
-    """Whether each of the turns stands whole in the context.
+    """Whether the context contains each of the turns in full.
 
-    What was said stands fenced, on lines of its own, and its day either before it on the first of
+    The words are fenced, on lines of their own, and the day is either before them on the first of
     them or in the heading above it. Bullets and indents are no part of it and are looked past; a
-    turn that was cut, that stands under another day, or inside a longer line, doesn't count.
+    turn that was cut, under another day, or inside a longer line, doesn't count.
     """
     parts = _parts(context)
     found = []
     for each in needles:
-        said = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.texts))
+        words = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.texts))
         if not each.day:
-            found.append(bool(said) and any(_stands_in(said, body) for _, body in parts))
+            found.append(bool(words) and any(_has_words(body, words) for _, body in parts))
             continue
-        said += "\n"
-        dated = f"\n{each.day} {said}"
+        words += "\n"
+        dated = f"\n{each.day} {words}"
         found.append(
-            any(dated in body or (each.day in heading and f"\n{said}" in body) for heading, body in parts)
+            any(dated in body or (each.day in heading and f"\n{words}" in body) for heading, body in parts)
         )
     return found
 
@@ -184,7 +221,7 @@ def holds_phrase(context: str, phrase: str) -> bool:
     Case, bullets and the escapes of fencing don't matter.
     """
     wanted = _in_one_line("\n".join(fence(phrase)))
-    return bool(wanted) and _stands_in(wanted, f" {_in_one_line(context)} ")
+    return bool(wanted) and _has_words(f" {_in_one_line(context)} ", wanted)
 
 
 def _in_one_line(text: str) -> str:
@@ -192,13 +229,13 @@ def _in_one_line(text: str) -> str:
     return _ESCAPE.sub("", " ".join(words)).casefold()
 
 
-def _stands_in(said: str, body: str) -> bool:
-    """Whether the words stand there as words: no letter of another word touches them."""
-    place = body.find(said)
+def _has_words(body: str, words: str) -> bool:
+    """Whether a text has the words as words: no letter of another word touches them."""
+    place = body.find(words)
     while place >= 0:
-        if not body[place - 1].isalnum() and not body[place + len(said)].isalnum():
+        if not body[place - 1].isalnum() and not body[place + len(words)].isalnum():
             return True
-        place = body.find(said, place + 1)
+        place = body.find(words, place + 1)
     return False
 
 
@@ -236,38 +273,25 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def bootstrap_interval(
-    values: Sequence[float], *, seed: int, resamples: int = RESAMPLES
+    values: Sequence[float],
+    *,
+    seed: int,
+    clusters: Sequence[int] | None = None,
+    resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
     """The 95 % percentile interval of the mean (Efron, 1979); (0, 0) of nothing.
+
+    With `clusters`, one for each value, whole clusters are drawn instead of single values: questions about
+    one conversation rise and fall together, so that is the honest interval for other conversations.
 
     The same seed and number of values draw the same resamples, so two retrievers that answered
     the same questions are resampled in pairs.
     """
     if not len(values):
         return 0.0, 0.0
-    sample: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    drawn = np.random.default_rng(seed).integers(0, sample.size, size=(resamples, sample.size))
-    tail = (100.0 - _COVERAGE) / 2.0
-    low, high = np.percentile(sample[drawn].mean(axis=1), [tail, 100.0 - tail])
-    return float(low), float(high)
-
-
-def cluster_interval(
-    values: Sequence[float], clusters: Sequence[int], *, seed: int, resamples: int = RESAMPLES
-) -> tuple[float, float] | None:
-    """The 95 % percentile interval of the mean when whole clusters are drawn, not single values.
-
-    Questions about one conversation rise and fall together, so this is the honest interval for
-    other conversations. None for fewer than two clusters, which say nothing about others.
-    """
-    names = sorted(set(clusters))
-    if len(names) < 2:  # noqa: PLR2004 - One conversation has no spread.
-        return None
-    sample = np.asarray(values, dtype=np.float64)
-    owners = np.searchsorted(names, clusters)
-    sums = np.bincount(owners, weights=sample)
-    sizes = np.bincount(owners)
-    drawn = np.random.default_rng(seed).integers(0, len(names), size=(resamples, len(names)))
+    _, owners = np.unique(range(len(values)) if clusters is None else clusters, return_inverse=True)
+    sums, sizes = np.bincount(owners, weights=np.asarray(values, dtype=np.float64)), np.bincount(owners)
+    drawn = np.random.default_rng(seed).integers(0, sums.size, size=(resamples, sums.size))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     tail = (100.0 - _COVERAGE) / 2.0
     low, high = np.percentile(means, [tail, 100.0 - tail])
@@ -276,15 +300,13 @@ def cluster_interval(
 
 # Two configurations that answered the same questions, compared in pairs.
 
-_PLACES = 4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
     """What `second` found more than `first` at one budget: shares from -1 to 1, `second` minus `first`.
 
     `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the
-    bootstrap 95 % interval of the first over questions, `over_conversations` that over whole
+    bootstrap 95 % interval of the first over questions, `interval_over_conversations` that over whole
     conversations (None for fewer than two). `halves` are the differences in each half of the data,
     None for a half without questions. A question is won where `second` found more of its evidence.
     """
@@ -296,7 +318,7 @@ class PairedDifference:
     evidence_recall: float
     all_evidence: float
     interval: tuple[float, float]
-    over_conversations: tuple[float, float] | None
+    interval_over_conversations: tuple[float, float] | None
     halves: tuple[float | None, float | None]
     wins: int
     losses: int
@@ -308,20 +330,7 @@ class PairedDifference:
 
     def as_dict(self) -> dict[str, Any]:
         """The difference as JSON will hold it."""
-        over = self.over_conversations
-        return {
-            "first": self.first,
-            "second": self.second,
-            "budget": self.budget,
-            "questions": self.questions,
-            "evidence_recall": round(self.evidence_recall, _PLACES),
-            "all_evidence": round(self.all_evidence, _PLACES),
-            "interval": [round(end, _PLACES) for end in self.interval],
-            "interval_over_conversations": None if over is None else [round(end, _PLACES) for end in over],
-            "halves": [None if half is None else round(half, _PLACES) for half in self.halves],
-            "wins": self.wins,
-            "losses": self.losses,
-        }
+        return fields_as_json(self)
 
 
 def differences(
@@ -331,17 +340,13 @@ def differences(
     return tuple(_difference(one, other, seed) for one, other in zip(first, second, strict=True))
 
 
-def differences_text(several: Sequence[PairedDifference], *, title: str) -> str:
-    """A table for people, in points: per cent of the evidence, `second` minus `first`."""
-    head = (title, "budget", "points", "95 %", "over conv.", "half 1", "half 2", "all", "won", "lost")
-    return table([head, *(_row(each) for each in several)])
-
-
 def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
     pairs = list(zip(first.answers, second.answers, strict=True))
     if first.budget != second.budget or any(one.number != other.number for one, other in pairs):
         raise AssertionError(f"{first.retriever} and {second.retriever} did not answer the same questions.")
     gains = [other.share - one.share for one, other in pairs]
+    corpora = [one.corpus for one, _ in pairs]
+    over = bootstrap_interval(gains, seed=seed, clusters=corpora) if len(set(corpora)) > 1 else None
     halves = [
         [gain for gain, (one, _) in zip(gains, pairs, strict=True) if one.half == half] for half in (0, 1)
     ]
@@ -353,30 +358,11 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
         evidence_recall=mean(gains),
         all_evidence=mean([float(other.whole) - float(one.whole) for one, other in pairs]),
         interval=bootstrap_interval(gains, seed=seed),
-        over_conversations=cluster_interval(gains, [one.corpus for one, _ in pairs], seed=seed),
+        interval_over_conversations=over,
         halves=(mean(halves[0]) if halves[0] else None, mean(halves[1]) if halves[1] else None),
         wins=sum(gain > 0 for gain in gains),
         losses=sum(gain < 0 for gain in gains),
     )
-
-
-def _row(each: PairedDifference) -> tuple[str, ...]:
-    over = each.over_conversations
-    return (
-        each.second,
-        str(each.budget),
-        points(each.evidence_recall) + ("" if each.is_significant else " ~"),
-        _between(each.interval),
-        "-" if over is None else _between(over),
-        *("-" if half is None else points(half) for half in each.halves),
-        points(each.all_evidence),
-        str(each.wins),
-        str(each.losses),
-    )
-
-
-def _between(interval: tuple[float, float]) -> str:
-    return " … ".join(points(end) for end in interval)
 
 
 # Shares as people read them, in columns.

@@ -20,9 +20,19 @@ import numpy as np
 
 from germane.embedders.adapters import OnnxEmbedder
 from germane.embedders.static import StaticEmbedder
-from germane.engine import Engine, open_engine
+from germane.engine import Engine
+from germane.engine import open as open_engine
 from germane.errors import InvalidInput
-from germane.evaluation.material import Corpus, Order, Retriever, all_memories, open_records, record_key
+from germane.evaluation.material import (
+    Corpus,
+    Order,
+    Records,
+    Retriever,
+    Stored,
+    all_memories,
+    open_records,
+    record_key,
+)
 from germane.kinds import BUILT_IN
 from germane.model.context import Context
 from germane.model.plan import Plan
@@ -58,7 +68,7 @@ BUNDLED: Embedder = StaticEmbedder()
 """The embedder of a run that is given none: the one that comes with the package."""
 
 GROUPING = "grouping"
-"""What `without` calls the standing together of a session's turns, which is no part of a score.
+"""What `without` calls the grouping of a session's turns, which is no part of a score.
 
 Without it a context holds the same ranking, each memory on a dated line of its own.
 """
@@ -116,23 +126,22 @@ class Configuration:
             raise InvalidInput(f"plan={self.plan!r} is unknown. Known plans: {', '.join(PLANS)}.")
 
     def __str__(self) -> str:
-        said = {_AS_GIVEN: [], "none": [_WORDS_ONLY]}.get(self.embedder, [self.embedder])
+        words = {_AS_GIVEN: [], "none": [_WORDS_ONLY]}.get(self.embedder, [self.embedder])
         if self.plan is not None:
-            said = [*said, f"plan={self.plan}"]
-        return _JOINT.join([*said, *(f"without={part}" for part in self.without)]) or _ITSELF
+            words = [*words, f"plan={self.plan}"]
+        return _JOINT.join([*words, *(f"without={part}" for part in self.without)]) or _ITSELF
 
     @classmethod
     def parse(cls, text: str) -> Configuration:
         """The configuration of that text. Raises InvalidInput."""
+        short = {**{name: name for name in EMBEDDERS}, _WORDS_ONLY: "none"}
         found = cls()
         for word in text.split(_JOINT):
             name, _, value = word.strip().partition("=")
             if not value and name in (_AS_GIVEN, _ITSELF):
                 continue
-            if not value and name == _WORDS_ONLY:
-                found = replace(found, embedder="none")
-            elif not value and name in EMBEDDERS:
-                found = replace(found, embedder=name)
+            if not value and name in short:
+                found = replace(found, embedder=short[name])
             elif value and name == "embedder":
                 found = replace(found, embedder=value)
             elif value and name == "plan":
@@ -165,7 +174,7 @@ def configured(configuration: Configuration, *, by_plan: bool = False) -> Retrie
 class GermaneReader:
     """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
 
-    `parts` collects the names of the score parts that were seen: they say what there is to leave out.
+    `parts` collects the names of the score parts that were seen: those that can be left out.
     `shown` holds the corpus's ids of the items of the last context, whole or shortened. `by_plan` passes
     the plan as a value even where nothing is left out of it. A plan that is passed has no frame, so its
     contexts may differ a little from those of the call by name, and what is left out is compared with it.
@@ -181,10 +190,10 @@ class GermaneReader:
         self._ungrouped = Packed(corpus) if GROUPING in configuration.without else None
         self._places = {own: place for place, own in enumerate(corpus.ids)}
         self.engine = _opened(corpus, configuration)
-        if corpus.stored is not None:
+        if isinstance(corpus.about, Stored):
             self.ids = {each: each for each in corpus.ids}
             return
-        if corpus.records is not None:
+        if corpus.about is not None:
             own = dict(zip(corpus.keys, corpus.ids, strict=True))
             memories = all_memories(self.engine)
             self.ids = {each.id: own[key] for each in memories if (key := record_key(each)) in own}
@@ -243,9 +252,9 @@ class GermaneReader:
 def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
     named = configuration.embedder != _AS_GIVEN
     embedder = embedder_named(configuration.embedder) if named else corpus.embedder
-    if corpus.records is not None:
-        return open_records(corpus.records, now=corpus.now, embedder=embedder, counter=corpus.counter)
-    if corpus.stored is None:
+    if isinstance(corpus.about, Records):
+        return open_records(corpus.about, now=corpus.now, embedder=embedder, counter=corpus.counter)
+    if corpus.about is None:
         return open_engine(
             ":memory:",
             agent="evaluation",
@@ -255,13 +264,13 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
         )
     opened = partial(
         open_engine,
-        corpus.stored.database,
-        agent=corpus.stored.agent,
+        corpus.about.database,
+        agent=corpus.about.agent,
         counter=corpus.counter,
         read_only=True,
         clock=lambda: corpus.now,
     )
-    # A store has the vectors that it has, so it is opened as its users open it unless told otherwise.
+    # A store has the vectors that it has, so it is opened as its users open it unless an embedder is named.
     return opened() if embedder is BUNDLED else opened(embedder=embedder)
 
 
@@ -277,10 +286,10 @@ class Packed:
 
     def text(self, order: Sequence[int], budget: int) -> str:
         """The lines that fit, in this order of places; one that doesn't fit is left out."""
-        room, taken = budget, []
+        left, taken = budget, []
         for place in order:
-            if self._costs[place] <= room:
-                room -= self._costs[place]
+            if self._costs[place] <= left:
+                left -= self._costs[place]
                 taken.append(self._lines[place])
         return "\n".join(taken)
 
@@ -307,7 +316,7 @@ class RankedReader:
 
 # Other systems that rank, where they are installed. None of them is needed.
 #
-# Each is imported only when it is asked to rank. Vectors come from the embedder of the run, so that systems
+# Each is imported only when it is used. Vectors come from the embedder of the run, so that systems
 # are compared and not models.
 
 _MODULES = {"bm25s": "bm25s", "chroma": "chromadb", "lancedb-fts": "lancedb", "lancedb-hybrid": "lancedb"}
@@ -375,61 +384,45 @@ def _chroma(corpus: Corpus) -> Order:
     return order
 
 
-def _lancedb_fts(corpus: Corpus) -> Order:
-    rows = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
-    table, words = _lance_table(rows)
-
-    def order(question: str) -> Sequence[int]:
-        return _places(table.search(words(question), query_type="fts"))
-
-    return order
-
-
-def _lancedb_hybrid(corpus: Corpus) -> Order:
-    embedder = _embedder_of(corpus)
-    vectors = embedder.embed(corpus.texts)
-    rows = [
-        {"place": place, "text": text, "vector": vector}
-        for place, (text, vector) in enumerate(zip(corpus.texts, vectors, strict=True))
-    ]
-    table, words = _lance_table(rows)
-
-    def order(question: str) -> Sequence[int]:
-        search = table.search(query_type="hybrid", vector_column_name="vector")
-        vector = embedder.embed([question])[0]
-        return _places(search.vector(vector).distance_type("cosine").text(words(question)))
-
-    return order
-
-
-def _lance_table(rows: list[dict[str, Any]]) -> tuple[Any, Callable[[str], Any]]:
-    """A table with an index of its words, and how a question is put so that it can't be syntax."""
-    # It warns, from Rust, of every table that it makes anew.
+def _lancedb(corpus: Corpus, *, hybrid: bool) -> Order:
+    # It warns, from Rust, of every table that it creates.
     os.environ.setdefault("LANCEDB_LOG", "error")
     lancedb: Any = import_module("lancedb")
+    # A match is never read as syntax, whatever a question has.
     match: Any = import_module("lancedb.query").MatchQuery
-    table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
-    # As its manual advises for English: stems, and no word that says nothing.
     words: Any = import_module("lancedb.index").FTS
+    rows: list[dict[str, Any]] = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
+    if hybrid:
+        for row, vector in zip(rows, _embedder_of(corpus).embed(corpus.texts), strict=True):
+            row["vector"] = vector
+    table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
+    # As its manual advises for English: stems, and no stop words.
     table.create_index("text", config=words(stem=True, remove_stop_words=True))
-    return table, lambda question: match(question, "text")
 
+    def order(question: str) -> Sequence[int]:
+        query = match(question, "text")
+        if hybrid:
+            search = table.search(query_type="hybrid", vector_column_name="vector")
+            vector = _embedder_of(corpus).embed([question])[0]
+            search = search.vector(vector).distance_type("cosine").text(query)
+        else:
+            search = table.search(query, query_type="fts")
+        return [int(row["place"]) for row in search.limit(_CANDIDATES).to_list()]
 
-def _places(search: Any) -> list[int]:
-    return [int(row["place"]) for row in search.limit(_CANDIDATES).to_list()]
+    return order
 
 
 def _embedder_of(corpus: Corpus) -> Embedder:
     if corpus.embedder is None:
-        raise AssertionError("A peer that needs vectors was asked to run without an embedder.")
+        raise AssertionError("A peer that needs vectors was run without an embedder.")
     return corpus.embedder
 
 
 PEERS: Mapping[str, Callable[[Corpus], Order]] = {
     "bm25s": _bm25s,
     "chroma": _chroma,
-    "lancedb-fts": _lancedb_fts,
-    "lancedb-hybrid": _lancedb_hybrid,
+    "lancedb-fts": partial(_lancedb, hybrid=False),
+    "lancedb-hybrid": partial(_lancedb, hybrid=True),
 }
 """How each peer ranks a corpus, by name."""
 
@@ -442,7 +435,7 @@ def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
 def retrievers_of(
     given: Sequence[str | Configuration] | Mapping[str, Retriever] | None, embedder: Embedder | None
 ) -> tuple[dict[str, Retriever], dict[str, str]]:
-    """Who takes part by name, and why others don't. One asked for by name that can't is refused.
+    """The retrievers that take part by name, and why others don't. A named one that can't run is refused.
 
     A name is one of `RETRIEVERS` or the text of a configuration. Raises InvalidInput.
     """
@@ -497,4 +490,4 @@ RETRIEVERS: Mapping[str, Retriever] = {
     "bm25": ranked_by(_bm25),
     **{name: ranked_by(order_of) for name, order_of in PEERS.items()},
 }
-"""The retrievers that can be asked for by name."""
+"""The retrievers that have a name."""

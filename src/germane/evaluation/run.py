@@ -5,13 +5,18 @@ Reads the clock to time contexts; everything else follows from the seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
+from typing import Any, TypeVar
 
 from germane.errors import InvalidInput
 from germane.evaluation.material import (
+    COUNTER,
+    Corpus,
     EvaluationQuestion,
     Material,
     Reader,
@@ -50,14 +55,14 @@ from germane.evaluation.retrievers import (
 )
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
-from germane.tokens import CachedCounter, get_counter
+from germane.tokens import get_counter
 
-__all__ = ["BUDGETS", "contained_pieces", "evaluate", "material_of"]
+__all__ = ["BUDGETS", "contained_pieces", "each_question", "evaluate"]
 
 BUDGETS = (500, 1000, 2000, 4000)
-_COUNTER = "o200k"
 _RANKED = 100  # How deep the reciprocal rank looks.
 _MANY = 3  # Pieces of evidence from which on questions are reported together.
+_Reader = TypeVar("_Reader", bound=Reader)
 _WORDS_ONLY = Configuration(embedder="none")
 
 
@@ -75,7 +80,7 @@ def evaluate(
     records: Records | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """How much of the evidence for each question stands whole in its context.
+    """How much of the evidence for each question its context contains in full.
 
     `path` is a file in LoCoMo's layout, where every turn is a memory and every question with
     readable evidence, the adversarial ones aside, an assembly at each budget; or JSON lines: with
@@ -85,12 +90,15 @@ def evaluate(
     of your own by name. `embedder` is the bundled one unless given, and for a store then the one it
     is opened with. `conversations` are sample ids; `questions_limit` draws that many questions by
     the seed. `ablate` runs the first of the configurations again without each of its parts.
-    `progress` is told how many questions of how many are done. Raises UnreadableSource or
+    `progress` receives how many questions of how many are done. Raises UnreadableSource or
     InvalidInput.
     """
     budgets = sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
     taking_part, skipped = retrievers_of(retrievers, embedder)
-    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
+    material = read_material(
+        path, embedder=embedder, conversations=conversations, stored=stored, records=records
+    )
+    material = drawn(material, questions_limit, seed)
     if not material.questions or not budgets or not taking_part:
         raise InvalidInput(
             f"There is nothing to measure: {len(material.questions)} questions with evidence, {len(budgets)} "
@@ -100,59 +108,66 @@ def evaluate(
     run.expect(len(taking_part))
     results = {name: run.results(name, retriever) for name, retriever in taking_part.items()}
     ablation = _ablated(run, results) if ablate else ()
-    return _report(material, results, ablation, seed=seed, skipped=skipped)
-
-
-def material_of(
-    path: str | Path,
-    embedder: Embedder | None,
-    conversations: Sequence[str] | None = None,
-    stored: Stored | None = None,
-    records: Records | None = None,
-) -> Material:
-    """The questions of a file, as `evaluate` reads it. Raises UnreadableSource or InvalidInput."""
-    return read_material(
-        Path(path),
-        counter=CachedCounter(get_counter(_COUNTER)),
-        embedder=embedder,
-        conversations=conversations,
-        stored=stored,
-        records=records,
+    return Report(
+        results=tuple(chain.from_iterable(results.values())),
+        conversations=material.names,
+        turns=sum(len(corpus.ids) for corpus in material.corpora),
+        questions=len(material.questions),
+        adversarial=material.adversarial,
+        without_evidence=material.without_evidence,
+        counter=COUNTER,
+        seed=seed,
+        evidence=material.evidence,
+        skipped=skipped,
+        ablation=ablation,
     )
 
 
-def contained_pieces(text: str, asked: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
-    """Whether each piece of a question's evidence stands whole in a context."""
+def contained_pieces(text: str, case: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
+    """Whether a context contains each piece of a question's evidence in full."""
     return [
-        any(holds(text, [needles[each] for each in piece.ids if each in needles])) for piece in asked.pieces
+        any(holds(text, [needles[each] for each in piece.ids if each in needles])) for piece in case.pieces
     ]
 
 
+def each_question(
+    material: Material, retriever: Callable[[Corpus], _Reader]
+) -> Iterator[tuple[_Reader, EvaluationQuestion, Mapping[str, Needle]]]:
+    """Each question with an open reader of its corpus, and the needles of its turns by their ids."""
+    for place, corpus in enumerate(material.corpora):
+        questions = [case for case in material.questions if case.corpus == place]
+        if questions:
+            with closing(retriever(corpus)) as reader:
+                needles = dict(zip(corpus.ids, corpus.turns, strict=True))
+                for case in questions:
+                    yield reader, case, needles
+
+
 class _Run:
-    """The questions, asked of one retriever after another; how far it is; which parts were seen."""
+    """The questions, put to one retriever after another; the progress; which parts were seen."""
 
     def __init__(
         self,
         material: Material,
         budgets: Sequence[int],
         seed: int,
-        told: Callable[[int, int], None] | None,
+        progress: Callable[[int, int], None] | None,
     ) -> None:
         self.seed = seed
         self.parts: dict[str, set[str]] = {}
         self._material = material
         self._budgets = budgets
-        self._reported = told
+        self._progress = progress
         self._total = 0
         self._done = 0
 
     def expect(self, retrievers: int) -> None:
-        """Say that so many retrievers more will be asked."""
+        """Add the questions of so many retrievers to the total."""
         self._total += retrievers * len(self._material.questions)
 
     @property
     def grouped(self) -> bool:
-        """Whether anything that is asked about belongs to a session."""
+        """Whether any memory belongs to a session."""
         drafts = (draft for corpus in self._material.corpora for draft in corpus.drafts)
         return any(str(draft.scope).startswith("session") for draft in drafts)
 
@@ -163,25 +178,15 @@ class _Run:
 
     def _answers(self, name: str, retriever: Retriever) -> dict[int, list[Answer]]:
         answers: dict[int, list[Answer]] = {budget: [] for budget in self._budgets}
-        for place, corpus in enumerate(self._material.corpora):
-            reader = retriever(corpus)
-            try:
-                needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-                for asked in self._material.questions:
-                    if asked.corpus == place:
-                        for budget, answer in _answered(reader, asked, needles, self._budgets).items():
-                            answers[budget].append(answer)
-                        self._step()
-                if isinstance(reader, GermaneReader):
-                    self.parts.setdefault(name, set()).update(reader.parts)
-            finally:
-                reader.close()
+        for reader, case, needles in each_question(self._material, retriever):
+            for budget, answer in _answered(reader, case, needles, self._budgets).items():
+                answers[budget].append(answer)
+            if isinstance(reader, GermaneReader):
+                self.parts.setdefault(name, set()).update(reader.parts)
+            self._done += 1
+            if self._progress is not None:
+                self._progress(self._done, self._total)
         return answers
-
-    def _step(self) -> None:
-        self._done += 1
-        if self._reported is not None:
-            self._reported(self._done, self._total)
 
 
 def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[PairedDifference, ...]:
@@ -215,34 +220,34 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Paired
 
 
 def _answered(
-    reader: Reader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
+    reader: Reader, case: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
 ) -> Mapping[int, Answer]:
-    """One question at every budget. Each context is made anew, as a caller's would be."""
-    ranking = found_pieces(reader.recall(asked.question, _RANKED), asked.pieces)
-    wanted = [piece.name for piece in asked.pieces]
+    """One question at every budget. Each context is assembled separately, as a caller's would be."""
+    ranking = found_pieces(reader.recall(case.question, _RANKED), case.pieces)
+    wanted = [piece.name for piece in case.pieces]
     depths = {depth: recall_at(ranking, wanted, depth) for depth in DEPTHS}
     # Not the counter that packed: a count that went wrong there must show here.
-    count = get_counter(_COUNTER).count
+    count = get_counter(COUNTER).count
     answers = {}
     for budget in budgets:
         started = perf_counter()
-        text = reader.assemble(asked.question, budget)
+        text = reader.assemble(case.question, budget)
         seconds = perf_counter() - started
-        whole = contained_pieces(text, asked, needles)
+        whole = contained_pieces(text, case, needles)
         shown = reader.shown if isinstance(reader, GermaneReader) else frozenset()
         answers[budget] = Answer(
-            number=asked.number,
-            corpus=asked.corpus,
-            half=asked.half,
-            category=asked.category,
-            evidence=len(asked.pieces),
+            number=case.number,
+            corpus=case.corpus,
+            half=case.half,
+            category=case.category,
+            evidence=len(case.pieces),
             contained=sum(whole),
             shown=sum(
                 held or not shown.isdisjoint(piece.ids)
-                for held, piece in zip(whole, asked.pieces, strict=True)
+                for held, piece in zip(whole, case.pieces, strict=True)
             ),
-            phrases=len(asked.phrases),
-            phrases_contained=sum(holds_phrase(text, phrase) for phrase in asked.phrases),
+            phrases=len(case.phrases),
+            phrases_contained=sum(holds_phrase(text, phrase) for phrase in case.phrases),
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
@@ -279,15 +284,10 @@ def _grouped(
     answers: Sequence[Answer], group_of: Callable[[Answer], int | str]
 ) -> dict[int | str, list[Answer]]:
     """The answers by group, numbers before names."""
-    groups: dict[int | str, list[Answer]] = {}
-    for each in answers:
-        groups.setdefault(group_of(each), []).append(each)
-    return {
-        group: groups[group]
-        for group in sorted(
-            groups, key=lambda one: (isinstance(one, str), one if isinstance(one, int) else 0, str(one))
-        )
-    }
+    groups: list[Any] = sorted(
+        {group_of(each) for each in answers}, key=lambda group: (isinstance(group, str), group)
+    )
+    return {group: [each for each in answers if group_of(each) == group] for group in groups}
 
 
 def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
@@ -304,27 +304,4 @@ def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
         interval=bootstrap_interval(shares, seed=seed),
         recall_at={depth: mean([each.recall_at[depth] for each in answers]) for depth in DEPTHS},
         mrr=mean([each.reciprocal for each in answers]),
-    )
-
-
-def _report(
-    material: Material,
-    results: Mapping[str, Sequence[Result]],
-    ablation: tuple[PairedDifference, ...],
-    *,
-    seed: int,
-    skipped: Mapping[str, str],
-) -> Report:
-    return Report(
-        results=tuple(one for several in results.values() for one in several),
-        conversations=material.names,
-        turns=sum(len(corpus.ids) for corpus in material.corpora),
-        questions=len(material.questions),
-        adversarial=material.adversarial,
-        without_evidence=material.without_evidence,
-        counter=_COUNTER,
-        seed=seed,
-        evidence=material.evidence,
-        skipped=skipped,
-        ablation=ablation,
     )

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from germane.importers.dialogue import read_transcript
 from germane.importers.git import changed_paths, read_git
-from germane.importers.locomo import conversation_drafts, evidence_report, read_locomo
+from germane.importers.locomo import (
+    DialogueTurn,
+    EvidenceReport,
+    LocomoConversation,
+    LocomoQuestion,
+    conversation_drafts,
+    evidence_report,
+    read_locomo,
+)
 from germane.importers.markdown import read_markdown
 from germane.importers.project import read_project, read_scoped
 from germane.importers.records import memory_from_json, memory_to_json, read_jsonl, read_memories
-from germane.importers.report import Gone, Importer, ImportReport, ImportTarget, Progress, Written
+from germane.importers.report import Gone, ImportReport, Moved, Progress, Written
 from germane.importers.secrets import Secret, find_secrets
 from germane.importers.sources import Skipped
 from germane.importers.sync import watch
 from germane.importers.transfer import Layout, export_jsonl, import_source, layout_of, read, write_block
 
 __all__ = [
+    "DialogueTurn",
+    "EvidenceReport",
     "Gone",
     "ImportReport",
-    "ImportTarget",
-    "Importer",
     "Layout",
+    "LocomoConversation",
+    "LocomoQuestion",
+    "Moved",
     "Progress",
     "Secret",
     "Skipped",

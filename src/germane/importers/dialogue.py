@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,8 +32,8 @@ from germane.model.text import own_text
 __all__ = [
     "STAMPS",
     "dialogue_turns",
-    "drafts_of_messages",
     "is_message",
+    "is_transcript",
     "message_turns",
     "messages_in",
     "read_conversations",
@@ -44,6 +45,8 @@ _EXPECTED = (
     'a list of messages ({"role": …, "content": …}), an object with "messages" or "input", one of either per '
     "line, or lines such as `user: text` were expected"
 )
+_LISTS = ("messages", "input")
+"""Where the layouts of providers keep the messages of a conversation."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "model"})
 _SYSTEMS = frozenset({"system", "developer"})
 
@@ -60,57 +63,66 @@ def read_conversations(
     if starts_dialogue(text):
         yield path.stem, _of_dialogue(list(dialogue_turns(text)))
         return
+    for number, line, value in _json_conversations(path, text):
+        yield path.stem + number, _read(path, value, provider, line=line)
+
+
+def _json_conversations(path: Path, text: str) -> Iterator[tuple[str, int | None, Any]]:
+    """Each conversation of a file as JSON, with `/N` where there are several, and the line that holds it."""
     if not text.lstrip().startswith(("{", "[")):
-        raise unreadable(path, _EXPECTED)
+        raise unreadable(path, _EXPECTED, line=text[: len(text) - len(text.lstrip())].count("\n") + 1)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         if not text.lstrip().startswith("{"):
             raise unreadable(path, f"it is no JSON ({error})") from error
-        yield from _of_lines(path, provider)
+        yield from _of_lines(path)
         return
     if isinstance(value, list) and value and all(_is_conversation(each) for each in value):
         for number, each in enumerate(value, start=1):
-            yield f"{path.stem}/{number}", _read(path, each, provider)
+            yield f"/{number}", None, each
     else:
-        yield path.stem, _read(path, value, provider)
+        yield "", None, value
 
 
-def _of_lines(path: Path, provider: str | Provider | None) -> Iterator[tuple[str, tuple[Message, ...]]]:
+def _of_lines(path: Path) -> Iterator[tuple[str, int | None, Any]]:
     """JSON lines: the messages of one conversation, or a conversation on each line."""
     single: list[Any] = []
     for number, line in numbered_lines(path):
         value = parse_object(line, path, number)
-        if not _is_conversation(value):
+        if _is_conversation(value) and not single:
+            yield f"/{number}", number, value
+        elif "role" in value or "type" in value:
             single.append(value)
-        elif single:
-            raise unreadable(path, _EXPECTED, line=number)
         else:
-            yield f"{path.stem}/{number}", _read(path, value, provider)
+            raise unreadable(path, _EXPECTED, line=number)
     if single:
-        yield path.stem, _read(path, single, provider)
+        yield "", None, single
 
 
 def _is_conversation(value: object) -> bool:
-    return isinstance(value, Mapping) and ("messages" in value or "input" in value) and "role" not in value
+    return isinstance(value, Mapping) and any(name in value for name in _LISTS) and "role" not in value
 
 
-def _read(path: Path, value: Any, provider: str | Provider | None) -> tuple[Message, ...]:
-    name = next((key for key in ("messages", "input") if isinstance(value, Mapping) and key in value), "")
+def _read(
+    path: Path, value: Any, provider: str | Provider | None, *, line: int | None
+) -> tuple[Message, ...]:
+    name = next((key for key in _LISTS if isinstance(value, Mapping) and key in value), "")
     given: Any = value[name] if name else [value] if isinstance(value, Mapping) else value
-    stamped = [_moment(path, each) for each in given] if isinstance(given, list) else []
-    if stamped:
-        bare = [_without_stamps(each) for each in given]
-        value = {**value, name: bare} if name else bare
+    moments: list[datetime | None] = []
     try:
+        if isinstance(given, list):
+            moments = [_stamp(each) if is_message(each) else None for each in given]
+            bare = [_without_stamps(each) for each in given]
+            value = {**value, name: bare} if name else bare
         messages = read_messages(value, provider)
-    except InvalidInput as error:
-        raise unreadable(path, str(error)) from error
-    # What stands beside the list comes first, and has no moment.
-    moments = [None] * (len(messages) - len(stamped)) + stamped
+    except (FieldError, InvalidInput) as error:
+        raise unreadable(path, str(error), line=line) from error
+    # A system prompt beside the list comes first, and has no time.
+    before: list[datetime | None] = [None] * (len(messages) - len(moments))
     return tuple(
         message if moment is None else message.evolve(created_at=moment)
-        for message, moment in zip(messages, moments, strict=True)
+        for message, moment in zip(messages, before + moments, strict=True)
     )
 
 
@@ -121,23 +133,14 @@ def _without_stamps(message: object) -> object:
     return {key: value for key, value in message.items() if key not in STAMPS}
 
 
-def _moment(path: Path, message: object) -> Any:
-    if not is_message(message):
-        return None
-    try:
-        return next((turn.at for turn in message_turns([message])), None)
-    except FieldError as error:
-        raise unreadable(path, str(error)) from error
-
-
 def _of_dialogue(turns: Sequence[Turn]) -> tuple[Message, ...]:
     """Plain messages; who is named, and by no role, is named in the text as well."""
     first = turns[0].speaker if turns else ""
     made = []
     for number, turn in enumerate(turns, start=1):
         role = _role(turn, first)
-        said = turn.text if turn.role else f"{turn.speaker}: {turn.text}"
-        made.append(Message(role=role, parts=(TextPart(text=said),), seq=number, created_at=turn.at))
+        text = turn.text if turn.role else f"{turn.speaker}: {turn.text}"
+        made.append(Message(role=role, parts=(TextPart(text=text),), seq=number, created_at=turn.at))
     return tuple(made)
 
 
@@ -146,17 +149,12 @@ def _role(turn: Turn, first: str) -> Role:
     if name in _SYSTEMS:
         return Role.SYSTEM
     if name:
-        # What a tool returned stands in words, and no call is there for it.
+        # The result of a tool is plain text here: there is no call that it could answer.
         return Role.ASSISTANT if name in _ASSISTANTS or name in ("tool", "function") else Role.USER
     return Role.USER if turn.speaker == first else Role.ASSISTANT
 
 
 # Chat transcripts as drafts, one per turn.
-
-_TRANSCRIPT_EXPECTED = (
-    'a list of messages ({"role": …, "content": …}), an object with "messages", one of either per line, '
-    "or lines such as `user: text` were expected"
-)
 
 
 def read_transcript(path: Path) -> Iterator[Draft]:
@@ -168,64 +166,27 @@ def read_transcript(path: Path) -> Iterator[Draft]:
     several conversations; a longer transcript read again adds only its new turns. Raises
     UnreadableSource, naming the line or the message, for anything else.
     """
-    text = read_text(path)
-    if text.lstrip().startswith(("{", "[")) and not starts_dialogue(text):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            if not text.lstrip().startswith("{"):
-                raise unreadable(path, f"it is no JSON ({error})") from error
-            yield from _transcript_of_lines(path)
-            return
+    text, name = read_text(path), name_of(path)
+    if starts_dialogue(text):
+        for turn in dialogue_turns(own_text(text, whole=False)):
+            yield turn_draft(turn, session=path.stem, source=f"{name}#{turn.index}")
+        return
+    for number, line, value in _json_conversations(path, text):
         messages = messages_in([value] if is_message(value) else value)
         if messages is None:
-            raise unreadable(path, _TRANSCRIPT_EXPECTED)
-        yield from drafts_of_messages(path, messages)
-        return
-    if not starts_dialogue(text):
-        raise unreadable(path, _TRANSCRIPT_EXPECTED, line=_first_line(text))
-    name = name_of(path)
-    for turn in dialogue_turns(own_text(text, whole=False)):
-        yield turn_draft(turn, session=path.stem, source=f"{name}#{turn.index}")
-
-
-def drafts_of_messages(
-    path: Path, messages: Sequence[Any], *, conversation: int | None = None
-) -> Iterator[Draft]:
-    """The drafts of one conversation's messages; `conversation` is its number in a file of several."""
-    session = path.stem if conversation is None else f"{path.stem}/{conversation}"
-    place = name_of(path) if conversation is None else f"{name_of(path)}#{conversation}"
-    try:
-        for turn in message_turns(messages):
-            yield turn_draft(turn, session=session, source=f"{place}#{turn.index}")
-    except FieldError as error:
-        raise unreadable(path, str(error), line=conversation) from error
-
-
-def _transcript_of_lines(path: Path) -> Iterator[Draft]:
-    """JSON lines: the messages of one conversation, or a conversation on each line."""
-    single: list[Any] = []
-    for number, line in numbered_lines(path):
-        value = parse_object(line, path, number)
-        if is_message(value):
-            single.append(value)
-            continue
-        messages = messages_in(value)
-        if messages is None or single:
-            raise unreadable(path, _TRANSCRIPT_EXPECTED, line=number)
-        yield from drafts_of_messages(path, messages, conversation=number)
-    if single:
-        yield from drafts_of_messages(path, single)
-
-
-def _first_line(text: str) -> int:
-    return next(number for number, line in enumerate(text.split("\n"), 1) if line.strip())
+            raise unreadable(path, _EXPECTED, line=line)
+        source = name + number.replace("/", "#")
+        try:
+            for turn in message_turns(messages):
+                yield turn_draft(turn, session=path.stem + number, source=f"{source}#{turn.index}")
+        except FieldError as error:
+            raise unreadable(path, str(error), line=line) from error
 
 
 # Messages in the layouts of the OpenAI and Anthropic APIs as turns.
 #
-# It reads what people kept, of whatever origin, so it asks less of a message than
-# `germane.conversation.formats`, which gives back what it read.
+# Files come from many tools, so this reader is more lenient than `germane.conversation.formats`, which
+# returns messages exactly as they were read.
 
 STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
 """Where files keep when a message was sent; no provider knows any of these."""
@@ -236,7 +197,7 @@ _MILLISECONDS = 100_000_000_000
 
 
 def is_message(value: object) -> bool:
-    """Whether a JSON value has the form of a message: a role and what was said or called."""
+    """Whether a JSON value has the form of a message: a role, and content or calls."""
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("role"), str)
@@ -244,24 +205,31 @@ def is_message(value: object) -> bool:
     )
 
 
-def messages_in(value: object) -> Sequence[Any] | None:
+def is_transcript(value: object) -> bool:
+    """Whether a JSON value is a message, a conversation, or a list of either, judged by its first item."""
+    first = value[0] if isinstance(value, list) and value else value
+    return is_message(first) or messages_in(first) is not None
+
+
+def messages_in(value: Any) -> Sequence[Any] | None:
     """The messages of a JSON value, a list of them or an object that holds one; None if it is neither.
 
     A system prompt beside the list, where Anthropic's layout keeps it, becomes the first message.
     """
-    if isinstance(value, Mapping) and isinstance(value.get("messages"), list):
-        system = value.get("system")
-        opening = [{"role": "system", "content": system}] if system else []
-        return [*opening, *value["messages"]]
+    for name in _LISTS if isinstance(value, Mapping) else ():
+        if isinstance(value.get(name), list):
+            system = value.get("system")
+            opening = [{"role": "system", "content": system}] if system else []
+            return [*opening, *value[name]]
     if isinstance(value, list) and value and is_message(value[0]):
         return value
     return None
 
 
 def message_turns(messages: Sequence[Any]) -> Iterator[Turn]:
-    """One turn per message that says, calls or returns something, with tool use in readable words.
+    """One turn per message that has text, a call or a result, with tool use in readable words.
 
-    A call's name stands beside its result. Raises FieldError, naming the message by its number from
+    A result names the tool that was called. Raises FieldError, naming the message by its number from
     1, for what is no message.
     """
     reader = _Reader()
@@ -281,7 +249,7 @@ class _Reader:
     tools: dict[str, str] = field(default_factory=dict)
 
     def turn(self, message: object, index: int) -> Turn | None:
-        """The message as a turn; None when nothing in it was said."""
+        """The message as a turn; None for one without any text."""
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise FieldError("an object with a 'role' and a 'content' was expected")
         role: str = message["role"]
@@ -326,8 +294,8 @@ class _Reader:
             return self.call(part.get("id"), part.get("name"), part.get("input"))
         if kind.endswith("tool_result"):
             name = self.tools.get(str(part.get("tool_use_id")), "tool")
-            said = "\n".join(self.parts(part.get("content")))
-            return result_in_words(name, said, failed=bool(part.get("is_error")))
+            text = "\n".join(self.parts(part.get("content")))
+            return result_in_words(name, text, failed=bool(part.get("is_error")))
         return named_fields(kind, part)
 
     def calls(self, message: Mapping[str, Any]) -> Iterator[str]:
@@ -346,7 +314,7 @@ class _Reader:
             yield self.call(None, old.get("name"), old.get("arguments"))
 
     def call(self, call_id: object, name: object, given: object) -> str:
-        """A call in readable words; its name is kept for the result that comes later."""
+        """A call in readable words; its name is remembered for the result."""
         named = str(name or "tool")
         if call_id is not None:
             self.tools[str(call_id)] = named
@@ -366,7 +334,7 @@ def _returns_only(content: object) -> bool:
 
 
 def _stamp(message: Mapping[str, Any]) -> datetime | None:
-    """When the message was sent, if it says so: ISO text, or seconds or milliseconds since 1970."""
+    """When the message was sent: ISO text, or seconds or milliseconds since 1970; None if it has no time."""
     for name in STAMPS:
         value = message.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -411,10 +379,10 @@ def starts_dialogue(text: str) -> bool:
 def dialogue_turns(text: str) -> Iterator[Turn]:
     """The turns of a text in which each begins with its speaker, as `user: …` or `Ann Lee: …`.
 
-    A day and time may stand before the name, in brackets or not; without an offset it is UTC. Other
+    A day and time may precede the name, in brackets or not; without an offset it is UTC. Other
     lines belong to the turn above them. What counts as a speaker is settled by the first turn: if it is
     a role, only roles are; if it has a stamp, only stamped lines begin turns. An indented line, one
-    in a code block and a label such as `TraceNote:` never do. What stands before the first turn is left
+    in a code block and a label such as `TraceNote:` never do. Text before the first turn is left
     out; see `starts_dialogue`.
     """
     speaker, stamp, lines, index = "", None, list[str](), 0
@@ -428,13 +396,13 @@ def dialogue_turns(text: str) -> Iterator[Turn]:
             continue
         if rule is None:
             rule = _rule(match)
-        elif said := "\n".join(lines).strip():
-            yield _turn(speaker, stamp, said, index)
+        elif spoken := "\n".join(lines).strip():
+            yield _turn(speaker, stamp, spoken, index)
         index += bool(speaker)
         speaker, stamp, lines = match["name"], match["stamp"], [match["text"] or ""]
         fence = _fence_after(lines[0], "")
-    if speaker and (said := "\n".join(lines).strip()):
-        yield _turn(speaker, stamp, said, index)
+    if speaker and (spoken := "\n".join(lines).strip()):
+        yield _turn(speaker, stamp, spoken, index)
 
 
 def _rule(first: re.Match[str]) -> str:
@@ -466,14 +434,7 @@ def _fence_after(line: str, fence: str) -> str:
 
 def _turn(speaker: str, stamp: str | None, text: str, index: int) -> Turn:
     role = speaker.lower() if speaker.lower() in _ROLES else None
-    return Turn(speaker=speaker, role=role, text=text, index=index, at=_line_moment(stamp))
-
-
-def _line_moment(stamp: str | None) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(stamp) if stamp else None
-    except ValueError:  # The 31st of February has the right form and is no day.
-        return None
-    if moment is None or moment.tzinfo:
-        return moment.astimezone(UTC) if moment else None
-    return moment.replace(tzinfo=UTC)
+    at = None
+    with suppress(FieldError):  # The 31st of February has the right form and is no day.
+        at = as_moment(stamp, name="the time", assume_utc=True)
+    return Turn(speaker=speaker, role=role, text=text, index=index, at=at)

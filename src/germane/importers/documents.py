@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import MissingExtra
-from germane.importers.sources import FieldError, day_in
+from germane.importers.sources import FieldError, as_texts, day_in
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -24,8 +24,6 @@ __all__ = [
     "LONG",
     "MOST_PATHS",
     "TINY",
-    "ChangelogVersion",
-    "DecisionRecord",
     "DocumentPassage",
     "Heading",
     "MarkdownBlock",
@@ -56,7 +54,7 @@ class Heading:
 class MarkdownBlock:
     """A paragraph, list, table, code block …: lines `start` up to `end`, counted from 0.
 
-    `items` are the places inside where it may be parted: the lines at which a list's items begin.
+    `items` are the places inside where it may be split: the lines at which a list's items begin.
     """
 
     start: int
@@ -67,7 +65,7 @@ class MarkdownBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A document's lines with what stands where; `references` are the lines of link definitions."""
+    """A document's lines with its headings and blocks; `references` are the lines of link definitions."""
 
     lines: tuple[str, ...]
     headings: tuple[Heading, ...]
@@ -150,18 +148,18 @@ def _words(inlines: Sequence[Token]) -> str:
     return " ".join("".join(parts).split())
 
 
-# Parting a long document where its author did: at headings, then between blocks.
+# Splitting a long document where its author did: at headings, then between blocks.
 
 LONG = 1_600
-"""About 400 tokens: a passage that answers a question whole and leaves room for others beside it."""
+"""About 400 tokens: a passage that answers a question whole and leaves space for others."""
 
 TINY = 240
-"""About 60 tokens: less than this says little without its surroundings."""
+"""About 60 tokens: a shorter text means little without its context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPassage:
-    """A stretch of a document that stands alone: the headings above it, its text, its first line.
+    """A stretch of a document that can be read alone: the headings above it, its text, its first line.
 
     `path` is empty for what comes before the first heading. Where one section made several
     passages, `part` counts them from 1 to `parts`. `line` counts from 0.
@@ -177,10 +175,10 @@ class DocumentPassage:
 def passages(document: Outline, *, long: int = LONG, tiny: int = TINY) -> tuple[DocumentPassage, ...]:
     """The document in passages of about `long` characters at most.
 
-    Every line that isn't blank stands in exactly one passage, except headings that have nothing of
-    their own below them (they still stand in the paths of what follows). A section tinier than
+    Every line that isn't blank is in exactly one passage, except headings that have nothing of
+    their own below them (they are still in the paths of what follows). A section tinier than
     `tiny` characters joins the passage of its parent. A code block, a table and a list item are
-    never parted, so a passage is longer than `long` where one of them is, or a paragraph.
+    never split, so a passage is longer than `long` where one of them is, or a paragraph.
     """
     return tuple(_of_section(document, _tree(document), long, tiny))
 
@@ -233,7 +231,7 @@ def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> I
 
 
 def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple[int, str]]:
-    """What stands between a heading and its first subsection, packed into texts with their first lines."""
+    """The text between a heading and its first subsection, packed into texts with their first lines."""
     packed: list[tuple[int, str]] = []
     start = section.start
     cuts = [*_cuts(document, section, long), section.own]
@@ -246,7 +244,7 @@ def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple
 
 
 def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
-    """The lines at which a section's own text may be parted: never between a lead-in and what it leads to."""
+    """The lines at which a section's own text may be split: never between a lead-in and what it leads to."""
     found: list[int] = []
     leads_in = True  # The heading leads in to the first block.
     for block in document.blocks:
@@ -289,24 +287,15 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _DECISIONS = frozenset({"decision", "decisions", "decision outcome", "the decision"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionRecord:
-    """What a decision record says about itself. `date` is ISO text, `status` as it is written."""
-
-    title: str
-    number: int | None
-    status: str | None
-    date: str | None
-
-
 def decision_record(
     document: Outline, *, file_name: str, fields: Mapping[str, Any], known: bool = False
-) -> DecisionRecord | None:
-    """What the document decides, if it is one decision record; None if it is anything else.
+) -> dict[str, Any] | None:
+    """The `title`, `number`, `status` and `date` of a decision record; None for any other document.
 
     It is one when exactly one heading announces a decision and a context, a status or a title such
-    as `ADR 7` stands beside it: so do the templates of Nygard, MADR and Tyree. `known` says that
-    its front matter already calls it one. Front matter wins over what the text says.
+    as `ADR 7` goes with it: so do the templates of Nygard, MADR and Tyree. `known` is true where its front
+    matter already calls it one. Front matter wins over the text. The date is ISO text,
+    the status as it is written; what isn't known is None.
     """
     heads = [heading.title.lower().strip(" :") for heading in document.headings]
     number, title = _title(document, file_name)
@@ -317,7 +306,7 @@ def decision_record(
     if not known and not (decides and (context or status or named)):
         return None
     date = day_in(_field_of(document, fields, "date") or status or "")
-    return DecisionRecord(title=title, number=number, status=status, date=date)
+    return {"title": title, "number": number, "status": status, "date": date}
 
 
 def _title(document: Outline, file_name: str) -> tuple[int | None, str]:
@@ -350,7 +339,7 @@ def _field_of(document: Outline, fields: Mapping[str, Any], name: str) -> str | 
 
 
 def _opening(document: Outline) -> tuple[str, ...]:
-    """The lines that stand before the first section: where most templates keep their fields."""
+    """The lines before the first section: where most templates keep their fields."""
     sections = [heading for heading in document.headings if heading.level > 1]
     return document.lines[: sections[0].line] if sections else document.lines[:20]
 
@@ -369,43 +358,30 @@ _VERSION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangelogVersion:
-    """One version's entry: its heading and all below it. `date` is ISO text, `line` counts from 0."""
-
-    name: str
-    date: str | None
-    yanked: bool
-    text: str
-    line: int
-
-
 def is_changelog_name(stem: str) -> bool:
     """Whether a file of that name (without its suffix) is by custom a changelog."""
     return stem.lower() in _NAMES
 
 
-def versions(document: Outline) -> tuple[ChangelogVersion, ...]:
-    """The entries of a changelog in its order; none where no heading names a version.
+def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
+    """The entries of a changelog in its order, each with its text; none where no heading names a version.
 
-    An entry ends at the next version's heading, whatever the level: generated changelogs give major
-    versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
+    Each has its `version`, its `line` counted from 1, and if its heading has them, its `date` as ISO text
+    and `yanked`. An entry ends at the next version's heading, whatever the level: generated changelogs give
+    major versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
     """
     heads = [(heading, match) for heading in document.headings if (match := _VERSION.match(heading.title))]
     ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
     found = []
     for (heading, match), end in zip(heads, ends, strict=bool(heads)):
-        kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
-        found.append(
-            ChangelogVersion(
-                name=match["name"],
-                date=day_in(match["rest"]),
-                yanked="yanked" in match["rest"].lower(),
-                text="\n".join(kept).strip("\n").rstrip(),
-                line=heading.line,
-            )
-        )
-    return tuple(found)
+        lines = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
+        entry: dict[str, Any] = {"version": match["name"], "line": heading.line + 1}
+        if date := day_in(match["rest"]):
+            entry["date"] = date
+        if "yanked" in match["rest"].lower():
+            entry["yanked"] = True
+        found.append((entry, "\n".join(lines).strip("\n").rstrip()))
+    return found
 
 
 # Which paths of a project a text governs: those that its front matter lists, or that it names.
@@ -438,10 +414,10 @@ def stated_paths(fields: Mapping[str, Any]) -> tuple[str, ...]:
     Each is a pattern as in a .gitignore, from the project's root. Raises FieldError for what is no list
     of texts, and for a path outside the project.
     """
-    stated = [*_listed(fields.get("paths"), "paths")]
+    stated = [*as_texts(fields.get("paths"), name="paths")]
     scope = fields.get("scope")
     if isinstance(scope, list) or (isinstance(scope, str) and "/" in scope and stated_scope(fields) is None):
-        stated += _listed(scope, "scope")
+        stated += as_texts(scope, name="scope")
     for pattern in stated:
         if ".." in PurePosixPath(pattern).parts or _ELSEWHERE.match(pattern):
             raise FieldError(
@@ -457,7 +433,8 @@ def named_paths(text: str, root: Path) -> tuple[str, ...]:
     A name counts when it is there now and has a slash or a suffix, so that the word `docs` isn't one;
     a glob counts when the folder above its first wildcard is there. A line number behind it is ignored.
     """
-    found = dict.fromkeys(pattern for name in _quoted(text) if (pattern := _existing(name, root)))
+    names = (_PLACE.sub("", match[1].strip()) for match in _QUOTED.finditer(text))
+    found = dict.fromkeys(pattern for name in names if (pattern := _existing(name, root)))
     return tuple(found) if len(found) <= MOST_PATHS else ()
 
 
@@ -466,27 +443,13 @@ def pattern_of(place: str, *, folder: bool) -> str:
     return "/" + _MEANING.sub(r"\\\1", place) + ("/" if folder else "")
 
 
-def _listed(value: object, name: str) -> Iterator[str]:
-    items = value.split(",") if isinstance(value, str) else value
-    if items is None:
-        return
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise FieldError(f"{name!r} must be a list of paths, or one text with commas, and is {value!r}")
-    yield from (item.strip() for item in items if item.strip())
-
-
-def _quoted(text: str) -> Iterator[str]:
-    for match in _QUOTED.finditer(text):
-        yield _PLACE.sub("", match[1].strip())
-
-
 def _existing(name: str, root: Path) -> str | None:
     plain = name.removeprefix("./")
     parts = PurePosixPath(plain).parts
     if not parts or plain.startswith(("/", "~")) or ".." in parts or "\\" in plain or "\0" in plain:
         return None
     if _GLOB.search(plain):
-        above = PurePosixPath(*_before_glob(parts))
+        above = PurePosixPath(*takewhile(lambda part: not _GLOB.search(part), parts))
         return f"/{plain}" if "/" in plain and above.parts and _is_there(root / above) else None
     if "/" not in plain and not PurePosixPath(plain).suffix:
         return None
@@ -494,13 +457,6 @@ def _existing(name: str, root: Path) -> str | None:
     if not _is_there(root / place):
         return None
     return pattern_of(place, folder=(root / place).is_dir())
-
-
-def _before_glob(parts: tuple[str, ...]) -> Iterator[str]:
-    for part in parts:
-        if _GLOB.search(part):
-            return
-        yield part
 
 
 def _is_there(path: Path) -> bool:

@@ -12,7 +12,6 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from germane.errors import UnreadableSource
 from germane.importers.sources import EXTERNAL, OnSkip, Skipped, unreadable
 from germane.model.memory import Draft
 
-__all__ = ["COMMIT", "MOST_FILES", "ask_git", "changed_paths", "read_git"]
+__all__ = ["COMMIT", "MOST_FILES", "changed_paths", "git_output", "read_git"]
 
 COMMIT = "commit"
 """The kind of every commit, and its tag."""
@@ -31,6 +30,10 @@ MOST_FILES = 100
 """How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
 
 _FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
+_LOG = (
+    *("log", "-z", "--no-merges", "--no-renames", "--name-only"),
+    *("--no-show-signature", "--no-ext-diff", "--no-textconv", _FORMAT),
+)
 _FIELDS = 5
 _SHORT = 12
 _CHUNK = 1 << 16
@@ -71,28 +74,29 @@ _OF_A_REPOSITORY = frozenset(
 
 
 def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
-    """The commits of the repository at `path`, newest first, read as they are asked for.
+    """The commits of the repository at `path`, newest first, read lazily.
 
     For a folder inside a repository they are those that touched it. Merges are left out: what they
-    bring stands in the commits they merge. Each is of kind `commit`, at its author's time, with
+    bring is in the commits they merge. Each is of kind `commit`, at its author's time, with
     the message as content, its first line as subject, author, day and files as metadata, and
-    `git:HASH` as source. A shallow clone is told to `on_skip`: its history is cut short, and what its
+    `git:HASH` as source. A shallow clone is reported to `on_skip`: its history is cut short, and what its
     oldest commits changed isn't known.
 
     Raises UnreadableSource when git isn't installed, or the folder is in no repository, in one that
     git refuses to read, or in one without commits.
     """
-    prefix = ask_git(path, "rev-parse", "--show-prefix")
-    if ask_git(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
+    prefix = git_output(path, "rev-parse", "--show-prefix")
+    if git_output(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
         raise unreadable(path, "the repository has no commits yet")
     cut = frozenset[str]()
-    if ask_git(path, "rev-parse", "--is-shallow-repository") == "true":
+    if git_output(path, "rev-parse", "--is-shallow-repository") == "true":
         cut = _shallow_commits(path)
         if on_skip is not None:
             reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
             on_skip(Skipped(source=f"git:{path}", reason=reason))
     found = False
-    for fields, files in _records(_output(path, "." if prefix else "")):
+    limits = ["--", "."] if prefix else []
+    for fields, files in _records(_output(path, *_LOG, *limits)):
         found = True
         yield _draft(fields, [] if fields[0] in cut else files)
     if not found:
@@ -163,16 +167,14 @@ def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
 
 def _shallow_commits(path: Path) -> frozenset[str]:
     """The commits at which a shallow clone was cut: git shows all of their files as if they were new."""
-    listed = Path(path, ask_git(path, "rev-parse", "--git-path", "shallow"))
+    listed = Path(path, git_output(path, "rev-parse", "--git-path", "shallow"))
     return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
 
 
-def _output(path: Path, inside: str) -> Iterator[bytes]:
-    """What `git log` writes, in chunks. The process ends with the iterator, however far it was read."""
-    limits = ["--", inside] if inside else []
-    options = ("-z", "--no-merges", "--no-renames", "--name-only", "--no-show-signature", "--no-ext-diff")
+def _output(path: Path, *arguments: str) -> Iterator[bytes]:
+    """What git writes, in chunks. The process ends with the iterator, however far it was read."""
     with tempfile.TemporaryFile() as complaints:
-        process = _start(path, "log", *options, "--no-textconv", _FORMAT, *limits, complaints=complaints)
+        process = _start(path, *arguments, complaints=complaints)
         try:
             assert process.stdout is not None  # noqa: S101 - A pipe is always opened; this tells the checker.
             while chunk := process.stdout.read(_CHUNK):
@@ -185,22 +187,19 @@ def _output(path: Path, inside: str) -> Iterator[bytes]:
             process.communicate()
 
 
-def ask_git(path: Path, *arguments: str, refused: str | None = None) -> str:
-    """What git answers; when it refuses, `refused`, or else the error with git's own words.
+def git_output(path: Path, *arguments: str, refused: str | None = None) -> str:
+    """The output of a git command; `refused`, where it is given, if git can't be run or refuses.
 
     `arguments` must be a command that reads the object database, the references or the index. One that
     compares the content of files (`status`, `diff`, `ls-files -m`) runs the filters that the repository's
-    own configuration names, and no option turns those off.
+    own configuration names, and no option turns those off. Raises UnreadableSource with git's own words.
     """
-    with tempfile.TemporaryFile() as complaints:
-        process = _start(path, *arguments, complaints=complaints)
-        answer, _ = process.communicate()
-        if process.returncode == 0:
-            return answer.decode("utf-8", "replace").strip()
+    try:
+        return b"".join(_output(path, *arguments)).decode("utf-8", "replace").strip()
+    except UnreadableSource:
         if refused is None:
-            complaints.seek(0)
-            raise unreadable(path, _complaint(complaints.read()))
-    return refused
+            raise
+        return refused
 
 
 def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -222,7 +221,7 @@ def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Pop
 
 
 def _environment() -> dict[str, str]:
-    """Ours, in English, without prompts, and without what a git hook around us says of *its* repository.
+    """Our environment, in English, without prompts, and without what a git hook sets for its own repository.
 
     No transport is allowed: git would fetch the objects that a partial clone lacks, by commands that the
     clone's configuration names.
@@ -239,10 +238,10 @@ def _environment() -> dict[str, str]:
 
 
 def _complaint(stderr: bytes) -> str:
-    said = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
-    if "not a git repository" in said:
+    message = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
+    if "not a git repository" in message:
         return "it is in no git repository"
-    return f"git refused: {said}"
+    return f"git refused: {message}"
 
 
 # When files of a project were changed last, by git.
@@ -271,7 +270,7 @@ def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]
     found: dict[str, datetime] = {}
     for path in dict.fromkeys(paths):
         try:
-            seconds = ask_git(folder, "log", "-1", "--format=%ct", "--", path, refused="")
+            seconds = git_output(folder, "log", "-1", "--format=%ct", "--", path, refused="")
             edited = (folder / path).is_file() and _is_edited(folder, path)
         except (UnreadableSource, OSError, ValueError):
             continue
@@ -285,43 +284,24 @@ def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]
 
 def _is_edited(folder: Path, path: str) -> bool:
     """Whether a file differs from the last commit, or is new and not ignored."""
-    entry = _indexed(ask_git(folder, "ls-files", "--stage", "--debug", "--", path))
+    entry = _ENTRY.match(git_output(folder, "ls-files", "--stage", "--debug", "--", path))
     if entry is None:
-        return ask_git(folder, "ls-files", "--others", "--exclude-standard", "--", path) != ""
-    committed = ask_git(folder, "ls-tree", "HEAD", "--", path, refused="").split()[2:3]
+        return git_output(folder, "ls-files", "--others", "--exclude-standard", "--", path) != ""
+    committed = git_output(folder, "ls-tree", "HEAD", "--", path, refused="").split()[2:3]
     return not committed or committed[0] not in _blobs(folder / path, entry)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Indexed:
-    """What the index holds of a file: its blob, and the file's time and size when that was written."""
-
-    mode: str
-    blob: str
-    time: tuple[int, int]
-    size: int
-
-
-def _indexed(listed: str) -> _Indexed | None:
-    match = _ENTRY.match(listed)
-    if match is None:
-        return None
-    time = (int(match["seconds"]), int(match["nanoseconds"]))
-    return _Indexed(mode=match["mode"], blob=match["blob"], time=time, size=int(match["size"]))
-
-
-def _blobs(file: Path, entry: _Indexed) -> tuple[str, ...]:
+def _blobs(file: Path, entry: re.Match[str]) -> Iterator[str]:
     """The blobs that a file may be: that of the index where its time and size are the same, or by content.
 
     Git may store line feeds for the line ends of Windows, so both are tried.
     """
-    seen = file.lstat()
-    if (divmod(seen.st_mtime_ns, 1_000_000_000), seen.st_size) == (entry.time, entry.size):
-        return (entry.blob,)
-    data = str(file.readlink()).encode() if entry.mode == _SYMLINK else file.read_bytes()
-    return tuple(_blob(text, len(entry.blob)) for text in (data, data.replace(b"\r\n", b"\n")))
-
-
-def _blob(data: bytes, digits: int) -> str:
-    name = "sha1" if digits == _SHA1_DIGITS else "sha256"
-    return hashlib.new(name, b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+    status = file.lstat()
+    written = int(entry["seconds"]) * 1_000_000_000 + int(entry["nanoseconds"])
+    if (status.st_mtime_ns, status.st_size) == (written, int(entry["size"])):
+        yield entry["blob"]
+        return
+    algorithm = "sha1" if len(entry["blob"]) == _SHA1_DIGITS else "sha256"
+    content = str(file.readlink()).encode() if entry["mode"] == _SYMLINK else file.read_bytes()
+    for data in (content, content.replace(b"\r\n", b"\n")):
+        yield hashlib.new(algorithm, b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()

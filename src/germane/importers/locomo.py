@@ -175,10 +175,10 @@ def _turns(sessions: Mapping[str, Any], number: int, sample_id: str, path: Path)
     if at is None:
         wanted = "a text such as '1:56 pm on 8 May, 2023'"
         raise unreadable(path, f"in {sample_id}, {name}_date_time must be {wanted}, and is {written!r}")
-    said = sessions[name]
-    if not isinstance(said, list):
+    written_turns = sessions[name]
+    if not isinstance(written_turns, list):
         raise unreadable(path, f"in {sample_id}, {name} must be a list of turns")
-    for index, turn in enumerate(said):
+    for index, turn in enumerate(written_turns):
         if not isinstance(turn, Mapping) or not all(isinstance(turn.get(each), str) for each in _TEXTS):
             wanted = f"an object with the texts {', '.join(_TEXTS)}"
             raise unreadable(path, f"in {sample_id}, turn {index + 1} of {name} must be {wanted}")

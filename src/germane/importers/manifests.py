@@ -36,7 +36,7 @@ _GO_BLOCK = re.compile(r"^(?P<verb>\w+)\s*\(\s*(?://.*)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a manifest says: the project, what it runs on, and what it needs, group by group, in its order."""
+    """The content of a manifest: the project, what it runs on, and its dependencies by group, in order."""
 
     ecosystem: str
     name: str | None
@@ -69,22 +69,19 @@ def of_npm(data: Mapping[str, Any]) -> Manifest:
     """A package.json."""
     if not isinstance(data, dict):
         raise FieldError("one JSON object was expected")
-    groups = []
-    for field, label in (
-        ("dependencies", "Runtime"),
-        ("peerDependencies", "Peer"),
-        ("optionalDependencies", "Optional"),
-        ("devDependencies", "Development"),
-    ):
-        if needs := tuple(f"{name} {wanted}" for name, wanted in _table(data, field).items()):
-            groups.append((label, needs))
+    labels = {
+        "dependencies": "Runtime",
+        "peerDependencies": "Peer",
+        "optionalDependencies": "Optional",
+        "devDependencies": "Development",
+    }
     engines = ", ".join(f"{name} {wanted}" for name, wanted in _table(data, "engines").items())
     return Manifest(
         ecosystem="npm",
         name=_text(data, "name"),
         version=_text(data, "version"),
         requires=engines or None,
-        groups=tuple(groups),
+        groups=tuple(_tables(data, labels)),
     )
 
 
@@ -148,30 +145,30 @@ def _included(group: str, need: object) -> str:
 
 
 def _of_poetry(poetry: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    tables = [
-        ("Runtime", _table(poetry, "dependencies")),
-        ("Group dev", _table(poetry, "dev-dependencies")),
-    ]
+    yield from _tables(poetry, {"dependencies": "Runtime", "dev-dependencies": "Group dev"}, without="python")
     groups = _table(poetry, "group")
-    tables += [(f"Group {name}", _table(_table(groups, name), "dependencies")) for name in groups]
-    for label, table in tables:
-        needs = tuple(_need(name, wanted) for name, wanted in table.items() if name.lower() != "python")
-        if needs:
-            yield label, needs
+    for name in groups:
+        yield from _tables(_table(groups, name), {"dependencies": f"Group {name}"}, without="python")
 
 
 def _of_cargo(data: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    places = [("", data), ("Workspace: ", _table(data, "workspace"))]
-    places += [(f"{target}: ", table) for target, table in _table(data, "target").items()]
-    for prefix, place in places:
-        for field, label in (
-            ("dependencies", "Runtime"),
-            ("build-dependencies", "Build"),
-            ("dev-dependencies", "Development"),
-        ):
-            table = _table(place if isinstance(place, dict) else {}, field)
-            if needs := tuple(_need(name, wanted) for name, wanted in table.items()):
-                yield f"{prefix}{label}", needs
+    labels = {"dependencies": "Runtime", "build-dependencies": "Build", "dev-dependencies": "Development"}
+    places = {"": data, "Workspace: ": _table(data, "workspace")}
+    places |= {f"{target}: ": table for target, table in _table(data, "target").items()}
+    for prefix, place in places.items():
+        for label, needs in _tables(place if isinstance(place, dict) else {}, labels):
+            yield f"{prefix}{label}", needs
+
+
+def _tables(
+    fields: Mapping[str, Any], labels: Mapping[str, str], *, without: str | None = None
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The dependencies of each table that isn't empty, under its label."""
+    for name, label in labels.items():
+        table = _table(fields, name)
+        needs = tuple(_need(each, wanted) for each, wanted in table.items() if each.lower() != without)
+        if needs:
+            yield label, needs
 
 
 def _need(name: str, wanted: object) -> str:
@@ -182,15 +179,15 @@ def _need(name: str, wanted: object) -> str:
         return " or ".join(_need(name, one) for one in wanted)
     if not isinstance(wanted, dict):
         raise FieldError(f"the dependency {name!r} must be a text or a table, and is {wanted!r}")
-    said = [str(wanted["version"])] if "version" in wanted else []
-    said += [f"from {wanted[key]}" for key in ("git", "path", "url") if key in wanted]
+    words = [str(wanted["version"])] if "version" in wanted else []
+    words += [f"from {wanted[key]}" for key in ("git", "path", "url") if key in wanted]
     if wanted.get("workspace"):
-        said.append("of the workspace")
+        words.append("of the workspace")
     if isinstance(features := wanted.get("features", wanted.get("extras")), list) and features:
-        said.append(f"with {'+'.join(map(str, features))}")
+        words.append(f"with {'+'.join(map(str, features))}")
     if wanted.get("optional"):
-        said.append("(optional)")
-    return " ".join([name, *said])
+        words.append("(optional)")
+    return " ".join([name, *words])
 
 
 def _go_statements(text: str) -> Iterator[tuple[str, str]]:
@@ -309,10 +306,10 @@ def _lines(found: Manifest) -> Iterator[str]:
         yield found.note
 
 
-# Where a project begins: the folder from which its paths are told.
+# Where a project begins: the folder that its paths are relative to.
 #
 # An import, a watch and a context of one project have to agree on it, from whichever of its folders they
-# are run, or the scopes of its paths would not be those that are asked for.
+# are run, or the scopes of its paths would not match.
 
 SETTINGS = "germane.toml"
 """The name of the file with a project's settings, at its root."""

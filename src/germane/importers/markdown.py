@@ -31,10 +31,10 @@ from germane.importers.sources import (
     Skipped,
     as_day,
     as_moment,
-    as_tags,
+    draft_of_fields,
     name_of,
-    number_of,
     plain,
+    raise_skipped,
     read_text,
     split_front_matter,
     text_of,
@@ -62,7 +62,7 @@ MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _KINDS_BY_TYPE = frozenset(
     {"adr", "pattern", "iplan", "module", "dependency", "changelog", "decision", "procedure", "fact", "note"}
 )
-"""What `type:` may say in front matter; other tools write other words there, which stay metadata."""
+"""The kinds that `type:` may name in front matter; other words there stay metadata."""
 
 _SEPARATOR = " > "
 _CREATED = ("date", "created", "created_at")
@@ -79,63 +79,47 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
     outcome, pinned, date and the date of the last update; everything else in it becomes metadata.
     Whatever it claims, the text is trusted as a document's.
 
-    Hidden folders and those of installed packages are left out. A file that can't be read raises
-    UnreadableSource; in a folder it is reported to `on_skip` instead, where there is one.
+    What git ignores is left out of a folder, and so are hidden folders, others' work and files of more than
+    a megabyte. A file that can't be read raises UnreadableSource; in a folder it is reported to `on_skip`
+    instead, where there is one. Raises MissingExtra without what the extra `project` brings.
     """
     if not path.is_dir():
         yield from drafts_of_markdown(path, long=long)
         return
-    found = False
-    for file in _files(path, on_skip):
+    found, start = False, path.resolve()
+    leave_out = on_skip or raise_skipped
+    for file in walk(start, root=start, wanted=_is_markdown, passed_over=lambda _: None, refused=leave_out):
         found = True
         try:
             yield from drafts_of_markdown(file, long=long)
         except UnreadableSource as error:
-            if on_skip is None:
-                raise
-            on_skip(Skipped(source=str(file), reason=str(error)))
+            leave_out(Skipped(source=str(file), reason=str(error)))
     if not found:
         raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
 
 
-def drafts_of_markdown(path: Path, *, name: str | None = None, long: int | None = None) -> list[Draft]:
-    """The drafts of one Markdown file, all or none, as `read_markdown` says; `name` is their source.
+def _is_markdown(path: Path) -> bool:
+    return path.suffix.lower() in MARKDOWN_SUFFIXES
+
+
+def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG) -> list[Draft]:
+    """The drafts of one Markdown file, all or none, by the rules of `read_markdown`; `name` is their source.
 
     Raises UnreadableSource.
     """
-    front = split_front_matter(read_text(path), path)
-    if not front.body.strip():
+    fields, body, above = split_front_matter(read_text(path), path)
+    if not body.strip():
         raise unreadable(path, "it has front matter and no text")
-    document = outline(front.body)
+    document = outline(body)
     try:
-        base = _draft_of_fields(front.fields, name or name_of(path))
-        return _drafts(path, document, base, front.lines, LONG if long is None else long)
+        base = _draft_of_fields(fields, name or name_of(path))
+        return _drafts(path, document, base, above, long)
     except FieldError as error:
         raise unreadable(path, f"in its front matter, {error}") from error
 
 
-def _files(root: Path, on_skip: OnSkip | None) -> Iterator[Path]:
-    def refused(error: OSError) -> None:
-        skipped = Skipped(source=str(error.filename), reason=f"the system refused it ({error.strerror})")
-        if on_skip is None:
-            raise unreadable(skipped.source, skipped.reason) from error
-        on_skip(skipped)
-
-    for folder, folders, names in os.walk(root, onerror=refused):
-        folders[:] = sorted(name for name in folders if _is_ours(Path(folder, name)))
-        for name in sorted(names):
-            if Path(name).suffix.lower() in MARKDOWN_SUFFIXES and not name.startswith("."):
-                yield Path(folder, name)
-
-
-def _is_ours(folder: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in NOT_OURS:
-        return False
-    return not (folder / "pyvenv.cfg").exists()
-
-
 def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
-    """What front matter says about every draft of its file."""
+    """The fields that front matter gives every draft of its file."""
     kind, metadata = text_of(fields, "kind"), dict(plain(fields))
     declared = text_of(fields, "type") if kind is None and isinstance(fields.get("type"), str) else None
     if declared and declared.lower() in _KINDS_BY_TYPE:
@@ -146,39 +130,22 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
         updated = _moment(fields, _UPDATED)
     if created is not None and updated is not None and updated < created:
         updated = None
-    for name in (
-        "kind",
-        "subject",
-        "title",
-        "tags",
-        "importance",
-        "confidence",
-        "outcome",
-        "pinned",
-    ):
+    for name in ("kind", "subject", "title", "tags", "importance", "confidence", "outcome", "pinned"):
         metadata.pop(name, None)
     scope, paths = stated_scope(fields), stated_paths(fields)
     if scope is not None or paths:
         metadata.pop("scope", None)
     if paths:
         metadata["paths"] = list(paths)
-    pinned = fields.get("pinned", False)
-    if not isinstance(pinned, bool):
-        raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
-    return Draft(
+    return draft_of_fields(
+        {**fields, "scope": scope},
         content="",
         kind=kind or "",
         subject=text_of(fields, "subject") or text_of(fields, "title"),
-        tags=as_tags(fields.get("tags")),
-        scope=scope or "global",
-        importance=number_of(fields, "importance"),
-        confidence=number_of(fields, "confidence"),
-        outcome=text_of(fields, "outcome"),
         trust=EXTERNAL,
         source=source,
         created_at=created,
         updated_at=updated,
-        pinned=pinned,
         metadata=metadata,
     )
 
@@ -211,9 +178,9 @@ def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -
 def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
     """A draft per version. One without a day takes that of the next below, or else above."""
     entries = versions(document)
-    days = [as_day(version.date) for version in entries]
+    days = [as_day(entry.get("date")) for entry, _ in entries]
     for place in range(len(days) - 2, -1, -1):
-        if entries[place].name.lower() != "unreleased":
+        if entries[place][0]["version"].lower() != "unreleased":
             days[place] = days[place] or days[place + 1]
     for place in range(1, len(days)):
         days[place] = days[place] or days[place - 1]
@@ -221,20 +188,14 @@ def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
         replace(
             base,
             kind="changelog",
-            content=version.text,
-            subject=version.name,
-            source=f"{base.source}#{version.name}",
+            content=text,
+            subject=entry["version"],
+            source=f"{base.source}#{entry['version']}",
             created_at=day or base.created_at,
             updated_at=None if day else base.updated_at,
-            metadata={
-                **base.metadata,
-                "version": version.name,
-                "line": version.line + above + 1,
-                **({"date": version.date} if version.date else {}),
-                **({"yanked": True} if version.yanked else {}),
-            },
+            metadata={**base.metadata, **entry, "line": entry["line"] + above},
         )
-        for version, day in zip(entries, days, strict=True)
+        for (entry, text), day in zip(entries, days, strict=True)
     ]
 
 
@@ -242,14 +203,14 @@ def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
     record = decision_record(document, file_name=path.name, fields=base.metadata, known=base.kind == "adr")
     if record is None:
         return None
-    said = {"status": record.status, "date": record.date, "number": record.number}
+    title = record.pop("title")
     return replace(
         base,
         kind="adr",
         content=document.text(0, len(document.lines)),
-        subject=base.subject or record.title,
-        created_at=base.created_at or as_day(record.date),
-        metadata={**base.metadata, **{name: value for name, value in said.items() if value is not None}},
+        subject=base.subject or title,
+        created_at=base.created_at or as_day(record["date"]),
+        metadata={**base.metadata, **{name: value for name, value in record.items() if value is not None}},
     )
 
 
@@ -295,7 +256,7 @@ class Ignored:
     """Whether git ignores a path, by every .gitignore from the root to it and the repository's own list.
 
     The patterns are read by `pathspec`, in git's order: the nearest file decides, and in it the last
-    pattern that matches. What lies below an ignored folder is ignored whatever else is said.
+    pattern that matches. What lies below an ignored folder is ignored whatever other patterns match.
     """
 
     def __init__(self, root: Path) -> None:
@@ -307,12 +268,12 @@ class Ignored:
         """Whether the path itself is ignored; its folders are taken to be not."""
         for folder in path.parents:
             spec = self._spec_of(folder)
-            said = _says(spec, path.relative_to(folder), is_folder=is_folder)
-            if said is not None:
-                return said
+            ignored = _decision(spec, path.relative_to(folder), is_folder=is_folder)
+            if ignored is not None:
+                return ignored
             if folder == self._root:
                 break
-        return bool(_says(self._own, path.relative_to(self._root), is_folder=is_folder))
+        return bool(_decision(self._own, path.relative_to(self._root), is_folder=is_folder))
 
     def below(self, path: Path, *, is_folder: bool) -> bool:
         """Whether the path or one of its folders, from the root down, is ignored."""
@@ -336,7 +297,7 @@ def walk(
     """The wanted files at or below `start`, folder by folder in the order of their names.
 
     Ignored and hidden ones are left out silently; folders of other people's work, files of more than
-    MOST_BYTES and links that lead out of the project are told to `passed_over`, folders that the system
+    MOST_BYTES and links that lead out of the project are reported to `passed_over`, folders that the system
     refuses to `refused`.
     """
     ignored = Ignored(root)
@@ -359,11 +320,11 @@ def _below(
 
     for folder, folders, names in os.walk(start, onerror=failed):
         here = Path(folder)
-        kept = sorted(name for name in folders if not name.startswith("."))
+        visible = sorted(name for name in folders if not name.startswith("."))
         folders[:] = [
             name
-            for name in kept
-            if not ignored(here / name, is_folder=True) and _walk_is_ours(here / name, passed_over)
+            for name in visible
+            if not ignored(here / name, is_folder=True) and _is_ours(here / name, passed_over)
         ]
         for name in sorted(names):
             path = here / name
@@ -371,7 +332,7 @@ def _below(
                 yield path
 
 
-def _walk_is_ours(folder: Path, passed_over: OnSkip) -> bool:
+def _is_ours(folder: Path, passed_over: OnSkip) -> bool:
     if folder.name in NOT_OURS or folder.name.endswith(".egg-info"):
         if folder.name != "__pycache__":
             passed_over(
@@ -405,14 +366,14 @@ def is_hidden(path: Path, root: Path) -> bool:
     return any(part.startswith(".") or part in NOT_OURS for part in path.relative_to(root).parts)
 
 
-def _says(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
-    """What the last pattern that matches says of the path itself; None where none does."""
+def _decision(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
+    """Whether the last pattern that matches the path itself ignores it; None where none matches."""
     if spec is None:
         return None
     text = path.as_posix() + ("/" if is_folder else "")
     for pattern in reversed(spec.patterns):
         found = pattern.match_file(text) if pattern.include is not None else None
-        # One that ends before the path does speaks of a folder that the path is in, which was asked before.
+        # A match that ends before the path does is of a folder above it, which was checked before.
         if found is not None and found.match.end() == len(text):
             return pattern.include
     return None

@@ -1,4 +1,4 @@
-"""A project's folder as drafts: records, changelogs, manifests, notes, and what its modules say."""
+"""A project's folder as drafts: records, changelogs, manifests, notes and the docs of its modules."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ import inspect
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from germane.errors import InvalidInput, UnreadableSource
-from germane.importers.documents import named_paths, pattern_of
+from germane.importers.documents import LONG, named_paths, pattern_of
 from germane.importers.manifests import MANIFESTS, manifest_drafts, name_in_manifest, root_over
 from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
-from germane.importers.sources import EXTERNAL, OnSkip, Skipped, read_text, unreadable
+from germane.importers.sources import EXTERNAL, OnSkip, Skipped, raise_skipped, read_text, unreadable
 from germane.model.memory import Draft
 from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 __all__ = [
     "MODULE_SUFFIXES",
-    "FileDrafts",
     "Project",
-    "doc_of_source",
-    "files_of",
     "is_read",
     "module_drafts",
     "nothing_in",
@@ -47,33 +44,18 @@ class Project:
     prefix: str
 
     def place(self, path: Path) -> str:
-        """A path from the project's root. Raises InvalidInput for one outside."""
-        try:
-            return path.relative_to(self.root).as_posix()
-        except ValueError:
-            raise InvalidInput(
-                f"{str(path)!r} lies outside the project at {str(self.root)!r}. Name a path inside it, or "
-                "import the other project by itself."
-            ) from None
+        """The path of a file or folder of the project from its root."""
+        return path.relative_to(self.root).as_posix()
 
     def source(self, path: Path) -> str:
         """The name that a file's memories carry as their source."""
         return self.prefix + self.place(path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileDrafts:
-    """What one file holds. `unread` says why it couldn't be read, so that nothing of it counts as gone."""
-
-    path: Path
-    drafts: tuple[Draft, ...] = ()
-    unread: str | None = None
-
-
 def project_of(path: Path, *, name: str | None = None, root: Path | str | None = None) -> Project:
     """The project that a file or folder belongs to: that of `root`, or else of `project_root`.
 
-    It is called `name`, or as a manifest at its root says, or as its folder. Sources are paths from a
+    Its name is `name`, or that in a manifest at its root, or that of its folder. Sources are paths from a
     repository's root; elsewhere the folder's own name comes first. Raises InvalidInput for a path
     outside `root`.
     """
@@ -83,7 +65,7 @@ def project_of(path: Path, *, name: str | None = None, root: Path | str | None =
     return Project(root=folder, name=called, prefix=prefix)
 
 
-def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int | None = None) -> Iterator[Draft]:
+def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
     """The drafts of a project's folder, or of one file of it, in the order of their paths.
 
     Markdown is read as `read_markdown` reads it; a README below the root is of kind `module`, and so are the
@@ -96,22 +78,20 @@ def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int | None 
     megabyte. What can't be read goes to `on_skip`, or raises UnreadableSource where there is none.
     Raises MissingExtra without `pathspec`.
     """
-    project = project_of(path)
-
-    def left_out(skipped: Skipped) -> None:
-        if on_skip is None:
-            raise UnreadableSource(skipped.reason)
-        on_skip(skipped)
-
+    project, start = project_of(path), path.resolve()
+    leave_out = on_skip or raise_skipped
+    files: Iterable[Path] = [start]
+    if path.is_dir():
+        # What is left out by rule is of no interest to a reader of drafts.
+        files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=leave_out)
     found = False
-    start = path.resolve()
-    files = [start] if not path.is_dir() else files_of(project, start, passed_over=_ignore, refused=left_out)
     for file in files:
-        one = read_file(project, file, long=long)
         found = True
-        if one.unread is not None and (file is start or file.suffix.lower() not in MODULE_SUFFIXES):
-            left_out(Skipped(source=str(file), reason=one.unread))
-        yield from one.drafts
+        try:
+            yield from read_file(project, file, long=long)
+        except UnreadableSource as error:
+            if file is start or file.suffix.lower() not in MODULE_SUFFIXES:
+                leave_out(Skipped(source=str(file), reason=str(error)))
     if not found:
         raise nothing_in(path)
 
@@ -124,64 +104,40 @@ def nothing_in(path: Path) -> UnreadableSource:
     )
 
 
-def files_of(project: Project, start: Path, *, passed_over: OnSkip, refused: OnSkip) -> Iterator[Path]:
-    """The files at or below `start` that a project's import reads, in the order of their paths."""
-    return walk(start, root=project.root, wanted=is_read, passed_over=passed_over, refused=refused)
-
-
-def read_file(project: Project, path: Path, *, long: int | None = None) -> FileDrafts:
-    """The drafts of one file of a project, all or none."""
-    read = _reader(path)
-    try:
-        drafts = read(project, path, long)
-        return FileDrafts(path=path, drafts=tuple(_placed(project, draft) for draft in drafts))
-    except (UnreadableSource, OSError) as error:
-        return FileDrafts(path=path, unread=str(error))
-    except RecursionError:
-        return FileDrafts(path=path, unread=str(unreadable(path, "it is nested too deeply to be read")))
-
-
-def _ignore(_: Skipped) -> None:
-    """What is left out by rule is no news to a reader of drafts."""
-
-
 def is_read(path: Path) -> bool:
     """Whether a project's import reads files of that name."""
     return path.name in MANIFESTS or path.suffix.lower() in MARKDOWN_SUFFIXES | MODULE_SUFFIXES
 
 
-def _reader(path: Path) -> Callable[[Project, Path, int | None], list[Draft]]:
-    if path.name in MANIFESTS:
-        return _of_manifest
-    if path.suffix.lower() in MODULE_SUFFIXES:
-        return _of_module
-    return _of_markdown
+def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft, ...]:
+    """The drafts of one file of a project, all or none. Raises UnreadableSource."""
+    name, place = project.source(path), project.place(path)
+    folder = place.rpartition("/")[0]
+    try:
+        if path.name in MANIFESTS:
+            drafts = manifest_drafts(path, name=name, folder=folder)
+        elif path.suffix.lower() in MODULE_SUFFIXES:
+            drafts = module_drafts(path, name=name, place=place)
+        else:
+            drafts = drafts_of_markdown(path, name=name, long=long)
+            if folder and path.stem.lower() == "readme":
+                drafts = [_of_readme(draft, folder) for draft in drafts]
+        return tuple(_placed(project, draft) for draft in drafts)
+    except OSError as error:
+        raise UnreadableSource(str(error)) from error
+    except RecursionError as error:
+        raise unreadable(path, "it is nested too deeply to be read") from error
 
 
-def _of_manifest(project: Project, path: Path, _: int | None) -> list[Draft]:
-    return manifest_drafts(path, name=project.source(path), folder=_folder(project, path))
-
-
-def _of_module(project: Project, path: Path, _: int | None) -> list[Draft]:
-    return module_drafts(path, name=project.source(path), place=project.place(path))
-
-
-def _of_markdown(project: Project, path: Path, long: int | None) -> list[Draft]:
-    folder = _folder(project, path)
-    drafts = drafts_of_markdown(path, name=project.source(path), long=long)
-    if path.stem.lower() != "readme" or not folder:
-        return drafts
-    scope = f"path:{folder}"
-    return [
-        replace(draft, kind="module", scope=scope)
-        if (draft.kind, draft.scope) == ("note", "global")
-        else draft
-        for draft in drafts
-    ]
+def _of_readme(draft: Draft, folder: str) -> Draft:
+    """A README describes its folder, unless its front matter names another kind or scope."""
+    if (draft.kind, draft.scope) != ("note", "global"):
+        return draft
+    return replace(draft, kind="module", scope=f"path:{folder}")
 
 
 def _placed(project: Project, draft: Draft) -> Draft:
-    """The draft with the paths that it applies to in its metadata, as far as it says or shows them."""
+    """The draft with the paths that it applies to in its metadata, where its scope or its text names any."""
     scope = str(draft.scope)
     if PATHS in draft.metadata:
         return draft
@@ -193,19 +149,14 @@ def _placed(project: Project, draft: Draft) -> Draft:
     return replace(draft, metadata={**draft.metadata, PATHS: list(paths)}) if paths else draft
 
 
-def _folder(project: Project, path: Path) -> str:
-    folder = project.place(path.parent)
-    return "" if folder == "." else folder
-
-
-# What the source of a module says about it: Python's docstring, the leading doc comment of other languages.
+# The documentation in the source of a module: Python's docstring, the leading doc comment of other languages.
 
 _SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"})
 MODULE_SUFFIXES = frozenset({".py", ".go", ".rs"}) | _SCRIPT
 """The suffixes of the files whose leading documentation is read."""
 
 _FOLDERS = frozenset({"__init__.py", "mod.rs", "lib.rs", "main.rs", "doc.go"})
-"""Files that speak for the folder they lie in; so does an index file of JavaScript or TypeScript."""
+"""Files that represent their folder; so does an index file of JavaScript or TypeScript."""
 
 _BLOCK = re.compile(r"/\*\*(?!/)(?P<text>.*?)\*/", re.DOTALL)
 _BEFORE_SCRIPT = re.compile(
@@ -225,43 +176,32 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
     """The draft of a module that documents itself, of kind `module`; none for one that doesn't.
 
     `name` is its source and `place` its path from the project's root. The scope is that path, or the
-    folder for a file that speaks for its folder, such as `__init__.py`. Raises UnreadableSource for what
-    isn't text, and for Python that can't be parsed.
+    folder for a file that represents its folder, such as `__init__.py`. In JavaScript and TypeScript the
+    documentation is the first block comment with two stars, before any code; in Go the comment right above
+    `package`; in Rust the inner doc comment. A licence is none. Raises UnreadableSource for what isn't text,
+    and for Python that can't be parsed.
     """
-    try:
-        text = read_text(path)
-    except UnreadableSource:
-        if path.stat().st_size == 0:
-            return []  # An empty `__init__.py` is no fault.
-        raise
-    doc = doc_of_source(text, path)
+    if path.is_file() and path.stat().st_size == 0:
+        return []  # An empty `__init__.py` is no fault.
+    text, suffix = read_text(path), path.suffix.lower()
+    if suffix == ".py":
+        doc = _of_python(text, path)
+    else:
+        doc = {".go": _of_go, ".rs": _of_rust}.get(suffix, _of_script)(text)
+        doc = "" if _LICENCE.search(doc.partition("\n\n")[0]) else doc
     if not doc:
         return []
-    speaks_for = _scope(PurePosixPath(place))
+    module = _scope(PurePosixPath(place))
     return [
         Draft(
-            content=f"{speaks_for or '.'}: {doc}",
+            content=f"{module or '.'}: {doc}",
             kind="module",
-            subject=speaks_for or place,
-            scope=f"path:{speaks_for}" if speaks_for else "global",
+            subject=module or place,
+            scope=f"path:{module}" if module else "global",
             trust=EXTERNAL,
             source=name,
         )
     ]
-
-
-def doc_of_source(text: str, path: Path) -> str:
-    """The documentation that opens a source, without its markers; empty where there is none.
-
-    In JavaScript and TypeScript it is the first block comment with two stars, before any code; in Go
-    the comment right above `package`; in Rust the inner doc comment. A licence is none. Raises
-    UnreadableSource for Python that can't be parsed.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".py":
-        return _of_python(text, path)
-    found = {".go": _of_go, ".rs": _of_rust}.get(suffix, _of_script)(text)
-    return "" if _LICENCE.search(found.partition("\n\n")[0]) else found
 
 
 def _of_python(text: str, path: Path) -> str:
@@ -290,12 +230,12 @@ def _of_go(text: str) -> str:
     above = text[: found.start()] if found else ""
     if above.endswith("*/\n"):
         return inspect.cleandoc(above[above.rfind("/*") + 2 : -3])
-    said: list[str] = []
+    comment: list[str] = []
     for line in reversed(above.split("\n")[:-1]):
         if not line.startswith("//"):
             break
-        said.insert(0, line[2:].removeprefix(" "))
-    return "\n".join(line for line in said if not _DIRECTIVE.match(line)).strip()
+        comment.insert(0, line[2:].removeprefix(" "))
+    return "\n".join(line for line in comment if not _DIRECTIVE.match(line)).strip()
 
 
 def _of_rust(text: str) -> str:
@@ -325,7 +265,7 @@ def _scope(place: PurePosixPath) -> str:
 
 
 def read_scoped(path: Path | str) -> ScopedPlan:
-    """The scoped plan as the table `scoped` of a file says, and as it is by default where it says nothing.
+    """The scoped plan of a file's table `scoped`; the default one where there is no such table.
 
     Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
     """

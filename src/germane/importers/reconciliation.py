@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import TypeVar
 
 from germane.model.memory import Draft, Memory, Status
@@ -25,6 +26,7 @@ __all__ = [
     "distinct",
     "matched",
     "origin_of",
+    "place_of",
     "stands_as_it_was",
 ]
 
@@ -32,14 +34,14 @@ ORIGIN = "origin"
 """The metadata in which an import notes what it needs to know a memory again."""
 
 _POSITIONS = frozenset({"line", "part", "parts"})
-"""Where in its file a text stood: it moves when something above it is edited, and says nothing new."""
+"""Where in its file a text was: it moves when something above it is edited, and is no change."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a memory came from: the project, the file in it, the place there, and a digest of what it said.
+    """Where a memory came from: the project, the file in it, the place there, and a digest of its content.
 
     `gone` is set when the source no longer held it and the import that saw so forgot it: if it comes
     back it is restored, which what a person has forgotten is not.
@@ -53,14 +55,14 @@ class Origin:
 
     def noted(self) -> dict[str, object]:
         """The origin as metadata."""
-        said = {"project": self.project, "file": self.file, "key": self.key, "digest": self.digest}
-        return {**said, "gone": True} if self.gone else dict(said)
+        noted = {each.name: getattr(self, each.name) for each in dataclass_fields(self)}
+        return {name: value for name, value in noted.items() if value is not False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """What is to be done: drafts to store anew, memories with the drafts that supersede them or bring them
-    back, drafts that are stored already, and memories that the source no longer holds. `moved` are those of
+    """The result of matching: drafts to store as new, memories with the drafts that replace or restore them,
+    drafts that are stored already, and memories that the source no longer holds. `moved` are those of
     `changed` that were only known by their likeness.
     """
 
@@ -84,7 +86,7 @@ def origin_of(memory: Memory) -> Origin | None:
 
 
 def stands_as_it_was(head: Memory, draft: Draft) -> bool:
-    """Whether a draft says in the same place just what it said when the memory was imported."""
+    """Whether a draft has the same place and the same content as when the memory was imported."""
     origin = origin_of(head)
     noted = _noted(draft)
     return origin is not None and (origin.key, origin.digest) == (noted["key"], noted["digest"])
@@ -112,11 +114,11 @@ def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft
 def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collection[str] = ()) -> Matches:
     """Pair the drafts of files with the heads that those files had brought.
 
-    First what says the same in the same place; then what says the same in another, which has moved;
-    then what stands in the same place and says something else, an edit; then a file that was parted
-    into sections since, or joined from them; last, of the files that are `lost`, what says most of
-    what only they said, which was moved and edited. What a person has forgotten
-    is known while its text stands, and never superseded. Ties go to the older chain, so the result
+    First the same content in the same place; then the same content in another place, which has moved;
+    then other content in the same place, an edit; then a file that was split into sections since, or
+    joined from them; last, for the files that are `lost`, a draft with most of the text that only they
+    had, which was moved and edited. A memory that a person has forgotten is known while its text is
+    there, and never superseded. Ties go to the older chain, so the result
     doesn't depend on an order.
     """
     left = sorted(heads, key=lambda head: head.id)
@@ -165,7 +167,8 @@ def _paired(
     return unpaired, [head for head in heads if head.id not in taken]
 
 
-def _place(memory: Memory) -> str | None:
+def place_of(memory: Memory) -> str | None:
+    """The place of a memory's text in its source; the source of one without an origin."""
     origin = origin_of(memory)
     return origin.key if origin else memory.source
 
@@ -183,40 +186,34 @@ def _noted(draft: Draft) -> dict[str, str]:
 def _editable(memory: Memory) -> str | None:
     origin = origin_of(memory)
     by_hand = memory.status is Status.FORGOTTEN and not (origin and origin.gone)
-    return None if by_hand else _place(memory)
-
-
-def _is_whole(key: str, file: str) -> bool:
-    """Whether a key names a file and not a place in it."""
-    return key.endswith(file)
+    return None if by_hand else place_of(memory)
 
 
 def _grown(memory: Memory) -> tuple[str, bool] | None:
-    """What a draft is paired by when a file was parted into sections since, or joined from them."""
+    """What a draft is paired by when a file was split into sections since, or joined from them."""
     origin = origin_of(memory)
     if origin is None or _editable(memory) is None:
         return None
-    return origin.file, not _is_whole(origin.key, origin.file)
+    return origin.file, not origin.key.endswith(origin.file)
 
 
-def _digest_of(memory: Memory) -> str:
-    """The digest of what the source said; one imported before digests were noted has its own."""
+def _unchanged(memory: Memory) -> tuple[str, str] | None:
     origin = origin_of(memory)
-    return origin.digest if origin else _basic(memory.kind, memory.content, memory.subject, str(memory.scope))
+    return (origin.key, origin.digest) if origin else None
 
 
 _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
-    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _digest_of(m))),
-    (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
+    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), _unchanged),
+    (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(place_of(m)), m.kind, m.content)),
     (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
     (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
     (lambda d: (_noted(d)["key"],), lambda m: (place,) if (place := _editable(m)) else None),
-    (lambda d: (_noted(d)["file"], _is_whole(_noted(d)["key"], _noted(d)["file"])), _grown),
+    (lambda d: (_noted(d)["file"], _noted(d)["key"].endswith(_noted(d)["file"])), _grown),
 )
 
 
 def _is_known(head: Memory, draft: Draft) -> bool:
-    """Whether nothing needs doing: the source says what it said, or a person has forgotten it."""
+    """Whether nothing needs doing: the content is the same, or a person has forgotten the memory."""
     origin = origin_of(head)
     if head.status is Status.FORGOTTEN:
         return not (origin and origin.gone)
@@ -233,31 +230,13 @@ def _is_known(head: Memory, draft: Draft) -> bool:
 
 
 def _digest(draft: Draft) -> str:
-    """What a draft says apart from where it stands. A text that only moved within its file has the same."""
-    metadata = {name: value for name, value in draft.metadata.items() if name not in _POSITIONS}
-    said = [
-        _basic(draft.kind, draft.content, draft.subject, str(draft.scope)),
-        sorted(draft.tags),
-        [
-            draft.importance,
-            draft.confidence,
-            draft.outcome and str(draft.outcome),
-            draft.trust and str(draft.trust),
-        ],
-        draft.pinned,
-        draft.created_at and draft.created_at.isoformat(),
-        metadata,
-        *([draft.updated_at.isoformat()] if draft.updated_at else []),
-    ]
-    return _hashed(said)
-
-
-def _basic(kind: str, content: str, subject: str | None, scope: str) -> str:
-    return _hashed([kind, content, subject, scope])
-
-
-def _hashed(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)
+    """What a draft holds apart from its place. A text that only moved within its file has the same."""
+    # What has its default is left out, so that a new field of drafts leaves the digests of old texts alone.
+    values = ((each, getattr(draft, each.name)) for each in dataclass_fields(Draft) if each.name != "source")
+    fields = {each.name: value for each, value in values if value != each.default}
+    fields["tags"] = sorted(draft.tags)
+    fields["metadata"] = {name: value for name, value in draft.metadata.items() if name not in _POSITIONS}
+    text = json.dumps(fields, ensure_ascii=True, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -267,19 +246,19 @@ def _hashed(value: object) -> str:
 # those written on one template do, counts for nothing.
 
 LEAST_SHARE = 0.6
-"""The part of what only the old text says that has to stand in the new one."""
+"""The share of the text that only the old memory has that must be in the new one."""
 
 _FEWEST = 8
 """Runs of three words that only the old text has; with fewer there is too little to know it by."""
 _RUN = 3
 _BY_NAME = frozenset({"dependency", "changelog"})
-"""Kinds that are told apart by the name of a package or version, however alike their texts are."""
+"""Kinds that are distinguished by the name of a package or version, however alike their texts are."""
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuedMemory:
-    """A memory, the draft that says most of what only it said, and how much of that, from 0 to 1."""
+    """A memory, the draft with most of the text that only it has, and how much of that, from 0 to 1."""
 
     head: Memory
     draft: Draft
@@ -291,7 +270,7 @@ def continued(
 ) -> list[ContinuedMemory]:
     """The memories of `lost` that a draft of the same kind continues, in the order of the drafts.
 
-    Measured is the share of the runs of three words that stand in no other memory of `known`. A pair has to
+    Measured is the share of the runs of three words that are in no other memory of `known`. A pair has to
     be the best of both its sides: where two are as good, none is taken.
     """
     if not lost or not drafts:

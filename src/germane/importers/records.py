@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import MISSING, Field, replace
+from dataclasses import fields as dataclass_fields
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -13,24 +16,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 from germane.errors import GermaneError, InvalidInput
 from germane.importers.sources import (
     EXTERNAL,
-    MARKER,
     FieldError,
     as_moment,
-    as_tags,
-    check_format,
-    exact_count,
-    exact_flag,
-    exact_moment,
-    exact_number,
-    exact_object,
-    exact_text,
-    exact_word,
-    moment_to_json,
+    draft_of_fields,
     name_of,
     nearest,
     number_of,
     numbered_lines,
-    optional_text,
     plain,
     text_of,
     unreadable,
@@ -55,371 +47,295 @@ from germane.model.memory import (
 )
 
 __all__ = [
-    "EXPERIENCE_FORMAT",
-    "FORMAT",
     "MARKER",
     "RECORD",
     "Learns",
     "Line",
     "RenditionsOf",
-    "experienced_from_json",
     "known_by",
     "lifecycle_state_from_json",
     "memory_from_json",
     "memory_to_json",
     "parse_object",
-    "read_export",
     "read_jsonl",
     "read_lines",
     "read_memories",
     "usage_history_to_json",
+    "usage_record_from_json",
 ]
+
+MARKER: Final = "germane"
+"""The field by which a line is known to be an export's; its value is the number of the format."""
 
 FORMAT = 1
 """The format of a memory that is written here, and the newest that can be read."""
 
-RenditionsOf: TypeAlias = Callable[[Draft], Renditions]
-"""Makes the renditions of a memory anew."""
+HISTORY_FORMAT: Final = 2
+"""The format of usage records: above a memory's, so that a reader of memories alone demands an upgrade."""
 
-_COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
+RECORD: Final = "record"
+"""The field that names the type of a usage record; a memory has none."""
+
+RenditionsOf: TypeAlias = Callable[[Draft], Renditions]
+"""Makes the renditions of a memory that has none."""
+
+Learns: TypeAlias = bool
+"""Whether learning was on, which one line of an export holds."""
+
+_Made = TypeVar("_Made")
+_LEARNING: Final = "learning"
+_RECORDS: Final[Mapping[str, type[UsageRecord]]] = {
+    "showing": Example,
+    "outcome": OutcomeRecord,
+    "event": LifecycleEvent,
+}
+_NAMES: Final = {"memory_id": "memory", "given": "later"}
+"""What a field is ref in JSON, where that is not its own name."""
+_CONTEXT_KEY: Final = re.compile("[0-9a-f]{32}")
 
 
 def memory_to_json(memory: Memory, state: LifecycleState | None = None) -> dict[str, Any]:
-    """Every field of a memory in types that JSON has, except its agent, which is whoever reads it.
+    """Every field of a memory in types that JSON has, except its agent, which is whoever imports it.
 
-    `life` is what is counted of it in its `standing`, null where that is nothing. Times are ISO text in
-    UTC with microseconds. Renditions are written out, since a summarizer's can't be made twice.
+    `life` holds the counts of its lifecycle `state`, or null where all of them are zero. Times are ISO text
+    in UTC with microseconds. Renditions are included, since a summarizer may not return the same text twice.
     """
-    renditions = memory.renditions
-    return {
-        MARKER: FORMAT,
-        "id": memory.id,
-        "kind": memory.kind,
-        "content": memory.content,
-        "renditions": {
-            "micro": _rendition_to_json(renditions.micro),
-            "summary": _rendition_to_json(renditions.summary),
-            "full": _rendition_to_json(renditions.full),
-            "counter": renditions.counter,
-        },
-        "created_at": moment_to_json(memory.created_at),
-        "updated_at": moment_to_json(memory.updated_at),
-        "accessed_at": moment_to_json(memory.accessed_at) if memory.accessed_at else None,
-        "version": memory.version,
-        "superseded_by": memory.superseded_by,
-        "status": str(memory.status),
-        "stage": str(memory.stage) if memory.stage else None,
-        "life": None if state is None else _life_to_json(state),
-        "scope": str(memory.scope),
-        "subject": memory.subject,
-        "tags": list(memory.tags),
-        "importance": float(memory.importance),
-        "confidence": float(memory.confidence),
-        "outcome": str(memory.outcome) if memory.outcome else None,
-        "trust": str(memory.trust),
-        "source": memory.source,
-        "pinned": memory.pinned,
-        "metadata": dict(memory.metadata),
-        "content_hash": memory.content_hash,
-        "seen_count": memory.seen_count,
-        "access_count": memory.access_count,
-    }
+    counts = {} if state is None else _to_json(state, without=("stage",))
+    life = counts if any(counts.values()) else None
+    return {MARKER: FORMAT, **_to_json(memory, without=("agent",)), "life": life}
 
 
 def memory_from_json(
     fields: Mapping[str, Any], *, agent: str, renditions_of: RenditionsOf | None = None
 ) -> Memory:
-    """The memory that `memory_to_json` wrote, as `agent`'s.
+    """The memory of an exported line, as `agent`'s.
 
-    `renditions_of` makes what a line lacks of renditions. Raises FieldError for what is no exported
-    memory, and for a newer format's.
+    `renditions_of` makes the renditions of a line that has none. Raises FieldError for what is no exported
+    memory, and for a newer format.
     """
-    check_format(fields, newest=FORMAT)
-    created = exact_moment(fields, "created_at")
-    # A line of before had an id for each version, and named the memory by that of the first.
-    memory_id = exact_text(fields, "chain", exact_text(fields, "id"))
-    version = exact_count(fields, "version", 1)
-    after = optional_text(fields, "superseded_by")
-    if after is not None and "chain" in fields:
-        after = f"{memory_id}@{version + 1}"
-    return Memory(
-        id=memory_id,
-        agent=agent,
-        kind=exact_text(fields, "kind"),
-        content=exact_text(fields, "content"),
-        renditions=_renditions(fields, renditions_of),
-        created_at=created,
-        updated_at=exact_moment(fields, "updated_at") if fields.get("updated_at") else created,
-        accessed_at=exact_moment(fields, "accessed_at") if fields.get("accessed_at") else None,
-        version=version,
-        superseded_by=after,
-        status=exact_word(fields, "status", Status, Status.ACTIVE),
-        stage=exact_word(fields, "stage", Stage, None),
-        scope=Scope.parse(exact_text(fields, "scope", "global")),
-        subject=optional_text(fields, "subject"),
-        tags=_tags(fields),
-        importance=exact_number(fields, "importance", 1.0),
-        confidence=exact_number(fields, "confidence", 1.0),
-        outcome=exact_word(fields, "outcome", Outcome, None),
-        trust=exact_word(fields, "trust", Trust, Trust.AGENT),
-        source=optional_text(fields, "source"),
-        pinned=exact_flag(fields, "pinned"),
-        metadata=MappingProxyType(exact_object(fields, "metadata")),
-        content_hash=exact_text(fields, "content_hash"),
-        seen_count=exact_count(fields, "seen_count", 1),
-        access_count=exact_count(fields, "access_count", 0),
-    )
+    _check_format(fields, newest=FORMAT)
+    given = {**fields, "agent": agent, "updated_at": fields.get("updated_at") or fields.get("created_at")}
+    if "chain" in fields:  # An older line has an id for each version, and that of the first as its chain.
+        given["id"] = fields["chain"]
+        if fields.get("superseded_by") is not None:
+            given["superseded_by"] = f"{fields['chain']}@{_count({'version': 1, **fields}, 'version') + 1}"
+    if fields.get("content_hash") is None:
+        raise FieldError("'content_hash' is missing")
+    if "renditions" not in fields and renditions_of is not None:
+        given["renditions"] = _to_json(renditions_of(_draft(fields, file="")))
+    return _from_json(Memory, given)
 
 
 def lifecycle_state_from_json(fields: Mapping[str, Any]) -> LifecycleState | None:
-    """What `memory_to_json` wrote of a life; None where nothing is counted. Raises FieldError."""
-    life = fields.get("life")
-    if life is None:
+    """The lifecycle state of an exported memory; None where all of its counts are zero. Raises FieldError."""
+    if fields.get("life") is None:
         return None
-    counted = exact_object(fields, "life", required=True)
-    unknown = sorted(set(counted) - {*_COUNTS, "renewed_at"})
-    if unknown:
-        raise FieldError(f"'life' has an unknown field {unknown[0]!r}")
-    standing = LifecycleState(
-        stage=exact_word(fields, "stage", Stage, None),
-        **{name: exact_count(counted, name, 0) for name in _COUNTS},
-        renewed_at=None if counted.get("renewed_at") is None else exact_moment(counted, "renewed_at"),
-    )
-    if standing.false_alarms > standing.triggers:
+    counts = _object(fields, "life")
+    known = {each.name for each in dataclass_fields(LifecycleState)} - {"stage"}
+    for name in sorted(set(counts) - known):
+        raise FieldError(f"'life' has an unknown field {name!r}")
+    state = _from_json(LifecycleState, {**counts, "stage": fields.get("stage")})
+    if state.false_alarms > state.triggers:
         raise FieldError(
-            f"'false_alarms' must be among the {standing.triggers} 'triggers', and is {standing.false_alarms}"
+            f"'false_alarms' must be among the {state.triggers} 'triggers', and is {state.false_alarms}"
         )
-    return standing
-
-
-def _life_to_json(state: LifecycleState) -> dict[str, Any] | None:
-    counts: dict[str, Any] = {name: getattr(state, name) for name in _COUNTS}
-    if state.renewed_at is None and not any(counts.values()):
-        return None
-    return {**counts, "renewed_at": moment_to_json(state.renewed_at) if state.renewed_at else None}
-
-
-def _rendition_to_json(rendition: Rendition) -> dict[str, Any]:
-    return {"text": rendition.text, "tokens": rendition.tokens}
-
-
-def _renditions(fields: Mapping[str, Any], renditions_of: RenditionsOf | None) -> Renditions:
-    if "renditions" not in fields and renditions_of is not None:
-        return renditions_of(
-            Draft(
-                content=exact_text(fields, "content"),
-                kind=exact_text(fields, "kind"),
-                subject=optional_text(fields, "subject"),
-                tags=_tags(fields),
-                confidence=exact_number(fields, "confidence", 1.0),
-                outcome=text_of(fields, "outcome"),
-                metadata=exact_object(fields, "metadata"),
-            )
-        )
-    written = exact_object(fields, "renditions", required=True)
-    return Renditions(
-        micro=_rendition(written, "micro"),
-        summary=_rendition(written, "summary"),
-        full=_rendition(written, "full"),
-        counter=exact_text(written, "counter"),
-    )
-
-
-def _rendition(written: Mapping[str, Any], level: str) -> Rendition:
-    fields = exact_object(written, level, required=True)
-    return Rendition(text=exact_text(fields, "text"), tokens=exact_count(fields, "tokens", None))
-
-
-def _tags(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    value = fields.get("tags", [])
-    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
-        raise FieldError(f"'tags' must be a list of texts, and is {value!r}")
-    return tuple(value)
-
-
-# What an agent went through with its memories as JSON objects, and back without loss.
-
-RECORD: Final = "record"
-"""The field that says what a line is, where it is no memory."""
-
-EXPERIENCE_FORMAT: Final = 2
-"""The format of such lines: one more than a memory's, so that who knows only memories says what is needed."""
-
-Learns: TypeAlias = bool
-"""Whether learning was on: what a line says that is about no memory."""
-
-_KEY_DIGITS: Final = 32
-_DIGITS: Final = frozenset("0123456789abcdef")
-
-_Word = TypeVar("_Word", bound=StrEnum)
-
-_LEARNING, _SHOWING, _OUTCOME, _EVENT = "learning", "showing", "outcome", "event"
+    return state
 
 
 def usage_history_to_json(
     usage_history: UsageHistory, *, agent: str | None, ids: Collection[str]
 ) -> Iterator[dict[str, Any]]:
-    """A JSON object for each part of it that speaks of the memories of these `ids`.
+    """A JSON object for each usage record of the memories with these `ids`.
 
-    `agent` is whose it is: what happened by itself says so without its name.
+    An event that `agent` caused has null as `by`, so that it becomes the importing agent's.
     """
+    head = {MARKER: HISTORY_FORMAT}
     if usage_history.learns:
-        yield {MARKER: EXPERIENCE_FORMAT, RECORD: _LEARNING, "on": True}
+        yield {**head, RECORD: _LEARNING, "on": True}
     latest: int | None = None
-    for showing in usage_history.showings:
-        if showing.memory_id in ids:
-            later = 1 if latest is None else max(1, showing.given - latest)
-            latest = showing.given
-            yield {**_head(showing), **_fields(showing, agent, ids), "later": later}
-    rest: tuple[UsageRecord, ...] = (*usage_history.outcomes, *usage_history.events)
-    for kept in rest:
-        if kept.memory_id in ids:
-            yield {**_head(kept), **_fields(kept, agent, ids)}
+    types = {cls: name for name, cls in _RECORDS.items()}
+    several: tuple[UsageRecord, ...] = (*usage_history.showings, *usage_history.outcomes)
+    for record in (*several, *usage_history.events):
+        if record.memory_id not in ids:
+            continue
+        fields = {**head, RECORD: types[type(record)], **_to_json(record, without=("number", "version"))}
+        if isinstance(record, Example):
+            fields["later"] = 1 if latest is None else max(1, record.given - latest)
+            latest = record.given
+        elif isinstance(record, LifecycleEvent):
+            fields["by"] = None if record.by == agent else record.by
+            fields["other"] = record.other if record.other in ids else None
+        yield fields
 
 
-def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRecord | Learns:
-    """What `usage_history_to_json` wrote, as `agent`'s. Raises FieldError, for a newer format's as well.
+def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRecord | Learns:
+    """The usage record of an exported line, as `agent`'s. Raises FieldError, also for a newer format.
 
-    A showing's `given` is by how many numbers it was told later than the one before it.
+    The `given` of an Example is how much higher it is than that of the Example before it.
     """
-    check_format(fields, newest=EXPERIENCE_FORMAT)
-    record = fields.get(RECORD)
-    if record == _LEARNING:
+    _check_format(fields, newest=HISTORY_FORMAT)
+    name = fields.get(RECORD)
+    if name == _LEARNING:
         return _flag(fields, "on")
-    if record == _SHOWING:
-        return Example(
-            context=_key(fields),
-            memory_id=exact_text(fields, "memory"),
-            used=_flag(fields, "used"),
-            parts=_parts(fields),
-            given=exact_count(fields, "later", 1),
-        )
-    if record == _OUTCOME:
-        return OutcomeRecord(
-            context=_key(fields),
-            memory_id=exact_text(fields, "memory"),
-            worth=_number(fields, "worth"),
-            weight=_number(fields, "weight"),
-            at=exact_moment(fields, "at"),
-        )
-    if record == _EVENT:
-        return _event(fields, agent)
-    known = f"{_LEARNING}, {_SHOWING}, {_OUTCOME} or {_EVENT}"
-    raise FieldError(f"{RECORD!r} must be {known}, and is {record!r}")
+    if not isinstance(name, str) or name not in _RECORDS:
+        known = ", ".join([_LEARNING, *_RECORDS]).replace(", event", " or event")
+        raise FieldError(f"{RECORD!r} must be {known}, and is {name!r}")
+    given = {"later": 1, "number": 0, **fields, "by": fields.get("by") or agent}
+    record = _from_json(_RECORDS[name], given)
+    if not isinstance(record, LifecycleEvent) and not _CONTEXT_KEY.fullmatch(record.context):
+        raise FieldError(f"'context' must be 32 hexadecimal digits, and is {record.context!r}")
+    return record
 
 
-def known_by(kept: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
-    """The same of the memories as they are called here; None where the memory that it is about isn't here."""
-    if kept.memory_id not in ids:
+def known_by(record: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
+    """The usage record with the ids that its memories have here; None where its memory isn't here."""
+    if record.memory_id not in ids:
         return None
-    called = ids[kept.memory_id]
-    if isinstance(kept, LifecycleEvent):
-        memory_id, version = split_id(called)
-        other = None if kept.other is None else ids.get(kept.other)
-        return replace(kept, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
-    return replace(kept, memory_id=called)
+    ref = ids[record.memory_id]
+    if isinstance(record, LifecycleEvent):
+        memory_id, version = split_id(ref)
+        other = None if record.other is None else ids.get(record.other)
+        return replace(record, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
+    return replace(record, memory_id=ref)
 
 
-def _head(kept: UsageRecord) -> dict[str, Any]:
-    return {MARKER: EXPERIENCE_FORMAT, "memory": kept.memory_id}
+def _check_format(fields: Mapping[str, Any], *, newest: int) -> None:
+    found = fields.get(MARKER)
+    if found is None:
+        raise FieldError(f"an exported memory was expected, with the field {MARKER!r}: {newest}")
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise FieldError(f"{MARKER!r} must be the format's number {newest}, and is {found!r}")
+    if found > newest:
+        raise FieldError(
+            f"a newer germane wrote it (format {found}, and this one reads up to {newest}). Upgrade germane"
+        )
 
 
-def _fields(kept: UsageRecord, agent: str | None, ids: Collection[str]) -> dict[str, Any]:
-    if isinstance(kept, Example):
-        parts = {name: float(part) for name, part in kept.parts.items()}
-        return {RECORD: _SHOWING, "context": kept.context, "used": kept.used, "parts": parts}
-    if isinstance(kept, OutcomeRecord):
-        worths = {"worth": float(kept.worth), "weight": float(kept.weight)}
-        return {RECORD: _OUTCOME, "context": kept.context, **worths, "at": moment_to_json(kept.at)}
-    return {
-        RECORD: _EVENT,
-        "sign": str(kept.sign),
-        "before": str(kept.before),
-        "after": str(kept.after),
-        "cause": str(kept.cause),
-        "by": None if kept.by == agent else kept.by,
-        "other": kept.other if kept.other in ids else None,
-        "at": moment_to_json(kept.at),
-    }
+# Dataclasses of the model as JSON objects and back without loss, by the annotations of their fields.
 
 
-def _event(fields: Mapping[str, Any], agent: str) -> LifecycleEvent:
-    return LifecycleEvent(
-        number=0,
-        memory_id=exact_text(fields, "memory"),
-        sign=_word(fields, "sign", LifecycleSignal),
-        before=_word(fields, "before", Stage),
-        after=_word(fields, "after", Stage),
-        cause=_word(fields, "cause", Cause),
-        by=optional_text(fields, "by") or agent,
-        at=exact_moment(fields, "at"),
-        other=optional_text(fields, "other"),
-    )
+def _to_json(value: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
+    written = {}
+    for each in dataclass_fields(value):
+        if each.name not in without:
+            write, _ = _FORMS[_kind(each)[0]]
+            found = getattr(value, each.name)
+            written[_NAMES.get(each.name, each.name)] = None if found is None else write(found)
+    return written
 
 
-def _key(fields: Mapping[str, Any]) -> str:
-    key = exact_text(fields, "context")
-    if len(key) != _KEY_DIGITS or not set(key) <= _DIGITS:
-        raise FieldError(f"'context' must be {_KEY_DIGITS} hexadecimal digits, and is {key!r}")
-    return key
+def _from_json(cls: type[_Made], fields: Mapping[str, Any]) -> _Made:
+    """A field that is null or missing has the default of its class, or None where that is allowed."""
+    made = {}
+    for each in dataclass_fields(cls):  # type: ignore[arg-type]  # Called for dataclasses alone.
+        kind, is_optional = _kind(each)
+        name = _NAMES.get(each.name, each.name)
+        if fields.get(name) is not None:
+            _, read = _FORMS[kind]
+            made[each.name] = read(fields, name)
+        elif is_optional:
+            made[each.name] = None
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise FieldError(f"{name!r} is missing")
+    return cls(**made)
 
 
-def _parts(fields: Mapping[str, Any]) -> dict[str, float]:
-    parts = exact_object(fields, "parts")
-    return {name: _number(parts, name) for name in parts}
+def _kind(each: Field[Any]) -> tuple[str, bool]:
+    kind, _, optional = str(each.type).partition(" | ")
+    return kind, bool(optional)
 
 
-def _number(fields: Mapping[str, Any], name: str) -> float:
-    _required(fields, name)
-    return exact_number(fields, name, 0.0)
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    if not isinstance(fields[name], str):
+        raise FieldError(f"{name!r} must be a text, and is {fields[name]!r}")
+    return str(fields[name])
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise FieldError(f"{name!r} must be a count, and is {value!r}")
+    return value
 
 
 def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    _required(fields, name)
-    return exact_flag(fields, name)
+    if not isinstance(fields[name], bool):
+        raise FieldError(f"{name!r} must be true or false, and is {fields[name]!r}")
+    return bool(fields[name])
 
 
-def _word(fields: Mapping[str, Any], name: str, words: type[_Word]) -> Any:
-    _required(fields, name)
-    return exact_word(fields, name, words, None)
+def _object(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(fields[name], dict):
+        raise FieldError(f"{name!r} must be an object, and is {fields[name]!r}")
+    return dict(fields[name])
 
 
-def _required(fields: Mapping[str, Any], name: str) -> None:
-    if fields.get(name) is None:
+def _tags(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = fields[name]
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        raise FieldError(f"{name!r} must be a list of texts, and is {value!r}")
+    return tuple(value)
+
+
+def _numbers(fields: Mapping[str, Any], name: str) -> dict[str, float]:
+    parts = _object(fields, name)
+    return {part: number_of(parts, part) or 0.0 for part in parts}
+
+
+def _word(words: type[StrEnum]) -> _Form:
+    def read(fields: Mapping[str, Any], name: str) -> StrEnum:
+        try:
+            return words(fields[name])
+        except ValueError:
+            raise FieldError(f"{name!r} must be one of {', '.join(words)}, and is {fields[name]!r}") from None
+
+    return str, read
+
+
+def _moment(fields: Mapping[str, Any], name: str) -> datetime:
+    moment = as_moment(fields[name], name=name, assume_utc=False)
+    if moment is None:
         raise FieldError(f"{name!r} is missing")
+    return moment
+
+
+def _moment_to_json(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+_Form: TypeAlias = tuple[Callable[[Any], Any], Callable[[Mapping[str, Any], str], Any]]
+_FORMS: Final[Mapping[str, _Form]] = {
+    "str": (str, _text),
+    "int": (int, _count),
+    "float": (float, number_of),
+    "bool": (bool, _flag),
+    "datetime": (_moment_to_json, _moment),
+    "tuple[str, ...]": (list, _tags),
+    "Mapping[str, Any]": (dict, lambda fields, name: MappingProxyType(_object(fields, name))),
+    "Mapping[str, float]": (lambda parts: {name: float(part) for name, part in parts.items()}, _numbers),
+    "Scope": (str, lambda fields, name: Scope.parse(_text(fields, name))),
+    "Rendition": (_to_json, lambda fields, name: _from_json(Rendition, _object(fields, name))),
+    "Renditions": (_to_json, lambda fields, name: _from_json(Renditions, _object(fields, name))),
+    **{each.__name__: _word(each) for each in (Cause, LifecycleSignal, Outcome, Stage, Status, Trust)},
+}
+"""How a value is written and read, by its annotation."""
 
 
 # JSON lines of memories: hand-written ones as drafts, exported ones as they were.
 
 Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | Learns"
-"""What a line of an export says."""
+"""The value of one line of an export."""
 
-_FIELDS = (
-    "content",
-    "text",
-    "kind",
-    "subject",
-    "tags",
-    "scope",
-    "importance",
-    "confidence",
-    "outcome",
-    "trust",
-    "source",
-    "created_at",
-    "updated_at",
-    "pinned",
-    "metadata",
-)
+_FIELDS = ("text", *(each.name for each in dataclass_fields(Draft)))
 
 
 def read_jsonl(path: Path) -> Iterator[Draft]:
-    """One draft per line, read as they are asked for; blank lines are passed over.
+    """One draft per line, read lazily; blank lines are skipped.
 
     A line is an object with `content` (or `text`) and any other field of a draft. Without a
     `source` it is the file and the text is trusted as a document's; a line that names its source may
     name its `trust` too. An exported line is accepted as well and gives up its id, status and counts
-    (`read_memories` keeps them); what was gone through with memories is passed over. Raises
+    (`read_memories` returns them); usage records are skipped. Raises
     UnreadableSource, naming the line, for anything else.
     """
     name = name_of(path)
@@ -428,7 +344,7 @@ def read_jsonl(path: Path) -> Iterator[Draft]:
         if MARKER in fields and RECORD in fields:
             continue
         try:
-            yield _draft(fields, name)
+            yield _draft(fields, file=name)
         except (FieldError, InvalidInput) as error:
             raise unreadable(path, str(error), line=number) from error
 
@@ -436,35 +352,25 @@ def read_jsonl(path: Path) -> Iterator[Draft]:
 def read_memories(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Memory]:
     """The memories of an export as they were: ids, versions, status, times and counts.
 
-    They become `agent`'s. `renditions_of` makes the renditions of lines that lost theirs. Raises
+    They become `agent`'s. `renditions_of` makes the renditions of lines that have none. Raises
     UnreadableSource, naming the line, for a line that is no exported memory.
-    """
-    for memory, _ in read_export(path, agent=agent, renditions_of=renditions_of):
-        yield memory
-
-
-def read_export(
-    path: Path, *, agent: str, renditions_of: RenditionsOf | None = None
-) -> Iterator[tuple[Memory, LifecycleState | None]]:
-    """The memories of an export as they were, each with what was counted of its life.
-
-    None stands where nothing was, and where an older germane wrote the line. Raises UnreadableSource.
     """
     for line in read_lines(path, agent=agent, renditions_of=renditions_of):
         if isinstance(line, tuple):
-            yield line
+            yield line[0]
 
 
 def read_lines(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Line]:
-    """All that an export holds: memories as `read_export` gives them, and what was gone through with them.
+    """Every line of an export, in order: memories as `read_memories` gives them, and usage records.
 
+    A memory comes with its lifecycle state, None where all of its counts are zero or the line has none.
     Raises UnreadableSource, naming the line.
     """
     for number, line in numbered_lines(path):
         fields = parse_object(line, path, number)
         try:
             if RECORD in fields:
-                yield experienced_from_json(fields, agent=agent)
+                yield usage_record_from_json(fields, agent=agent)
                 continue
             memory = memory_from_json(fields, agent=agent, renditions_of=renditions_of)
             yield memory, lifecycle_state_from_json(fields)
@@ -487,7 +393,7 @@ def _refuse(name: str) -> float:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _draft(fields: Mapping[str, Any], file: str) -> Draft:
+def _draft(fields: Mapping[str, Any], *, file: str) -> Draft:
     exported = MARKER in fields
     unknown = () if exported else [name for name in fields if name not in _FIELDS]
     if unknown:
@@ -497,23 +403,14 @@ def _draft(fields: Mapping[str, Any], file: str) -> Draft:
     if not isinstance(content, str) or not content.strip():
         raise FieldError(f"'content' must be a text that isn't blank, and is {content!r}")
     metadata = fields.get("metadata") or {}
-    pinned = fields.get("pinned") or False
-    if not isinstance(metadata, dict) or not isinstance(pinned, bool):
-        raise FieldError("'metadata' must be an object, and 'pinned' true or false")
-    source = text_of(fields, "source")
-    return Draft(
+    if not isinstance(metadata, dict):
+        raise FieldError(f"'metadata' must be an object, and is {metadata!r}")
+    return draft_of_fields(
+        fields,
         content=content,
-        kind=text_of(fields, "kind") or "note",
-        subject=text_of(fields, "subject"),
-        tags=as_tags(fields.get("tags")),
-        scope=text_of(fields, "scope") or "global",
-        importance=number_of(fields, "importance"),
-        confidence=number_of(fields, "confidence"),
-        outcome=text_of(fields, "outcome"),
         trust=text_of(fields, "trust") or (None if exported else EXTERNAL),
-        source=source or (None if exported else file),
+        source=text_of(fields, "source") or (None if exported else file),
         created_at=as_moment(fields.get("created_at"), name="created_at", assume_utc=False),
         updated_at=as_moment(fields.get("updated_at"), name="updated_at", assume_utc=False),
-        pinned=pinned,
         metadata=plain(metadata),
     )

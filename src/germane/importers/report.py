@@ -1,85 +1,28 @@
-"""What an import needs of an engine, how far it has come, and what it reports."""
+"""What an import reports: its progress, its result, and what it left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
-from germane.importers.reconciliation import ORIGIN, ContinuedMemory, origin_of
+from germane.importers.reconciliation import ORIGIN, ContinuedMemory, place_of
 from germane.importers.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.importers.sources import Skipped
-from germane.model.change import UsageHistory
-from germane.model.memory import Draft, LifecycleState, Memory, RememberResult
-from germane.model.query import Filter
+from germane.model.memory import Draft, Memory, RememberResult
 from germane.model.text import left_open
 
 __all__ = [
     "Gone",
     "ImportReport",
-    "ImportTarget",
-    "Importer",
     "Moved",
     "Progress",
     "ProgressCallback",
     "Run",
     "Written",
 ]
-
-
-class Importer(Protocol):
-    """What an import needs of an engine."""
-
-    @property
-    def agent(self) -> str:
-        """Whose memories they become."""
-        ...
-
-    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[RememberResult]:
-        """Remember all of them in one transaction or none; one result per draft, in order.
-
-        `revive` False leaves a forgotten memory forgotten. Raises InvalidInput for a draft that
-        can't be stored.
-        """
-        ...
-
-    def import_memories(
-        self, memories: Iterable[Memory], *, lifecycle_states: Mapping[str, LifecycleState] | None = None
-    ) -> Sequence[RememberResult]:
-        """Store memories as they are, ids, versions, status and counts included; what is there stays."""
-        ...
-
-    def import_usage_history(self, usage_history: UsageHistory) -> int:
-        """Keep what was gone through with memories that are here; returns how much of it is new."""
-        ...
-
-
-class ImportTarget(Importer, Protocol):
-    """What the import of files needs besides, to link what changed to what it was."""
-
-    def memories(
-        self, where: Filter | None = None, *, limit: int | None = None, after: str | None = None
-    ) -> Sequence[Memory]:
-        """The memories that pass a filter, a page at a time; `after` ended the page before."""
-        ...
-
-    def supersede(self, memory_id: str, draft: Draft, *, expected: int | None = None) -> Memory:
-        """Store a draft as the next version. Raises NotFound, InvalidInput or StaleRevision."""
-        ...
-
-    def revise(self, memory_id: str, *, metadata: Mapping[str, Any], expected: int | None = None) -> Memory:
-        """Store the next version with other metadata. Raises as `supersede` does."""
-        ...
-
-    def forget(self, memory_id: str) -> Memory:
-        """Keep a memory out of every result until it is restored. Raises NotFound."""
-        ...
-
-    def restore(self, memory_id: str) -> Memory:
-        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +56,7 @@ class Gone:
 class Moved:
     """A memory whose file is gone, and that a text elsewhere continues, by likeness alone.
 
-    `share` is the part of what only the old text said that stands in the new one, from 0 to 1.
+    `share` is how much of the text that only the old one had is in the new one, from 0 to 1.
     """
 
     id: str
@@ -136,13 +79,12 @@ class ImportReport:
     """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
 
     `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
-    text stands no longer in the files imported, and `pruned` tells whether they were forgotten. `moved` are
+    text is no longer in the imported files, and `pruned` is true if they were forgotten. `moved` are
     those of `revised` that were moved to another file and edited, and are known by their likeness alone.
-    `experience` counts what was new of uses, outcomes and events of lives, which an export holds beside
-    memories.
-    `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
-    that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
-    files. `unchecked` says why nothing was checked for secrets, where nothing was. `written` names each
+    `usage_records` counts the new usage records of an export: uses, outcomes and lifecycle events.
+    `skipped` are the parts that should have been read, with the reason: files that can't be read, parts
+    that look like a secret. `passed_over` are parts left out by rule: other people's folders, large
+    files. `unchecked` is the reason why nothing was checked for secrets, or None. `written` names each
     memory that was written, in order; reports are compared without it, since ids differ each time.
     """
 
@@ -166,7 +108,7 @@ _Item = TypeVar("_Item", Draft, Memory)
 _Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[RememberResult]]
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
-"""Told how far an import has come."""
+"""Receives the progress of an import."""
 
 _NO_DETECTOR = "detect-secrets isn't installed; pip install 'germane[project]' to have secrets refused"
 _ALLOWED = "secrets were allowed"
@@ -209,7 +151,7 @@ class Run:
             if one is not None and isinstance(item, Draft):
                 self.note_open_fence(item)
         if items:
-            self.tell(items[-1].source)
+            self.show_progress(items[-1].source)
         return applied
 
     def revise(self, memory: Memory) -> None:
@@ -227,12 +169,12 @@ class Run:
             self.skipped.append(Skipped(source=draft.source or draft.content[:60], reason=reason))
 
     def note_moves(self, moves: Sequence[ContinuedMemory]) -> None:
-        """Note which texts were known again, although their file is another and they were edited."""
+        """Note the texts that were recognized although they moved to another file and were edited."""
         for one in moves:
-            origin = origin_of(one.head)
-            before = origin.key if origin else str(one.head.source)
             after = one.draft.metadata[ORIGIN]["key"]
-            self.moved.append(Moved(id=one.head.id, before=before, after=after, share=round(one.share, 2)))
+            self.moved.append(
+                Moved(id=one.head.id, before=str(place_of(one.head)), after=after, share=round(one.share, 2))
+            )
 
     def require_detector(self) -> None:
         """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
@@ -242,12 +184,12 @@ class Run:
             )
 
     def holds_secret(self, item: Draft | Memory, path: Path | None = None) -> bool:
-        """Whether something in it looks like a secret, which is then told; no where secrets are unchecked."""
+        """Report what looks like a secret; whether anything does. False where secrets are unchecked."""
         if self.unchecked is not None:
             return False
-        said = {name: value for name, value in item.metadata.items() if name != ORIGIN}
-        fields = {**said, "subject": item.subject or "", "tags": list(item.tags)}
-        found = (*find_secrets(item.content), *find_secrets_in_fields(fields))
+        named = {name: value for name, value in item.metadata.items() if name != ORIGIN}
+        named |= {"subject": item.subject or "", "tags": list(item.tags)}
+        found = (*find_secrets(item.content), *find_secrets_in_fields(named))
         for secret in found[:1]:
             rules = ", ".join(dict.fromkeys(each.rule for each in found))
             self.skipped.append(
@@ -259,8 +201,8 @@ class Run:
             )
         return bool(found)
 
-    def tell(self, source: str | None) -> None:
-        """Tell how far the import has come, unless that was told already."""
+    def show_progress(self, source: str | None) -> None:
+        """Report the progress of the import, unless it is the same as before."""
         counts = (self.read, self.created, self.known, self.revised, len(self.skipped), self.seen)
         if self._progress is None or counts == self._reported:
             return
@@ -280,20 +222,11 @@ class Run:
 
     def report(self) -> ImportReport:
         """What the import did."""
-        return ImportReport(
-            read=self.read,
-            created=self.created,
-            known=self.known,
-            revised=self.revised,
-            gone=tuple(self.gone),
-            pruned=self.pruned,
-            moved=tuple(self.moved),
-            skipped=tuple(self.skipped),
-            passed_over=tuple(self.passed_over),
-            unchecked=self.unchecked,
-            usage_records=self.usage_records,
-            written=tuple(self.written),
-        )
+        found: dict[str, Any] = {}
+        for each in fields(ImportReport):
+            value = getattr(self, each.name)
+            found[each.name] = tuple(value) if isinstance(value, list) else value
+        return ImportReport(**found)
 
     def _alone(self, item: _Item, write: _Write[_Item]) -> RememberResult | None:
         try:
@@ -317,10 +250,10 @@ def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return str(path)
-    wanted = [line, line.partition(": ")[2]]  # What a module says follows the module's name.
-    standing = (
+    wanted = [line, line.partition(": ")[2]]  # The documentation of a module follows its name.
+    exact = (
         n for n, each in enumerate(text.splitlines(), 1) if any(part and part in each for part in wanted)
     )
     alike = (found.line for found in find_secrets(text) if found.rule == secret.rule)
-    number = next(standing, None) or next(alike, None)
+    number = next(exact, None) or next(alike, None)
     return str(path) if number is None else f"{path}:{number}"

@@ -1,6 +1,6 @@
 """What looks like a secret in a text: by `detect-secrets`, its heuristics, and formats that it lacks.
 
-Works offline: nothing is asked of anybody whether a secret is valid.
+Works offline: no service is called to verify a secret.
 """
 
 from __future__ import annotations
@@ -18,35 +18,10 @@ from germane.errors import MissingExtra
 __all__ = ["ALLOWED", "Secret", "can_find_secrets", "find_secrets", "find_secrets_in_fields"]
 
 ALLOWED = "pragma: allowlist secret"
-"""A line that says so holds no secret, whatever it looks like; `detect-secrets` reads the same words."""
+"""A line with this comment holds no secret, whatever it looks like; `detect-secrets` has the same rule."""
 
-_PLUGINS = (
-    "artifactory.ArtifactoryDetector",
-    "aws.AWSKeyDetector",
-    "azure_storage_key.AzureStorageKeyDetector",
-    "basic_auth.BasicAuthDetector",
-    "cloudant.CloudantDetector",
-    "discord.DiscordBotTokenDetector",
-    "github_token.GitHubTokenDetector",
-    "gitlab_token.GitLabTokenDetector",
-    "ibm_cloud_iam.IbmCloudIamDetector",
-    "ibm_cos_hmac.IbmCosHmacDetector",
-    "jwt.JwtTokenDetector",
-    "keyword.KeywordDetector",
-    "mailchimp.MailchimpDetector",
-    "npm.NpmDetector",
-    "openai.OpenAIDetector",
-    "private_key.PrivateKeyDetector",
-    "pypi_token.PypiTokenDetector",
-    "sendgrid.SendGridDetector",
-    "slack.SlackDetector",
-    "softlayer.SoftlayerDetector",
-    "square_oauth.SquareOAuthDetector",
-    "stripe.StripeDetector",
-    "telegram_token.TelegramBotTokenDetector",
-    "twilio.TwilioKeyDetector",
-)
-_ENTROPY = ("high_entropy_strings.Base64HighEntropyString", "high_entropy_strings.HexHighEntropyString")
+_LEFT_OUT = "IPPublicDetector"
+"""The plugin whose findings are no secrets."""
 
 _FORMATS: Mapping[str, str] = {
     "Anthropic API Key": r"\bsk-ant-[a-z0-9]+-[\w-]{20,}",
@@ -119,7 +94,7 @@ def can_find_secrets() -> bool:
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """What looks like a secret in a text, a line's first rule for each line, in order.
 
-    A line that says `pragma: allowlist secret` is passed over, and so are values that plainly stand
+    A line with `pragma: allowlist secret` is skipped, and so are values that plainly stand
     for a secret: templates, `EXAMPLE`, `changeme`, one sign many times. Raises MissingExtra.
     """
     _detector()
@@ -159,7 +134,7 @@ def _windows(line: str) -> Iterator[str]:
 
 
 def _rules(line: str, *, guess: bool, digest: bool) -> Iterator[str]:
-    """The names of the rules by which a line holds a secret; `digest` says that it speaks of digests."""
+    """The names of the rules by which a line holds a secret; `digest`: the line is about digests."""
     for rule, pattern in _formats():
         for match in pattern.finditer(line):
             if not _stands_for_one(match.groupdict().get("value") or match[0]):
@@ -204,21 +179,21 @@ def _formats() -> tuple[tuple[str, re.Pattern[str]], ...]:
 def _detector() -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
     """The plugins that know a format or a name, those that judge by entropy, and the heuristics.
 
-    They are made here and not asked of the library's settings, which are one for the whole process.
+    They don't come from the library's settings, which are global to the process.
     """
     try:
         heuristic = import_module("detect_secrets.filters.heuristic")
-        sure, guessing = ([_plugin(name) for name in names] for names in (_PLUGINS, _ENTROPY))
+        types = import_module("detect_secrets.util.importlib").import_types_from_package(
+            import_module("detect_secrets.plugins"),
+            filter=lambda each: not isinstance(getattr(each, "secret_type", None), str),
+        )
     except ImportError as error:
         raise MissingExtra(
             feature="Finding what looks like a secret before it is stored", extra="project"
         ) from error
-    return tuple(sure), tuple(guessing), heuristic
-
-
-def _plugin(name: str) -> Any:
-    module, _, kind = name.partition(".")
-    return getattr(import_module(f"detect_secrets.plugins.{module}"), kind)()
+    plugins = [each() for each in dict.fromkeys(types) if each.__name__ != _LEFT_OUT]
+    guessing = tuple(each for each in plugins if type(each).__name__.endswith("HighEntropyString"))
+    return tuple(each for each in plugins if each not in guessing), guessing, heuristic
 
 
 def _as_lines(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -6,11 +6,11 @@ import codecs
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,32 +20,23 @@ from germane.model.text import day_in_words
 
 __all__ = [
     "EXTERNAL",
-    "MARKER",
     "TURN",
     "FieldError",
-    "FrontMatter",
     "OnSkip",
     "Skipped",
     "Turn",
     "as_day",
     "as_moment",
-    "as_tags",
-    "check_format",
+    "as_texts",
+    "batches",
     "day_in",
-    "exact_count",
-    "exact_flag",
-    "exact_moment",
-    "exact_number",
-    "exact_object",
-    "exact_text",
-    "exact_word",
-    "moment_to_json",
+    "draft_of_fields",
     "name_of",
     "nearest",
     "number_of",
     "numbered_lines",
-    "optional_text",
     "plain",
+    "raise_skipped",
     "read_text",
     "split_front_matter",
     "text_of",
@@ -54,8 +45,10 @@ __all__ = [
     "unreadable",
 ]
 
+_Item = TypeVar("_Item")
+
 EXTERNAL = "external"
-"""The trust of what a file says: it may claim any speaker and any rank, so it is given none."""
+"""The trust of text from a file: it may claim any speaker and any rank, so it is given none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +60,12 @@ class Skipped:
 
 
 OnSkip: TypeAlias = Callable[[Skipped], None]
-"""Told of each part that a reader leaves out."""
+"""Receives each part that a reader leaves out."""
+
+
+def raise_skipped(skipped: Skipped) -> None:
+    """Raise UnreadableSource with the reason: for a reader that was given no `on_skip`."""
+    raise UnreadableSource(skipped.reason)
 
 
 def read_text(path: Path) -> str:
@@ -94,7 +92,7 @@ def read_text(path: Path) -> str:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that aren't blank, each with its number from 1, read as they are asked for.
+    """The lines of a file that aren't blank, each with its number from 1, read lazily.
 
     Only a line feed ends a line here (after a carriage return or not), since a JSON text may hold every
     other separator of Unicode. Raises UnreadableSource as `read_text` does.
@@ -122,6 +120,13 @@ def name_of(path: Path) -> str:
         if (folder / ".git").exists():
             return absolute.relative_to(folder).as_posix()
     return f"{absolute.parent.name}/{absolute.name}" if absolute.parent.name else absolute.name
+
+
+def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """The items in lists of `size`, read lazily; the last may be shorter."""
+    iterator = iter(items)
+    while group := list(islice(iterator, size)):
+        yield group
 
 
 def unreadable(path: Path | str, reason: str, *, line: int | None = None) -> UnreadableSource:
@@ -170,6 +175,28 @@ class FieldError(ValueError):
     """A field's value isn't what the field holds; the reader that catches it knows the file and line."""
 
 
+def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
+    """A draft with the kind, subject, tags, scope, numbers, outcome and pin that fields name.
+
+    `given` are fields of the draft that the reader sets itself. Raises FieldError.
+    """
+    pinned = fields.get("pinned") or False
+    if not isinstance(pinned, bool):
+        raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
+    tags = (text.lstrip("#") for text in as_texts(fields.get("tags"), name="tags"))
+    named: dict[str, Any] = {
+        "kind": text_of(fields, "kind") or "note",
+        "subject": text_of(fields, "subject"),
+        "tags": tuple(dict.fromkeys(filter(None, tags))),
+        "scope": text_of(fields, "scope") or "global",
+        "importance": number_of(fields, "importance"),
+        "confidence": number_of(fields, "confidence"),
+        "outcome": text_of(fields, "outcome"),
+        "pinned": pinned,
+    }
+    return Draft(**(named | given))
+
+
 def text_of(fields: Mapping[str, Any], name: str) -> str | None:
     """A text field; numbers are accepted as their digits, None and a blank text are absent."""
     value = fields.get(name)
@@ -196,15 +223,13 @@ def number_of(fields: Mapping[str, Any], name: str) -> float | None:
     return number
 
 
-def as_tags(value: object) -> tuple[str, ...]:
-    """Tags from a list, or from one text with commas; a leading `#` is no part of a tag."""
-    if value is None:
-        return ()
-    items = value.split(",") if isinstance(value, str) else value
+def as_texts(value: object, *, name: str) -> tuple[str, ...]:
+    """The texts of a list, or of one text with commas, each once and without blanks around it."""
+    items = value.split(",") if isinstance(value, str) else () if value is None else value
     if not isinstance(items, list | tuple) or any(isinstance(item, list | dict | bool) for item in items):
-        raise FieldError(f"'tags' must be a list of texts, or one text with commas, and is {value!r}")
-    named = (str(item).strip().lstrip("#") for item in items if item is not None)
-    return tuple(dict.fromkeys(tag for tag in named if tag))
+        raise FieldError(f"{name!r} must be a list of texts, or one text with commas, and is {value!r}")
+    texts = (str(item).strip() for item in items if item is not None)
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
@@ -289,111 +314,14 @@ def _plain(value: object, left: list[int], levels: int) -> Any:
     return str(value)
 
 
-# Fields of a line that an export wrote: what was written there, or an error that names the field.
-
-MARKER = "germane"
-"""The field by which a line is known to be an export's; its value is the format's number."""
-
-_Word = TypeVar("_Word", bound=StrEnum)
-
-
-def check_format(fields: Mapping[str, Any], *, newest: int) -> None:
-    """Raise FieldError for a line of no format, or of one that is newer than the newest that is known."""
-    found = fields.get(MARKER)
-    if found is None:
-        raise FieldError(f"an exported memory was expected, with the field {MARKER!r}: {newest}")
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise FieldError(f"{MARKER!r} must be the format's number {newest}, and is {found!r}")
-    if found > newest:
-        raise FieldError(
-            f"a newer germane wrote it (format {found}, and this one reads up to {newest}). Upgrade germane"
-        )
-
-
-def exact_text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """A text, or the default where there is none."""
-    value = fields.get(name, default)
-    if not isinstance(value, str):
-        raise FieldError(f"{name!r} must be a text, and is {value!r}")
-    return value
-
-
-def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """A text, or None."""
-    return None if fields.get(name) is None else exact_text(fields, name)
-
-
-def exact_moment(fields: Mapping[str, Any], name: str) -> datetime:
-    """A time with an offset, which must be there."""
-    moment = as_moment(fields.get(name), name=name, assume_utc=False)
-    if moment is None:
-        raise FieldError(f"{name!r} is missing")
-    return moment
-
-
-def moment_to_json(moment: datetime) -> str:
-    """A time as ISO text in UTC with microseconds, as `exact_moment` reads it."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def exact_count(fields: Mapping[str, Any], name: str, default: int | None) -> int:
-    """A number of things, or the default where there is none."""
-    value = fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise FieldError(f"{name!r} must be a count, and is {value!r}")
-    return value
-
-
-def exact_number(fields: Mapping[str, Any], name: str, default: float) -> float:
-    """A finite number, or the default where there is none."""
-    value = number_of(fields, name)
-    return default if value is None else value
-
-
-def exact_flag(fields: Mapping[str, Any], name: str) -> bool:
-    """True or false, and false where there is nothing."""
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise FieldError(f"{name!r} must be true or false, and is {value!r}")
-    return value
-
-
-def exact_object(fields: Mapping[str, Any], name: str, *, required: bool = False) -> dict[str, Any]:
-    """An object, empty where there is none and none is required."""
-    value = fields.get(name, None if required else {})
-    if not isinstance(value, dict):
-        raise FieldError(f"{name!r} must be an object, and is {value!r}")
-    return value
-
-
-def exact_word(fields: Mapping[str, Any], name: str, names: type[_Word], default: _Word | None) -> Any:
-    """One of some words, or the default where there is none."""
-    value = fields.get(name)
-    if value is None:
-        return default
-    try:
-        return names(value)
-    except ValueError:
-        raise FieldError(f"{name!r} must be one of {', '.join(names)}, and is {value!r}") from None
-
-
 # The YAML block that opens a Markdown file.
 
 _FENCE = "---"
 _FENCE_ENDS = ("---", "...")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontMatter:
-    """A document's own fields and its text without them; `lines` is how many lines they took."""
-
-    fields: Mapping[str, Any]
-    body: str
-    lines: int
-
-
-def split_front_matter(text: str, path: Path) -> FrontMatter:
-    """Part a document into the fields that open it and the rest.
+def split_front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str, int]:
+    """The fields that open a document, the rest of it, and how many lines the fields took.
 
     A first line `---` that nothing closes, or with mere prose up to the next, is a rule across the
     page and no front matter. Raises UnreadableSource, naming the line, for a block that is no YAML
@@ -401,14 +329,12 @@ def split_front_matter(text: str, path: Path) -> FrontMatter:
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
-        return FrontMatter(fields={}, body=text, lines=0)
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in _FENCE_ENDS), None)
-    if end is None:
-        return FrontMatter(fields={}, body=text, lines=0)
-    fields = _load("\n".join(lines[1:end]), path)
+        return {}, text, 0
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in _FENCE_ENDS), 0)
+    fields = _load("\n".join(lines[1:end]), path) if end else None
     if fields is None:
-        return FrontMatter(fields={}, body=text, lines=0)
-    return FrontMatter(fields=fields, body="\n".join(lines[end + 1 :]), lines=end + 1)
+        return {}, text, 0
+    return fields, "\n".join(lines[end + 1 :]), end + 1
 
 
 def _load(block: str, path: Path) -> Mapping[str, Any] | None:
@@ -436,7 +362,7 @@ def _load(block: str, path: Path) -> Mapping[str, Any] | None:
     return {str(name): value for name, value in fields.items()}
 
 
-# A turn of a dialogue as a draft: the same for every layout that dialogues are kept in.
+# A turn of a dialogue as a draft: the same for every layout of dialogues.
 
 TURN = "turn"
 """The tag of every turn of a dialogue."""
@@ -444,9 +370,9 @@ TURN = "turn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one speaker said at once; `index` counts the turns of its session from 0.
+    """The words of one speaker; `index` counts the turns of its session from 0.
 
-    `role` is who a chat interface says it was (user, assistant, tool …), where it says so.
+    `role` is the role that a chat interface gives the speaker (user, assistant, tool …), if any.
     """
 
     speaker: str
@@ -459,14 +385,14 @@ class Turn:
 def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, Any] | None = None) -> Draft:
     """The turn as an episode of its session.
 
-    The content names the speaker. The day, where it is known, stands in the metadata, so that the turn
-    is found by it; a context writes it once above all that was said that day.
+    The content names the speaker. The day, where it is known, is in the metadata, so that the turn
+    is found by it; a context writes it once above all turns of that day.
     """
-    said: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
+    named: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
     if turn.role:
-        said["role"] = turn.role
+        named["role"] = turn.role
     if turn.at:
-        said["day"] = day_in_words(turn.at)
+        named["day"] = day_in_words(turn.at)
     return Draft(
         content=f"{turn.speaker}: {turn.text}",
         kind="episode",
@@ -475,5 +401,5 @@ def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, 
         trust=EXTERNAL,
         source=source,
         created_at=turn.at,
-        metadata={**said, **(metadata or {})},
+        metadata={**named, **(metadata or {})},
     )

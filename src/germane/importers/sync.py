@@ -1,4 +1,4 @@
-"""Keeps what is stored of a project's files up to what the files say, once or while people work in it."""
+"""Keeps the memories of a project's files in step with the files, once or while people work in it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
-from germane.importers.markdown import Ignored, is_hidden
-from germane.importers.project import MODULE_SUFFIXES, Project, files_of, is_read, project_of, read_file
-from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
-from germane.importers.report import Gone, ImportReport, ImportTarget, ProgressCallback, Run
-from germane.importers.sources import Skipped, unreadable
+from germane.importers.markdown import Ignored, is_hidden, walk
+from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
+from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, place_of, stands_as_it_was
+from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
+from germane.importers.sources import Skipped, batches, unreadable
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
 
 if TYPE_CHECKING:
     from watchfiles import Change
 
+    from germane.engine import Engine
+
 __all__ = ["SETTLED", "FileScan", "sync", "watch"]
 
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _PAGE = 1000
-_FEW_FILES = 100
-"""So few are read at once; for more it is worth asking first whether they can be stored as they are read."""
+_CHANGES_A_STEP = 100
+"""Changed memories after which an import reports its progress."""
 
 
 def sync(
-    engine: ImportTarget,
+    engine: Engine,
     project: Project,
     starts: Sequence[Path],
     run: Run,
@@ -40,10 +41,10 @@ def sync(
     batch: int = 500,
     named: bool = False,
 ) -> int:
-    """Store what the files at or below `starts` say, link edits to what they were; how many files were read.
+    """Store the drafts of the files at or below `starts`, edits as next versions; returns how many files.
 
     What the files no longer hold is reported as gone, and with `prune` forgotten, unless a text elsewhere
-    continues what a missing file said; what an unreadable file or a refused part had brought stays as it
+    continues the text of a missing file; the memories of an unreadable file or a refused part stay as they
     is. A start that doesn't exist has nothing left. Files that are `named` are read whatever they are
     called, and raise UnreadableSource when they can't be.
 
@@ -56,59 +57,41 @@ def sync(
             found.look(start, named=named)
     places = [project.place(start) for start in starts]
     run.pruned = prune
-    if len(found.paths) <= _FEW_FILES or not _store_while_reading(engine, found, places, run, batch=batch):
-        _store_when_read(engine, found, places, run, prune=prune, batch=batch)
+    stored = list(_heads(engine))
+    first = found.known_files(stored)
+    drafts = found.drafts(found.paths if first is None else first)
+    heads = found.continued(stored, drafts, places)
+    matches = matched(drafts, heads)
+    new: Iterable[Draft]
+    if (
+        first is not None
+        and len(matches.known) == len(heads)
+        and all(stands_as_it_was(*pair) for pair in matches.known)
+    ):
+        # No draft of the other files continues a memory, whatever they hold.
+        known = {id(draft) for _, draft in matches.known}
+        new = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
+    else:
+        drafts = found.drafts(found.paths)
+        heads = found.continued(stored, drafts, places)
+        matches = matched(drafts, heads, lost=found.lost(heads))
+        new = matches.new
+    run.note_moves(matches.moved)
+    run.read += len(matches.known)
+    run.known += len(matches.known)
+    for group in batches(new, batch):
+        _remember(engine, group, run)
+    for number, (head, draft) in enumerate(matches.changed):
+        if number % _CHANGES_A_STEP == 0:
+            run.show_progress(draft.source)
+        _supersede(engine, head, draft, run)
+    run.show_progress(None)
+    _let_go(engine, matches.gone, run, prune=prune)
     found.put_in_order()
     return len(found.paths)
 
 
-def _store_while_reading(
-    engine: ImportTarget, found: FileScan, places: Sequence[str], run: Run, *, batch: int
-) -> bool:
-    """Store what is new as it is read, and whether that was possible; if not, nothing was stored.
-
-    It is where each stored memory of these files still stands in its place as it was: then no draft
-    continues any, whatever the other files say, and the result is that of reading all of them first.
-    """
-    heads = list(_heads(engine))
-    known_files = found.known_files(heads)
-    if known_files is None:
-        return False
-    drafts = found.drafts(known_files)
-    keys = {str(draft.source) for draft in drafts}
-    heads = [head for head in heads if found.may_continue(head, places, keys)]
-    matches = matched(drafts, heads)
-    if len(matches.known) != len(heads) or not all(stands_as_it_was(*pair) for pair in matches.known):
-        return False
-    run.read += len(matches.known)
-    run.known += len(matches.known)
-    known = {id(draft) for _, draft in matches.known}
-    fresh = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
-    _remember_all(engine, fresh, run, batch=batch)
-    run.tell(None)
-    return True
-
-
-def _store_when_read(
-    engine: ImportTarget, found: FileScan, places: Sequence[str], run: Run, *, prune: bool, batch: int
-) -> None:
-    drafts = found.drafts(found.paths)
-    keys = {str(draft.source) for draft in drafts}
-    heads = [head for head in _heads(engine) if found.may_continue(head, places, keys)]
-    matches = matched(drafts, heads, lost=found.lost(heads))
-    run.note_moves(matches.moved)
-    run.read += len(matches.known)
-    run.known += len(matches.known)
-    _remember_all(engine, matches.new, run, batch=batch)
-    for number, (head, draft) in enumerate(matches.changed):
-        if number % _FEW_FILES == 0:
-            run.tell(draft.source)
-        _supersede(engine, head, draft, run)
-    run.tell(None)
-    _let_go(engine, matches.gone, run, prune=prune)
-
-
-def _heads(engine: ImportTarget) -> Iterator[Memory]:
+def _heads(engine: Engine) -> Iterator[Memory]:
     """Every memory that nothing supersedes."""
     after: str | None = None
     while page := engine.memories(_HEADS, limit=_PAGE, after=after):
@@ -116,14 +99,8 @@ def _heads(engine: ImportTarget) -> Iterator[Memory]:
         after = page[-1].ref
 
 
-def _remember_all(engine: ImportTarget, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
-    fresh = iter(drafts)
-    while group := list(islice(fresh, batch)):
-        _remember(engine, group, run)
-
-
-def _remember(engine: ImportTarget, drafts: Sequence[Draft], run: Run) -> None:
-    """Store new drafts. What only a past version says elsewhere is stored under a source of its own."""
+def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
+    """Store new drafts. One with the text of a superseded version gets a source of its own."""
     todo, count = list(drafts), 1
     while todo:
         stored = run.store(todo, lambda items: engine.remember_many(items, revive=False))
@@ -138,7 +115,7 @@ def _remember(engine: ImportTarget, drafts: Sequence[Draft], run: Run) -> None:
         todo = [replace(draft, source=f"{draft.metadata[ORIGIN]['key']}~v{count}") for draft in past]
 
 
-def _supersede(engine: ImportTarget, head: Memory, draft: Draft, run: Run) -> None:
+def _supersede(engine: Engine, head: Memory, draft: Draft, run: Run) -> None:
     run.read += 1
     try:
         if head.status is Status.FORGOTTEN:
@@ -153,12 +130,12 @@ def _supersede(engine: ImportTarget, head: Memory, draft: Draft, run: Run) -> No
         run.skipped.append(Skipped(source=str(draft.source), reason=str(error)))
 
 
-def _as_next_version(engine: ImportTarget, head: Memory, draft: Draft) -> Memory:
+def _as_next_version(engine: Engine, head: Memory, draft: Draft) -> Memory:
     try:
         return engine.supersede(head.id, draft, expected=head.version)
     except InvalidInput as error:
-        # Another memory may have said just this in this place once. A source that only this chain
-        # can have tells the two apart; where the draft itself is bad, it is refused again.
+        # Another memory may have had just this text in this place once. A source that only this chain
+        # can have distinguishes the two; where the draft itself is bad, it is refused again.
         try:
             named = replace(draft, source=f"{draft.source}~{head.id[-12:]}")
             return engine.supersede(head.id, named, expected=head.version)
@@ -166,10 +143,10 @@ def _as_next_version(engine: ImportTarget, head: Memory, draft: Draft) -> Memory
             raise error from None
 
 
-def _let_go(engine: ImportTarget, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
+def _let_go(engine: Engine, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
     for head in gone:
         origin = origin_of(head)
-        run.gone.append(Gone(id=head.id, source=origin.key if origin else str(head.source)))
+        run.gone.append(Gone(id=head.id, source=str(place_of(head))))
         if not prune:
             continue
         try:
@@ -185,13 +162,13 @@ def _let_go(engine: ImportTarget, gone: Sequence[Memory], run: Run, *, prune: bo
 # What the files of one import hold, read one by one, and what of it must be left alone.
 
 _FILES_A_STEP = 25
-"""Files after which an import tells how far it has come."""
+"""Files after which an import reports its progress."""
 
 _READING, _CHECKING, _STORING = range(3)
 
 
 class FileScan:
-    """The files to import in the order of their paths, and what those that were read so far say."""
+    """The files to import in the order of their paths, and the drafts of those that were read."""
 
     def __init__(self, project: Project, run: Run) -> None:
         self.project = project
@@ -212,19 +189,25 @@ class FileScan:
         self._run.seen_of = len(self.paths)
 
     def drafts(self, paths: Iterable[Path]) -> list[Draft]:
-        """What these files say, without what looks like a secret. Each file is read once."""
+        """The drafts of these files, without what looks like a secret. Each file is read once."""
         found = []
         for path in paths:
             if path not in self._drafts:
                 if self._run.seen % _FILES_A_STEP == 0 and len(self.paths) > _FILES_A_STEP:
-                    self._run.tell(self.project.place(path))
+                    self._run.show_progress(self.project.place(path))
                 self._drafts[path] = self._read(path)
                 self._run.seen += 1
             found += self._drafts[path]
         return found
 
-    def may_continue(self, head: Memory, places: Sequence[str], keys: Collection[str]) -> bool:
-        """Whether a stored memory came from these files, and may be continued by a draft of them."""
+    def continued(
+        self, heads: Iterable[Memory], drafts: Iterable[Draft], places: Sequence[str]
+    ) -> list[Memory]:
+        """The stored memories that came from these files, and that one of the drafts may continue."""
+        keys = {str(draft.source) for draft in drafts}
+        return [head for head in heads if self._may_continue(head, places, keys)]
+
+    def _may_continue(self, head: Memory, places: Sequence[str], keys: Collection[str]) -> bool:
         origin = origin_of(head)
         if origin is None:
             return head.source in keys and ORIGIN not in head.metadata
@@ -258,23 +241,26 @@ class FileScan:
             left_out.sort(key=lambda one: self._order.get(id(one), last))
 
     def _below(self, start: Path) -> Iterable[Path]:
-        return files_of(
-            self.project,
+        return walk(
             start,
+            root=self.project.root,
+            wanted=is_read,
             passed_over=lambda one: self._leave_out(self._run.passed_over, one, len(self.paths)),
             refused=lambda one: self._leave_out(self._run.skipped, one, len(self.paths)),
         )
 
     def _read(self, path: Path) -> list[Draft]:
-        one = read_file(self.project, path)
-        if one.unread is not None:
+        place = self.project.place(path)
+        try:
+            drafts = distinct(read_file(self.project, path), project=self.project.name, file=place)
+        except UnreadableSource as error:
             if path in self._named:
-                raise UnreadableSource(one.unread)
-            self._unread.add(self.project.place(path))
+                raise
+            self._unread.add(place)
             # Sources that can't be parsed are often meant to be so; what people write to be read isn't.
             aside = self._run.passed_over if path.suffix.lower() in MODULE_SUFFIXES else self._run.skipped
-            self._leave_out(aside, Skipped(source=str(path), reason=one.unread), self.paths[path])
-        drafts = distinct(one.drafts, project=self.project.name, file=self.project.place(path))
+            self._leave_out(aside, Skipped(source=str(path), reason=str(error)), self.paths[path])
+            return []
         return [draft for draft in drafts if not self._is_refused(draft, path)]
 
     def _is_refused(self, draft: Draft, path: Path) -> bool:
@@ -303,7 +289,7 @@ _TICK = 250
 
 
 def watch(
-    engine: ImportTarget,
+    engine: Engine,
     path: str | Path,
     *,
     stop: threading.Event | None = None,
@@ -318,7 +304,7 @@ def watch(
     The first report is of the whole folder, as `import_source` with `prune` gives it; each later one
     of the files that changed since, once nothing has for `settled` seconds. Edits become versions, what
     is renamed keeps its history, and what is deleted is forgotten until it comes back. It ends when
-    `stop` is set or the caller stops iterating; every report stands for what is stored already.
+    `stop` is set or the caller stops iterating; every report is of memories that are stored already.
 
     Raises UnreadableSource for what is no folder, or when the folder itself disappears, which forgets
     nothing; InvalidInput for `settled` of less than a hundredth of a second, or a folder outside `root`;

@@ -1,7 +1,4 @@
-"""Import of any source: what it is and the reader for it; and export, in place.
-
-An engine is anything with the methods that `germane.importers.report` names.
-"""
+"""Import of any source: what it is and the reader for it; and export, in place."""
 
 from __future__ import annotations
 
@@ -10,25 +7,26 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from io import BytesIO, TextIOWrapper
-from itertools import chain, islice
+from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Final, TextIO, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from germane.errors import InvalidInput
-from germane.importers.dialogue import is_message, messages_in, read_transcript, starts_dialogue
+from germane.importers.dialogue import is_transcript, read_transcript, starts_dialogue
 from germane.importers.git import read_git
 from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
 from germane.importers.manifests import MANIFESTS
 from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
-from germane.importers.project import MODULE_SUFFIXES, Project, nothing_in, project_of, read_project
+from germane.importers.project import MODULE_SUFFIXES, nothing_in, project_of, read_project
 from germane.importers.records import (
+    MARKER,
     Learns,
     Line,
     RenditionsOf,
@@ -39,10 +37,10 @@ from germane.importers.records import (
     read_lines,
     usage_history_to_json,
 )
-from germane.importers.report import Importer, ImportReport, ImportTarget, Progress, ProgressCallback, Run
+from germane.importers.report import ImportReport, ProgressCallback, Run
 from germane.importers.sources import (
-    MARKER,
     OnSkip,
+    batches,
     numbered_lines,
     read_text,
     translated_os_errors,
@@ -53,14 +51,13 @@ from germane.model.change import UsageHistory, UsageRecord, version_of
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
 
+if TYPE_CHECKING:
+    from germane.engine import Engine
+
 __all__ = [
     "BEGIN",
     "END",
-    "ImportReport",
-    "ImportTarget",
-    "Importer",
     "Layout",
-    "Progress",
     "check_ordinary",
     "export_jsonl",
     "import_source",
@@ -70,18 +67,15 @@ __all__ = [
     "read",
     "with_block",
     "write_block",
-    "write_through",
     "written_through",
 ]
 
-_Item = TypeVar("_Item")
-
 _LINES_A_STEP = 100
-"""Lines of an export after which it is told how far the search for secrets has come."""
+"""Lines of an export after which the search for secrets reports its progress."""
 
 
 def import_source(
-    engine: ImportTarget,
+    engine: Engine,
     source: str,
     *,
     progress: ProgressCallback | None = None,
@@ -92,19 +86,19 @@ def import_source(
     prune: bool = False,
     allow_secrets: bool = False,
 ) -> ImportReport:
-    """Import a source, `batch` memories per transaction, and say what became of it.
+    """Import a source, `batch` memories per transaction, and return a report.
 
-    Sources are what `read` accepts; an export is restored as it was, and with it what was gone through with
-    its memories, without counting any of it anew. Importing twice changes nothing, and what was forgotten
+    Sources are what `read` accepts; an export is restored as it was, with its usage records, and
+    nothing is counted twice. Importing twice changes nothing, and what was forgotten
     stays so. Of files and folders, a text that was edited becomes the next version of its memory; what is
     no longer there is reported, and with `prune` forgotten until it comes back. `project` names
     what they belong to, so that an agent's projects stay apart; `root` is the folder that its paths are
-    told from, unless that is where `project_root` finds it.
+    relative to, unless `project_root` finds it.
 
     A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
     export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
     so is an unreadable file of a folder. When the source itself can't be read any further,
-    UnreadableSource says where; the batches before that are stored.
+    UnreadableSource names the place; the batches before that are stored.
 
     `progress` is called after each batch, and while files or the lines of an export are looked through before
     the first. An import may be interrupted at any time: each batch that was stored stays, and the next
@@ -117,8 +111,12 @@ def import_source(
     layout, path = layout_of(source), path_of(source)
     run = Run(progress=progress, allow_secrets=allow_secrets)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
-        owner = project_of(path, name=project, root=root)
-        _import_files(engine, path, run, owner, prune=prune, batch=batch)
+        owner, is_folder = project_of(path, name=project, root=root), path.is_dir()
+        if is_folder:
+            run.require_detector()
+        count = sync(engine, owner, [path.resolve()], run, prune=prune, batch=batch, named=not is_folder)
+        if is_folder and not count and not run.skipped:
+            raise nothing_in(path)
     elif prune or project is not None or root is not None:
         named = f"project={project!r}" if project is not None else f"root={str(root)!r}"
         option = "prune=True" if prune else named
@@ -132,96 +130,68 @@ def import_source(
     return run.report()
 
 
-def _import_files(
-    engine: ImportTarget, path: Path, run: Run, owner: Project, *, prune: bool, batch: int
-) -> None:
-    start = path.resolve()
-    if not path.is_dir():
-        sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
-        return
-    run.require_detector()
-    if not sync(engine, owner, [start], run, prune=prune, batch=batch) and not run.skipped:
-        raise nothing_in(path)
-
-
-def _import_stream(engine: Importer, source: str, path: Path | None, run: Run, *, batch: int) -> None:
-    for drafts in _batches(read(source, on_skip=run.skipped.append), batch):
-        kept = [draft for draft in drafts if not run.holds_secret(draft, path)]
-        run.read += len(drafts) - len(kept)
-        run.store(kept, lambda items: engine.remember_many(items, revive=False))
+def _import_stream(engine: Engine, source: str, path: Path | None, run: Run, *, batch: int) -> None:
+    for drafts in batches(read(source, on_skip=run.skipped.append), batch):
+        accepted = [draft for draft in drafts if not run.holds_secret(draft, path)]
+        run.read += len(drafts) - len(accepted)
+        run.store(accepted, lambda items: engine.remember_many(items, revive=False))
 
 
 def _import_export(
-    engine: Importer, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
+    engine: Engine, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
 ) -> None:
-    """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
+    """Restore an export. All versions of a memory are skipped if one has a secret, so it is read twice."""
     read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
-    refused: set[str] = set()
-    if run.unchecked is None:
-        refused = _chains_with_secrets(read(), run)
-    gone_through: list[UsageRecord | Learns] = []
+    refused = _ids_with_secrets(read(), run) if run.unchecked is None else frozenset()
+    records: list[UsageRecord | Learns] = []
     ids: dict[str, str] = {}
-    for group in _batches(_apart(read(), gone_through), batch):
-        kept = [memory for memory, _ in group if memory.id not in refused]
-        lives = {memory.ref: standing for memory, standing in group if standing is not None}
-        run.read += len(group) - len(kept)
-        stored = run.store(kept, partial(engine.import_memories, lifecycle_states=lives))
-        # What is known here by another id has gone through the same.
+    for lines in batches(read(), batch):
+        records += [line for line in lines if not isinstance(line, tuple)]
+        group = [line for line in lines if isinstance(line, tuple)]
+        accepted = [memory for memory, _ in group if memory.id not in refused]
+        states = {memory.ref: state for memory, state in group if state is not None}
+        run.read += len(group) - len(accepted)
+        stored = run.store(accepted, partial(engine.import_memories, lifecycle_states=states))
+        # What is known here by another id has the same usage records.
         ids |= {
             given.ref: one.memory.version_id
-            for given, one in zip(kept, stored, strict=True)
+            for given, one in zip(accepted, stored, strict=True)
             if one is not None
         }
-    if gone_through:
-        run.usage_records = engine.import_usage_history(_usage_history(gone_through, ids))
+    if records:
+        run.usage_records = engine.import_usage_history(_usage_history(records, ids))
 
 
-def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
+def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
     found = set()
     for line in lines:
         run.seen += 1
         if run.seen % _LINES_A_STEP == 0:
-            run.tell(None)
+            run.show_progress(None)
         if isinstance(line, tuple) and run.holds_secret(line[0]):
             found.add(line[0].id)
-    return found
+    return frozenset(found)
 
 
-def _apart(
-    lines: Iterable[Line], others: list[UsageRecord | Learns]
-) -> Iterator[tuple[Memory, LifecycleState | None]]:
-    """The memories of an export; what else it holds is put into the list meanwhile."""
-    for line in lines:
-        if isinstance(line, tuple):
-            yield line
-        else:
-            others.append(line)
-
-
-def _usage_history(gone_through: Iterable[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
-    """What of it speaks of memories that are here. Nothing is said of those that were left out."""
-    learns, told = False, 0
-    kept: list[UsageRecord] = []
-    for one in gone_through:
+def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
+    """The usage records of the memories that are here, with the ids that these have here."""
+    given = 0
+    mapped: list[UsageRecord] = []
+    for one in records:
         if isinstance(one, bool):
-            learns = learns or one
             continue
-        if isinstance(one, Example):
-            told += one.given
-        if (known := known_by(one, ids)) is not None:
-            kept.append(replace(known, given=told) if isinstance(known, Example) else known)
+        record = one
+        if isinstance(record, Example):
+            given += record.given
+            record = replace(record, given=given)
+        if (known := known_by(record, ids)) is not None:
+            mapped.append(known)
     return UsageHistory(
-        learns=learns,
-        showings=tuple(one for one in kept if isinstance(one, Example)),
-        outcomes=tuple(one for one in kept if isinstance(one, OutcomeRecord)),
-        events=tuple(one for one in kept if isinstance(one, LifecycleEvent)),
+        learns=True in records,
+        showings=tuple(one for one in mapped if isinstance(one, Example)),
+        outcomes=tuple(one for one in mapped if isinstance(one, OutcomeRecord)),
+        events=tuple(one for one in mapped if isinstance(one, LifecycleEvent)),
     )
-
-
-def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    iterator = iter(items)
-    while group := list(islice(iterator, size)):
-        yield group
 
 
 # What a source is, and the reader for it.
@@ -250,7 +220,7 @@ class Layout(StrEnum):
 def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     """The drafts of a source: `git:PATH`, the folder of a project, or a file of any layout known.
 
-    What a reader leaves out it tells `on_skip`. Raises UnreadableSource for what is none of them or
+    A reader reports what it leaves out to `on_skip`. Raises UnreadableSource for what is none of them or
     can't be read.
     """
     layout, path = layout_of(source), path_of(source)
@@ -300,7 +270,7 @@ def _layout_of_lines(path: Path) -> Layout:
     fields = parse_object(line, path, number)
     if MARKER in fields:
         return Layout.EXPORT
-    if is_message(fields) or messages_in(fields) is not None:
+    if is_transcript(fields):
         return Layout.TRANSCRIPT
     return Layout.MEMORIES
 
@@ -318,7 +288,7 @@ def _layout_of_text(path: Path) -> Layout:
             raise unreadable(path, f"it is no JSON ({error})") from error
         if is_locomo(value):
             return Layout.LOCOMO
-        if is_message(value) or messages_in(value) is not None:
+        if is_transcript(value):
             return Layout.TRANSCRIPT
         raise unreadable(path, f"it is JSON of a layout that isn't known: {_READABLE}")
     if path.suffix.lower() in ("", ".txt", ".text"):
@@ -326,7 +296,7 @@ def _layout_of_text(path: Path) -> Layout:
     raise unreadable(path, f"files ending in {path.suffix!r} aren't known: {_READABLE}")
 
 
-# Memories, and what was gone through with them, as JSON lines that import back to the same store.
+# Memories and their usage records as JSON lines that import back to the same store.
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -341,9 +311,9 @@ def export_jsonl(
 ) -> int:
     """Write one line per memory, in the order given, and return how many were written.
 
-    `lifecycle_states` says by `Memory.ref` what is counted of their lives; without it a line has no counts.
-    What of an `experience` speaks of these memories follows, a line for each part of it; what the `agent` did
-    by itself doesn't name it there.
+    `lifecycle_states` are by `Memory.ref`; without them a line has no counts. The records of the
+    `usage_history` that belong to these memories follow, a line each; events that the `agent` caused don't
+    name it.
 
     Fields are sorted and nothing depends on when or where it is written, so the same memories are the
     same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
@@ -360,9 +330,9 @@ def export_jsonl(
             for one in usage_history.events
             if (name := version_of(one)) in written
         )
-        told = replace(usage_history, events=events)
-        kept = usage_history_to_json(told, agent=agent, ids=frozenset(written.values()))
-        out.writelines(map(_as_line, kept))
+        of_refs = replace(usage_history, events=events)
+        records = usage_history_to_json(of_refs, agent=agent, ids=frozenset(written.values()))
+        out.writelines(map(_as_line, records))
     return len(written)
 
 
@@ -397,24 +367,22 @@ _FLAGS: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getatt
 
 @contextmanager
 def written_through(path: Path) -> Iterator[TextIO]:
-    """What is written inside stands in the file when the block ends, and not before.
+    """Write a file whose content is replaced when the block ends, and not before.
 
-    A file that is there keeps its mode, its owner and its other names, and a link is followed. Raises
+    A file that is there keeps its mode, its owner and its other names, and a link is followed. Escaped
+    surrogates are written as the bytes that they stand for. Raises
     InvalidInput for what is no ordinary file, or can't be written; then nothing has changed, unless the
     disk is full.
     """
     check_ordinary(path)
-    with TemporaryFile() as whole, TextIOWrapper(whole, encoding="utf-8", newline="\n") as text:
+    with (
+        TemporaryFile() as whole,
+        TextIOWrapper(whole, encoding="utf-8", errors="surrogateescape", newline="\n") as text,
+    ):
         yield text
         text.flush()
         whole.seek(0)
         _copy(whole, path)
-
-
-def write_through(path: Path, whole: bytes) -> None:
-    """Write a file as `written_through` does."""
-    check_ordinary(path)
-    _copy(BytesIO(whole), path)
 
 
 def check_ordinary(path: Path) -> None:
@@ -495,8 +463,8 @@ def with_block(whole: str, text: str) -> str:
 def write_block(path: Path, text: str) -> bool:
     """Put a context into a file, which is made when it isn't there; whether that changed the file.
 
-    What stands outside the marks is left to the byte, and the file keeps its mode and its links. Raises
-    InvalidInput and UnreadableSource.
+    The text outside the marks stays as it is, byte for byte, and the file keeps its mode and its links.
+    Raises InvalidInput and UnreadableSource.
     """
     check_ordinary(path)
     with translated_os_errors(path):
@@ -505,5 +473,6 @@ def write_block(path: Path, text: str) -> bool:
         after = with_block(before.replace("\r\n", "\n"), text).replace("\n", ends)
         if after == before:
             return False
-    write_through(path, after.encode("utf-8", "surrogateescape"))
+    with written_through(path) as file:
+        file.write(after)
     return True

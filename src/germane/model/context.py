@@ -182,9 +182,10 @@ class Fused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A candidate with its score and the named parts of it. Higher is better.
+    """A memory with its score and the named parts of the score. Higher is better.
 
-    `fused` is what a ranker that fuses several lists made of the places that it has in them.
+    `candidate` has the raw signals that the score was made from. `fused` is what a ranker that fuses several
+    lists made of the places that it has in them.
     """
 
     candidate: Candidate
@@ -196,6 +197,21 @@ class Ranked:
     def memory(self) -> Memory:
         """The memory that was ranked."""
         return self.candidate.memory
+
+    @property
+    def id(self) -> str:
+        """The id of the memory."""
+        return self.memory.id
+
+    @property
+    def kind(self) -> str:
+        """The kind of the memory."""
+        return self.memory.kind
+
+    @property
+    def content(self) -> str:
+        """The text of the memory."""
+        return self.memory.content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

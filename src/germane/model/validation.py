@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
 
 from germane.errors import InvalidInput, shown
-from germane.exports import HOMES, RENAMED
+from germane.exports import SUBMODULES
 
 __all__ = [
     "as_utc",
@@ -67,7 +67,17 @@ _AT_ONCE: Final[Mapping[type, Callable[[Any], bool]]] = {
 """What tells at once that a value of a type is in range; one of any other type always is."""
 _SEQUENCES: Final = frozenset({"Iterable", "Sequence", "tuple"})
 _UNCHECKED: Final = frozenset({"Any", "object"})
-_MODULES: Final = {name: module for module, names in HOMES.items() for name in names}
+_SOURCES: Final = (
+    "germane.model.memory",
+    "germane.model.query",
+    "germane.model.plan",
+    "germane.model.space",
+    "germane.working_sets",
+    "germane.model.context",
+    "germane.model.conversation",
+    "germane.ledger",
+)
+"""The modules of scopes, and of the closed lists whose members a caller may name by a text."""
 
 
 class _Form(NamedTuple):
@@ -138,18 +148,16 @@ def checked_value(value: object, forms: Forms, name: str) -> Any:
     levels.
     """
     for form in forms:
-        if form.head == type(value).__name__ and form.head in _MODULES:
+        if form.head == type(value).__name__ and type(value).__module__.startswith("germane."):
             return value
         if _has_form(value, form):
             return _in_range(value, form, name)
     for form in forms if isinstance(value, str) else ():
-        named = _class(form.head)
         if form.words:
             raise _unknown(value, form.words, name)
-        if named is not None and issubclass(named, StrEnum):
-            return checked_word(named, value, name=name)
-        if named is not None and form.head == "Scope":
-            return named.parse(value)
+        named = _named_by_text(form.head)
+        if named is not None:
+            return named.parse(value) if form.head == "Scope" else checked_word(named, value, name=name)
     if len(forms) - (_NONE in forms) == 1:
         _refuse(value, forms[0], name)
     wanted = " or ".join(dict.fromkeys(_described(form) for form in forms if form.head != "Wrapping"))
@@ -190,10 +198,13 @@ def _split(text: str, mark: str) -> tuple[str, ...]:
 
 
 @cache
-def _class(head: str) -> type[Any] | None:
-    """The public class of that name."""
-    home = _MODULES.get(head)
-    return getattr(import_module(home), RENAMED.get(head, head)) if home else None
+def _named_by_text(head: str) -> Any:
+    """The closed list of that name, or `Scope`; None for any other class."""
+    found = next(
+        (vars(module)[head] for module in map(import_module, _SOURCES) if head in vars(module)), None
+    )
+    closed = isinstance(found, type) and issubclass(found, StrEnum)
+    return found if closed or head == "Scope" else None
 
 
 def _has_form(value: object, form: _Form) -> bool:
@@ -207,10 +218,10 @@ def _has_form(value: object, form: _Form) -> bool:
         return callable(value)
     if head in _UNCHECKED:
         return True
-    # A class that isn't loaded yet has no instances.
-    named = _class(head) if _MODULES.get(head) in sys.modules else None
+    # A protocol that isn't loaded yet is asked for by nobody.
+    named: Any = getattr(sys.modules.get("germane.protocols"), head, None)
     if getattr(named, "_is_protocol", False):
-        return not isinstance(value, type) and isinstance(value, named)  # type: ignore[arg-type] # One.
+        return not isinstance(value, type) and isinstance(value, named)
     # By name, since most of what annotations name is imported for type checkers alone.
     return any(each.__name__ == head for each in type(value).__mro__)
 
@@ -307,7 +318,9 @@ def _refuse(value: object, form: _Form, name: str) -> None:
 def _described(form: _Form) -> str:
     if form.head in _DESCRIBED:
         return _DESCRIBED[form.head]
-    return f"germane.{form.head}"
+    loaded = [module for module in ("germane", *SUBMODULES) if module in sys.modules]
+    homes = [module for module in loaded if form.head in sys.modules[module].__all__]
+    return ".".join([*homes[:1], form.head])
 
 
 def as_utc(moment: datetime, *, name: str) -> datetime:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane.errors import InvalidInput, NotFound
 from germane.kinds import Kinds
+from germane.lifecycle import DecisionCalibration
 from germane.model.context import Context, Reason, TraceNote
-from germane.model.learning import DecisionCalibration
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan, RollOver, Section
 from germane.model.query import (

@@ -17,11 +17,12 @@ from germane.errors import GermaneError, InvalidInput, StoreError
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import Kinds
+from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
-from germane.model.learning import DecisionCalibration, Example, LearningStatus, OutcomeHistory, Weights
+from germane.model.learning import Example, LearningStatus, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
-from germane.model.query import Filter, Order, Query, SearchResult, Slice
+from germane.model.query import Candidate, Filter, Order, Query, SearchResult, Slice
 from germane.packing.lines import RememberedLines
 from germane.protocols import (
     Clock,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from germane.model.conversation import Provider
 
 __all__ = [
+    "MANY_TERMS",
     "AgentContext",
     "Arrangements",
     "CalibrationCache",
@@ -51,6 +53,7 @@ __all__ = [
     "WeightCache",
     "failures",
     "found_apart",
+    "found_with_named",
     "settled_language",
     "unknown_kinds",
 ]
@@ -238,7 +241,8 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
     if given not in {None, _ENGLISH}:
         raise InvalidInput(
             f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
-            "Leave the language out, or give the store a method settle_language (germane.MultilingualStore)."
+            "Leave the language out, or give the store a method settle_language "
+            "(germane.protocols.MultilingualStore)."
         )
     return _ENGLISH
 
@@ -317,6 +321,35 @@ def found_apart(store: Store, agent: str, query: Query) -> SearchResult:
             by_relevance=any(one.by_relevance for one in found),
             failed=failed,
         )
+
+
+MANY_TERMS = 16
+"""Terms of a question from which on what it names by an identifier may be outvoted before it is ranked."""
+
+
+def found_with_named(store: Store, agent: str, query: Query) -> SearchResult:
+    """What a search finds, and what holds an identifier of a long question verbatim.
+
+    The hundred best by all words of a pasted text need not have the one memory that it names. Raises as
+    `found_apart` does.
+    """
+    from germane.ranking.signals import identifiers_in, shares_of_identifiers  # noqa: PLC0415 - Few are long.
+    from germane.retrieval.tokenizer import query_terms  # noqa: PLC0415 - As above.
+
+    found = found_apart(store, agent, query)
+    names = " ".join(identifiers_in(query.text))
+    terms = query_terms(names, language=query.language or "english")
+    if not terms:
+        return found
+    more = found_apart(store, agent, replace(query, text=names, terms=terms, informative=terms, vector=None))
+    slices: list[Sequence[Candidate]] = []
+    for part, candidates, others in zip(query.slices, found.slices, more.slices, strict=True):
+        known = {candidate.memory.ref for candidate in candidates}
+        new = [candidate for candidate in others if candidate.memory.ref not in known]
+        held = shares_of_identifiers([each.memory for each in new], names) if part.order is None else ()
+        named = sorted([*candidates, *(new[place] for place in held)], key=lambda each: each.memory.ref)
+        slices.append(tuple(named) if held else candidates)
+    return replace(found, slices=tuple(slices))
 
 
 def failures(plan: Plan, found: SearchResult, kinds: Kinds) -> Sequence[TraceNote]:

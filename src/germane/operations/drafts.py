@@ -23,6 +23,7 @@ from germane.model.memory import (
     RememberResult,
     Renditions,
     Scope,
+    Stage,
     Status,
     Trust,
     day_of,
@@ -68,7 +69,7 @@ _BATCH = 1000
 # Made once: `json.dumps` makes one for each call that doesn't want ASCII.
 _in_json = json.JSONEncoder(ensure_ascii=False).encode
 
-_APPLIED = ("tags", "outcome", "importance", "confidence", "pinned")
+_APPLIED = ("tags", "outcome", "importance", "confidence", "pinned", "metadata")
 """What saying a known text again may change."""
 
 _TRIES = 20
@@ -113,7 +114,7 @@ def keep(
 def given_in(draft: Draft) -> frozenset[str]:
     """The fields of a draft that matter to a memory which says the same already."""
     fields = {name: getattr(draft, name) for name in (*_APPLIED, "created_at")}
-    return frozenset(name for name, value in fields.items() if value is not None and value is not False)
+    return frozenset(name for name, value in fields.items() if value is not False and value not in (None, {}))
 
 
 def import_memories(
@@ -317,21 +318,27 @@ def updated(
                 raise
             head = head_of(session, get(session, head.id))
         else:
-            names = tuple(name for name in _APPLIED if name in changes)
+            names = tuple(name for name in _APPLIED if name in changes and name in fields)
             return RememberResult(memory=stored, created=False, updated=names)
     raise AssertionError("The last try returns or raises.")
 
 
 def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any]:
-    """What a memory says anew of a known one: further tags and outcomes, other numbers, a pin."""
+    """What a memory says anew of a known one: further tags, outcomes and metadata, other numbers, a pin."""
     changes: dict[str, Any] = {name: getattr(given, name) for name in _APPLIED if name in fields}
     if "tags" in changes:
         changes["tags"] = tuple(dict.fromkeys((*known.tags, *given.tags)))
+    if "metadata" in changes:
+        # What triggers have escalated isn't lowered by saying again what it was.
+        stays = ("action",) if known.stage is Stage.ESCALATED else ()
+        told = {name: value for name, value in given.metadata.items() if name not in stays}
+        changes["metadata"] = MappingProxyType({**known.metadata, **told})
     changes = {name: value for name, value in changes.items() if value != getattr(known, name)}
     if "outcome" in changes and known.outcome is not None:
         before = known.metadata.get(OUTCOMES)
         listed = before if isinstance(before, list) and before else [known.outcome.value]
-        changes["metadata"] = MappingProxyType({**known.metadata, OUTCOMES: [*listed, str(given.outcome)]})
+        metadata = {**changes.get("metadata", known.metadata), OUTCOMES: [*listed, str(given.outcome)]}
+        changes["metadata"] = MappingProxyType(metadata)
     return changes
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from germane.errors import InvalidInput
+from germane.ledger import Assembly
 from germane.model.change import ImportUsage, RecordOutcome, RecordUse, UsageHistory, UsageRecord, version_of
 from germane.model.context import Context, Entry, Item, Ranked
 from germane.model.learning import (
@@ -21,9 +22,7 @@ from germane.model.learning import (
     ObserveResult,
     OutcomeResult,
 )
-from germane.model.ledger import Assembly
 from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, as_utc, split_id
-from germane.model.working_set import WorkingSetItem
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_flag, checked_text, checked_word, checked_words
 from germane.operations.search import RecallResult
@@ -31,6 +30,7 @@ from germane.protocols import FeedbackStore, LifecycleStore, OutcomeStore
 from germane.ranking.learning import NAMED, SHOWN, signals_of
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
+from germane.working_sets import WorkingSetItem
 
 __all__ = [
     "USED_FROM",
@@ -148,7 +148,7 @@ def set_learning(session: AgentContext, on: bool | None) -> LearningReport:
         if on:
             raise InvalidInput(
                 f"{type(session.store).__name__} can't learn from use: it keeps no examples. Use a SQLite "
-                "store, or give it the methods of germane.FeedbackStore."
+                "store, or give it the methods of germane.protocols.FeedbackStore."
             )
         return LearningReport(on=False, weights=None, examples=0)
     state = session.store.settle_learning(session.agent, on)
@@ -346,7 +346,7 @@ def outcome(
     if not isinstance(session.store, OutcomeStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no outcomes. Use a SQLite store, or give it the method of "
-            "germane.OutcomeStore."
+            "germane.protocols.OutcomeStore."
         )
     shown = shown_of(context)
     now = as_utc(session.clock(), name="clock")

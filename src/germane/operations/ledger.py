@@ -12,9 +12,7 @@ from statistics import median
 from typing import Any
 
 from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
-from germane.model.context import Context
-from germane.model.conversation import Role
-from germane.model.ledger import (
+from germane.ledger import (
     MADE_FOR,
     Assembly,
     AssemblyDiff,
@@ -26,8 +24,11 @@ from germane.model.ledger import (
     Replay,
     ValueChange,
 )
+from germane.model.context import Context
+from germane.model.conversation import Role
 from germane.model.memory import Memory, Stage, Status, as_utc
 from germane.model.query import Filter, TimeRange
+from germane.model.text import is_tenant
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
 from germane.operations.inputs import checked_time, checking_verbs
 from germane.operations.refresh import CUT, cut_again
@@ -41,7 +42,6 @@ from germane.operations.working_set import (
 )
 from germane.packing.lines import RememberedLines
 from germane.protocols import ConversationStore, LedgerStore
-from germane.spaces import is_tenant
 from germane.tokens import CachedCounter, get_counter
 
 __all__ = ["DEFAULT_DAYS", "Ledger", "difference", "ledger", "metrics"]

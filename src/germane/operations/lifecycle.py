@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.lifecycle import NEARLY_IDENTICAL, next_state, stage_of
+from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
 from germane.model.change import ApplySignal, Merge, Reword
-from germane.model.ledger import Upkeep, UpkeepStep, UpkeepTask
 from germane.model.memory import (
     Cause,
     LifecycleEvent,
@@ -187,15 +186,15 @@ def _state_of(
 
 
 def events(
-    session: AgentContext, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+    session: AgentContext, memory_id: str | None = None, *, after: int = 0, limit: int | None = None
 ) -> tuple[LifecycleEvent, ...]:
     """What happened to a memory in all its versions, or to every memory, oldest first. Raises NotFound."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
     if memory_id is not None:
         checked_text(memory_id, name="memory_id")
-    return lifecycle_store_of(session).life_events(session.agent, memory_id, since=since, limit=limit)
+    return lifecycle_store_of(session).life_events(session.agent, memory_id, since=after, limit=limit)
 
 
 def move(
@@ -241,7 +240,7 @@ def lifecycle_store_of(session: AgentContext) -> LifecycleStore:
     if not isinstance(session.store, LifecycleStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no lives of memories. Use a SQLite store, or give it the "
-            "methods of germane.LifecycleStore."
+            "methods of germane.protocols.LifecycleStore."
         )
     return session.store
 

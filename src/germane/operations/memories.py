@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
+from germane.lifecycle import Reconcile
 from germane.model.change import Applied, Purge, SetStatus
-from germane.model.ledger import Reconcile
 from germane.model.memory import (
     Cause,
     Draft,
@@ -150,7 +150,9 @@ def rules_of(reconcile: bool | Reconcile) -> Reconcile | None:
     if isinstance(reconcile, Reconcile):
         return reconcile
     if not isinstance(reconcile, bool):
-        raise InvalidInput(f"reconcile={reconcile!r} is no rule. Pass True, False or a germane.Reconcile.")
+        raise InvalidInput(
+            f"reconcile={reconcile!r} is no rule. Pass True, False or a germane.lifecycle.Reconcile."
+        )
     return Reconcile() if reconcile else None
 
 

@@ -9,11 +9,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
-from germane.lifecycle import carries, first_stage, next_state, stage_of, status_at
+from germane.ledger import Finding
+from germane.lifecycle import DecisionCalibration, carries, first_stage, next_state, stage_of, status_at
 from germane.model.change import ApplySignal, Change, Revise, Reword
 from germane.model.context import TraceNote, short_id
-from germane.model.learning import DecisionCalibration
-from germane.model.ledger import Finding
 from germane.model.memory import (
     Cause,
     Level,

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from germane.errors import BudgetTooSmall, EmbeddingFailed, InvalidInput, NotFound
+from germane.ledger import MADE_FOR, Assembly
 from germane.model.context import Context, Question, Ranked, Reason, RefreshReason, RefreshResult, TraceNote
-from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.memory import Memory, as_utc
 from germane.model.plan import FrameChoice, Plan, Section
 from germane.model.query import Candidate, Filter, Query, SearchResult

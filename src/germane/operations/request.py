@@ -18,6 +18,7 @@ from germane.conversation.layout import Arrangement, MemoryBlock, RequestShares,
 from germane.conversation.solver import request_of
 from germane.conversation.views import Tiers
 from germane.errors import InvalidInput, MessageNotFound
+from germane.ledger import MADE_FOR
 from germane.model.context import Context, TraceNote
 from germane.model.conversation import (
     Compaction,
@@ -32,11 +33,11 @@ from germane.model.conversation import (
     SetHidden,
     TextPart,
 )
-from germane.model.ledger import MADE_FOR
 from germane.model.memory import Status
 from germane.model.plan import Plan
 from germane.model.query import Filter
 from germane.model.request import Request, TokenCalibration
+from germane.model.text import space_of
 from germane.operations.assemble import assemble
 from germane.operations.context import AgentContext
 from germane.operations.conversation import Conversation, conversing, derived, matched
@@ -45,7 +46,6 @@ from germane.operations.scoped import Recorder
 from germane.protocols import TokenCounter
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import index_terms, term_hash
-from germane.spaces import space_of
 from germane.stores.relational.conversation_cache import indexed_words
 from germane.tokens import CachedCounter, get_counter, spendable
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput
 from germane.kinds import COMMIT
+from germane.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.context import ESTIMATED, Context, TraceNote
-from germane.model.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.memory import GLOBAL, Memory, Scope, Status, as_utc, split_id
 from germane.model.plan import Plan, TaskContext
 from germane.model.query import Candidate, CandidateTable, Filter, Order, SearchResult, Slice
+from germane.model.text import space_of
 from germane.operations.assemble import assemble as assemble_by_question
 from germane.operations.assemble import exclusions_of, lifted, named_pins
 from germane.operations.context import AgentContext, failures
@@ -34,7 +35,6 @@ from germane.plans.scoped import ESTIMATE, SCOPED, ScopedPlan, scoped, with_hist
 from germane.protocols import LedgerStore, Scorer, TokenCounter
 from germane.retrieval.tokenizer import TOKENIZER
 from germane.scopes import checked_path
-from germane.spaces import space_of
 from germane.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -383,7 +383,7 @@ def recording_store(session: AgentContext) -> LedgerStore:
     if not isinstance(session.store, LedgerStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no ledger of assemblies. Use a SQLite store, or give it "
-            "the methods of germane.LedgerStore."
+            "the methods of germane.protocols.LedgerStore."
         )
     return session.store
 

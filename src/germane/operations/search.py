@@ -24,7 +24,7 @@ from germane.model.query import (
     TimeRange,
 )
 from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
-from germane.operations.context import AgentContext, found_apart, unknown_kinds
+from germane.operations.context import MANY_TERMS, AgentContext, found_apart, found_with_named, unknown_kinds
 from germane.operations.inputs import (
     checked_count,
     checked_filter,
@@ -279,14 +279,15 @@ def search(session: AgentContext, asked: ParsedQuery, slices: tuple[Slice, ...])
     What matches best at any time could otherwise crowd out all that matches at the right one.
     """
     preferred = asked.prefers
+    gathered = found_apart if len(asked.question.terms) < MANY_TERMS else found_with_named
     if preferred is None:
-        return found_apart(session.store, session.agent, query_of(asked, slices))
+        return gathered(session.store, session.agent, query_of(asked, slices))
     narrow = [
         replace(part, where=_at(part.where or asked.where, preferred))
         for part in slices
         if part.order is None
     ]
-    found = found_apart(session.store, session.agent, query_of(asked, (*slices, *narrow)))
+    found = gathered(session.store, session.agent, query_of(asked, (*slices, *narrow)))
     more = iter(found.slices[len(slices) :])
     united = tuple(
         CandidateTable.united((candidates, next(more))) if part.order is None else candidates

@@ -24,7 +24,7 @@ from germane.errors import (
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
-from germane.model.ledger import EmbeddingIdentity, Finding
+from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.plan import Frame
 from germane.model.query import Filter

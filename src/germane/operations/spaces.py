@@ -10,19 +10,18 @@ from dataclasses import replace
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
-from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.space import Create, Disband, Right, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.text import tenant_of
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
 from germane.protocols import MultilingualStore, SpaceStore
-from germane.spaces import admit, tenant_of
+from germane.spaces import admit
 from germane.stores.location import Following
 
 __all__ = [
-    "checked_rights",
-    "checked_role",
     "create",
     "disband",
     "entered",
@@ -42,7 +41,7 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
 
     Raises SpaceTaken when others have a space of that name, and InvalidInput.
     """
-    most = None if admits is None else checked_rights(admits, name="admits")
+    most = None if admits is None else checked_word(Right, admits, name="admits")
     store = sharing_store(session)
     try:
         made = store.settle_space(
@@ -63,7 +62,7 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
 def entered(session: AgentContext, name: str) -> AgentContext:
     """The agent's side of a space: what a verb does with it, it does in the space, if the rules allow it.
 
-    Raises UnknownSpace; whether the agent is a member is asked at each use.
+    Raises UnknownSpace; whether the agent is a member is checked at each use.
     """
     required_info(session, name)
     store = sharing_store(session)
@@ -95,7 +94,7 @@ def disband(session: AgentContext, name: str, *, confirm: bool) -> None:
 
 
 def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
-    """Put a copy of an own memory into a space: what it says now, without its versions and counts.
+    """Put a copy of an own memory into a space: its current content, without its versions and counts.
 
     It isn't pinned there. Shared again, it is counted, not doubled. Raises NotFound, InvalidInput for
     what is forgotten or superseded, and NotAllowed.
@@ -121,12 +120,12 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
     return keep(space, [copy])[0].memory
 
 
-def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
-    """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
-    checked_count(since, name="since")
+def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+    """The events of a space after an event, in order. Raises UnknownSpace or NotAllowed."""
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
-    return sharing_store(session).events(name, session.agent, since=since, limit=limit)
+    return sharing_store(session).events(name, session.agent, since=after, limit=limit)
 
 
 def follow(
@@ -134,23 +133,23 @@ def follow(
     name: str,
     callback: Callable[[SpaceEvent], object],
     *,
-    since: int | None,
+    after: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
-    """Call back with what happens in a space from now on, or from after an event.
+    """Call back with the events of a space from now on, or after an event.
 
     Raises UnknownSpace, NotAllowed or InvalidInput.
     """
     store = sharing_store(session)
     checked_number(every, 0.001, 3600, name="every")
-    start = store.latest_event(name) if since is None else checked_count(since, name="since")
+    start = store.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
-    def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
-        if store.latest_event(name) <= told:
-            return told, ()
-        found = store.events(name, session.agent, since=told)
-        return (found[-1].number if found else told), found
+    def look(latest: int) -> tuple[int, Sequence[SpaceEvent]]:
+        if store.latest_event(name) <= latest:
+            return latest, ()
+        found = store.events(name, session.agent, since=latest)
+        return (found[-1].number if found else latest), found
 
     return Following(look, callback, name=name, since=start, every=every, store=store, tenant=tenant_of(name))
 
@@ -163,7 +162,7 @@ def info_of(session: AgentContext, name: str) -> SpaceInfo:
 
 
 def required_info(session: AgentContext, name: str) -> SpaceInfo:
-    """A space as it is now, whoever asks. Raises UnknownSpace."""
+    """A space as it is now, for members and others alike. Raises UnknownSpace."""
     info = sharing_store(session).space(name)
     if info is None:
         raise UnknownSpace(name)
@@ -182,16 +181,6 @@ def sharing_store(session: AgentContext) -> SpaceStore:
     if not isinstance(store, SpaceStore):
         raise InvalidInput(
             f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
-            "your store the methods of germane.SpaceStore."
+            "your store the methods of germane.protocols.SpaceStore."
         )
     return store
-
-
-def checked_rights(rights: object, *, name: str = "rights") -> Right:
-    """A right, given as itself or as its word."""
-    return checked_word(Right, rights, name=name)
-
-
-def checked_role(role: object) -> Role:
-    """A role, given as itself or as its word."""
-    return checked_word(Role, role, name="role")

@@ -22,7 +22,7 @@ from germane.errors import (
     StoreUnavailable,
     UnknownSpace,
 )
-from germane.model.ledger import AgentFigures, DatabaseStatus, Erasure
+from germane.ledger import AgentFigures, DatabaseStatus, Erasure
 from germane.model.space import Leave
 from germane.model.text import tenant_of
 from germane.operations.inputs import checked_agent, checking

@@ -14,27 +14,12 @@ from itertools import islice
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import MADE_FOR, Assembly
 from germane.model.context import Context
-from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.memory import as_utc
 from germane.model.plan import Overflow
 from germane.model.query import Filter
-from germane.model.working_set import (
-    DEFAULT_MAX_TOKENS,
-    DEFAULT_SET,
-    AddResult,
-    AgeBasis,
-    Clear,
-    Eviction,
-    HeldChange,
-    Pin,
-    RemoveItem,
-    Resize,
-    StoredWorkingSet,
-    Touch,
-    WorkingSetEvent,
-    WorkingSetItem,
-)
+from germane.model.text import DEFAULT_SET
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import (
@@ -60,6 +45,21 @@ from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
 from germane.stores.location import Following
+from germane.working_sets import (
+    DEFAULT_MAX_TOKENS,
+    AddResult,
+    AgeBasis,
+    Clear,
+    Eviction,
+    HeldChange,
+    Pin,
+    RemoveItem,
+    Resize,
+    StoredWorkingSet,
+    Touch,
+    WorkingSetEvent,
+    WorkingSetItem,
+)
 
 __all__ = [
     "WORKING_SET",
@@ -82,7 +82,7 @@ def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> W
     if not isinstance(session.store, WorkingSetStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
-            "methods of germane.WorkingSetStore."
+            "methods of germane.protocols.WorkingSetStore."
         )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
@@ -271,7 +271,7 @@ class WorkingSet:
         query: str = "",
         *,
         strategy: StrategyName | str = DEFAULT_STRATEGY,
-        max_tokens: int | None = None,
+        budget: int | None = None,
         overflow: Overflow | str = "skip",
         order: str = "best_first",
         decay: Decay | None = None,
@@ -282,7 +282,7 @@ class WorkingSet:
         raw: bool = False,
         record: bool | None = None,
     ) -> Context:
-        """The held memories as one text of at most `max_tokens` (all that the set may hold), best first.
+        """The held memories as one text of at most `budget` tokens (all that the set may hold), best first.
 
         A `query` that names something joins in with the weight `relevance`; `strategy="smart"` reads from it
         which strategy serves. What is pinned must stand in the text. `raw` leaves memories as they are, so
@@ -306,17 +306,20 @@ class WorkingSet:
         layout = {"overflow": overflow, "order": order, "raw": checked_flag(raw, name="raw")}
         if self._side.session.records if record is None else record:
             return assemble_working_set_recorded(
-                self._side, query, strategy=how, layout=layout, max_tokens=max_tokens
+                self._side, query, strategy=how, layout=layout, budget=budget
             )
         plan = working(overflow=overflow, order=order, raw=raw)
-        return assemble_working_set(self._side, query, strategy=how, plan=plan, max_tokens=max_tokens)
+        return assemble_working_set(self._side, query, strategy=how, plan=plan, budget=budget)
 
-    def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
-        """What became of this set after the move numbered `since`, whoever did it, in order."""
-        checked_count(since, name="since")
+    def changes(self, *, after: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
+        """The events of this set after the event numbered `after`, by any agent, oldest first.
+
+        `limit` is the most to return. Raises InvalidInput for a negative number.
+        """
+        checked_count(after, name="after")
         # Moves of other sets lie between, so the limit is applied to this one's.
         found = (
-            move for move in self._side.store.moves(self.owner, since=since) if move.working_set == self.name
+            move for move in self._side.store.moves(self.owner, since=after) if move.working_set == self.name
         )
         most = None if limit is None else checked_count(limit, name="limit")
         return tuple(islice(found, most))
@@ -325,17 +328,17 @@ class WorkingSet:
         self,
         callback: Callable[[WorkingSetEvent], object],
         *,
-        since: int | None = None,
+        after: int | None = None,
         every: float = _EVERY,
     ) -> Following[WorkingSetEvent]:
-        """Call back with each move of this set from now on, or from after `since`, until it is closed.
+        """Call back with each event of this set from now on, or after the one numbered `after`, until closed.
 
         The callback runs on a thread of its own and hears of this process's moves as of others', at most
         `every` seconds late; on a server at once, and at most 5 seconds late where that is more. Close what
         is returned, or use it as a context manager.
         """
         checked_number(every, 0.001, 3600, name="every")
-        start = self.moved if since is None else checked_count(since, name="since")
+        start = self.moved if after is None else checked_count(after, name="after")
         return Following(
             self._look,
             callback,
@@ -397,7 +400,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def assemble_working_set_recorded(
-    side: WorkingSetHandle, query: str, *, strategy: Strategy, layout: dict[str, Any], max_tokens: int | None
+    side: WorkingSetHandle, query: str, *, strategy: Strategy, layout: dict[str, Any], budget: int | None
 ) -> Context:
     """What `assemble_working_set` gives for a plan of this layout, and a record of it in the ledger.
 
@@ -409,9 +412,7 @@ def assemble_working_set_recorded(
     point, start = store.point(session.agent), session.timer()
     held = side.now.read()
     plan = working(**layout)
-    context = assemble_working_set(
-        side, query, strategy=strategy, plan=plan, max_tokens=max_tokens, held=held
-    )
+    context = assemble_working_set(side, query, strategy=strategy, plan=plan, budget=budget, held=held)
     seconds = round(session.timer() - start, 6)
     settled = point == store.point(session.agent) and side.now.read().moved == held.moved
     ordered = {name: getattr(strategy, name) for name in _ORDERED_BY}
@@ -451,7 +452,7 @@ def reassemble_working_set(
     strategy = Strategy(**{**how, "decay": Decay(**how["decay"])}, scorer=scorer)
     plan = working(**options["layout"])
     context = assemble_working_set(
-        side, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget, held=held
+        side, assembly.question, strategy=strategy, plan=plan, budget=assembly.budget, held=held
     )
     point = assembly.points[assembly.agent]
     return context, _record(then, context, strategy, point, options, pins=side.now.pinned(held))

@@ -17,19 +17,6 @@ from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
 from germane.model.plan import Overflow, Plan, Style
 from germane.model.query import Filter
-from germane.model.working_set import (
-    AddItem,
-    AddResult,
-    AgeBasis,
-    Eviction,
-    Features,
-    HeldChange,
-    RemoveItem,
-    StoredWorkingSet,
-    WorkingSetEvent,
-    WorkingSetEventKind,
-    WorkingSetItem,
-)
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count, checked_text
@@ -48,6 +35,19 @@ from germane.ranking.eviction import (
 from germane.ranking.signals import floored_semantic
 from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
+from germane.working_sets import (
+    AddItem,
+    AddResult,
+    AgeBasis,
+    Eviction,
+    Features,
+    HeldChange,
+    RemoveItem,
+    StoredWorkingSet,
+    WorkingSetEvent,
+    WorkingSetEventKind,
+    WorkingSetItem,
+)
 
 __all__ = [
     "EMPTY_QUERY",
@@ -448,7 +448,7 @@ def assemble_working_set(
     *,
     strategy: Strategy,
     plan: Plan,
-    max_tokens: int | None,
+    budget: int | None,
     held: StoredWorkingSet | None = None,
 ) -> Context:
     """The context of what is held, by a plan of one list. The clock is read once, and so is the set.
@@ -456,7 +456,7 @@ def assemble_working_set(
     `held` is the set where it is read already.
     """
     held = held or side.now.read()
-    budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
+    budget = held.max_tokens if budget is None else checked_count(budget, name="budget")
     now = as_utc(side.session.clock(), name="clock")
     asked = understand(side.session, query, Filter(), now=now)
     found = _arranged(side, held, asked, strategy=strategy, now=now)

@@ -301,7 +301,7 @@ class _Packer:
         room -= self._deepen(standing, int(_STATE_PARTS * max(0, room)))
         sequence = in_sequence(queue)
         free = [pair for pair in standing if not pair[0].section.bounded]
-        self._appear([*sequence, *free, *advice], max(0, room), blocks, budget)
+        self._appear([*sequence, *free], advice, max(0, room), blocks, budget)
         self._deepen([*standing, *queue], _left(blocks, budget))
         self._deepen(advice, _left(blocks, budget))
         self._cut([*sequence, *standing], blocks, budget)
@@ -327,12 +327,21 @@ class _Packer:
             self._lengthen(block, choice, end - block.used)
 
     def _appear(
-        self, sequence: Sequence[Waiting], free_tokens: int, blocks: Sequence[SectionBlock], budget: int
+        self,
+        sequence: Sequence[Waiting],
+        advice: Sequence[Waiting],
+        free_tokens: int,
+        blocks: Sequence[SectionBlock],
+        budget: int,
     ) -> None:
-        """Show the leading candidates of a sequence, each briefly; with more room there are more of them."""
+        """Show the leading candidates of a sequence, each briefly, and more of them with a larger budget.
+
+        Advice follows where all of them fit whole.
+        """
         brief = self._reach(sequence, int(_BREADTH * free_tokens))
-        whole = self._reach(sequence, free_tokens - sum(brief.values()), brief=brief)
-        for place, (block, choice) in enumerate(sequence):
+        every = [*sequence, *advice]
+        whole = self._reach(every, free_tokens - sum(brief.values()), brief=brief)
+        for place, (block, choice) in enumerate(every):
             if choice.line is None and (not place or place in brief or place in whole):
                 left = self._under_ceiling(block, _left(blocks, budget))
                 self._offer(block, choice, left, brief_levels(block, choice))

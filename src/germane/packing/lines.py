@@ -167,12 +167,12 @@ class Costs:
         """The first sentences of a memory's full text in at most `free_tokens` tokens, or None where not one
         fits.
 
-        An excerpt is made for one context, and isn't cached.
+        That of a decision keeps its reason. An excerpt is made for one context, and isn't cached.
         """
-        full = memory.renditions.full.text
+        full, argued = memory.renditions.full.text, self._kinds.of(memory).lifecycle == "decision"
         limit = free_tokens - self._counter.count(item_label(section, memory)) - _SAVED_BY_A_LINE
         while limit >= _LEAST_EXCERPT:
-            text = excerpt(full, limit, self._counter)
+            text = excerpt(full, limit, self._counter, argued=argued)
             if not text:
                 return None
             line = self._made(

@@ -204,7 +204,7 @@ def _choices(
 def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
     """What has to do with the question in all sections, best first, then what comes late.
 
-    Of equal scores the newer comes first, then the greater id.
+    Of equal scores the newer comes first, then the greater id. Advice must be nearly as good as the best.
     """
     waiting = [
         (block, choice)
@@ -214,7 +214,8 @@ def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
     ]
     waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
     waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
-    return waiting
+    least = _NEAR_BEST * waiting[0][1].score if waiting else 0.0
+    return [pair for pair in waiting if not pair[0].section.advises or pair[1].score >= least]
 
 
 def note_replaced(blocks: Sequence[SectionBlock]) -> None:

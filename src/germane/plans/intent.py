@@ -71,7 +71,7 @@ ACKNOWLEDGEMENTS = (
         "thanks|thank you|thx|cheers|ok|okay|k|yes|yep|yeah|no|nope|sure|right|alright|fine|done|got it|i see"
         "|understood|great|perfect|cool|nice|awesome|excellent|wonderful|good|sounds good|looks good"
         "|makes sense|will do|agreed|exactly|bye|goodbye|see you|good night|haha|lol|good job|well done"
-        "|no problem|lgtm"
+        "|no problem|lgtm|hm|hmm*|uh|um|oh|ah|wow"
     ),
 )
 POLITE = (
@@ -85,7 +85,8 @@ _RECAPS = (
         "|what happened|what has happened|what's happened|what's been happening|what has been happening"
         "|what's new|what is new|anything new|any news|what's the latest|what is the latest"
         "|what did i miss|what have i missed|what i missed|what's changed|what changed"
-        "|what has changed|status update|so far|previously|pick up where"
+        "|what has changed|status update|so far|previously|pick up where|whats new|whats changed"
+        "|whats happened|whats the latest|fill me in|fill us in|update me|update us"
     ),
 )
 _NO_TOPIC = (

@@ -64,7 +64,6 @@ HISTORY = "history"
 
 HEADING = "## What Was Changed"
 
-_LONGEST_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
 _CANDIDATES = 100
 _FEW_COMMITS = 2
 """As many as an ordinary question shows at most: more would be a list of subjects that nobody asked for."""
@@ -102,7 +101,7 @@ def history(kinds: Kinds, past: Past, *, weight: int, budget: int) -> Section:
             share=Share(weight=weight),
             limit=_CANDIDATES,
             priority=1.0,
-            levels=_LONGEST_FIRST,
+            levels=LONGEST_FIRST,
             alike="kind",
             each=max(2, budget // (2 * _TOKENS_OF_A_COMMIT)),
         )
@@ -112,7 +111,7 @@ def history(kinds: Kinds, past: Past, *, weight: int, budget: int) -> Section:
         kinds=kinds.in_section(HISTORY),
         share=Share(weight=0),
         limit=_CANDIDATES,
-        levels=_LONGEST_FIRST,
+        levels=LONGEST_FIRST,
         items=None if past.looks_back else _FEW_COMMITS,
         leftover=True,
     )
@@ -128,7 +127,7 @@ def releases(*, weight: int, newest: bool) -> Section:
         order=Order.NEWEST if newest else None,
         limit=_NEWEST if newest else _CANDIDATES,
         priority=1.0,
-        levels=_LONGEST_FIRST,
+        levels=LONGEST_FIRST,
         dates=True,
         sources=True,
     )
@@ -143,6 +142,8 @@ ALWAYS: Mapping[str, int] = {
 }
 """Tokens of the sections that are attempted whatever the question is."""
 
+_FIGURES = (Level.FULL, Level.SUMMARY)
+"""The levels of the note on calibration: one line gives the number of decisions, not how they turned out."""
 LONGEST_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
 """The levels of a section whose texts are shown as long as the budget allows."""
 
@@ -243,6 +244,8 @@ def layered(
     Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
+    user = replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True)
+    user_facts = replace(user, name="user_facts", kinds=kinds.in_section("facts"), where=Filter(subject=USER))
     return Plan(
         name="layered",
         roll_over=RollOver.BEST,
@@ -256,16 +259,8 @@ def layered(
                 limit=_CONSTRAINTS,
                 required_kinds=kinds.in_section("identity"),
             ),
-            replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True),
-            replace(
-                always("user", _ABOUT_USER, kinds),
-                share=_HALF_OF_USER,
-                bounded=True,
-                name="user_facts",
-                priority=2.4,
-                kinds=kinds.in_section("facts"),
-                where=Filter(subject=USER),
-            ),
+            user,
+            replace(user_facts, priority=2.4),
             replace(
                 always("constraints", "## Active Constraints", kinds),
                 priority=3.0,
@@ -281,8 +276,10 @@ def layered(
                 weight=max(budget.shares["episodes"], _LOOKING_BACK),
                 budget=total or budget.total,
             ),
-            # It has its share, and of what others leave only what nothing else wants.
-            replace(always("calibration", "## Note", kinds), priority=0.1, items=1, advises=True),
+            # Of what others leave it has what nothing else wants.
+            replace(
+                always("calibration", "## Note", kinds), levels=_FIGURES, items=1, advises=True, priority=0.1
+            ),
         ),
     )
 
@@ -536,14 +533,18 @@ FRAMED = ("layered", "layered_strict")
 def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
     """The plan of that name for these kinds and this frame; a plan is returned as it is.
 
-    Raises InvalidInput for an unknown name, and InvalidPlan for one whose memories stand under no
-    headings: such a list is a working set's.
+    Raises InvalidInput for an unknown name, and InvalidPlan for one that gathers nothing, and for one whose
+    memories stand under no headings: such a list is a working set's.
     """
     if isinstance(plan, Plan):
         if any(section.style is not Style.BULLETS for section in plan.sections):
             raise InvalidPlan(
                 f"Plan {plan.name!r} is a list of paragraphs, for what a working set holds: "
                 "engine.working_set().assemble(...). Write bullets to assemble from the whole store."
+            )
+        if not any(section.gathers for section in plan.sections):
+            raise InvalidPlan(
+                f"Plan {plan.name!r} shows no memories: no section has kinds, or a filter as its `where`."
             )
         return plan
     if plan in FRAMED:

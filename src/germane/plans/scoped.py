@@ -167,7 +167,9 @@ class ScopedPlan:
             if not isinstance(profiles, Mapping) or not all(
                 isinstance(each, Profile) for each in profiles.values()
             ):
-                raise InvalidInput(f"{what}={shown(profiles)} can't be used: map names to germane.Profile.")
+                raise InvalidInput(
+                    f"{what}={shown(profiles)} can't be used: map names to germane.plans.Profile."
+                )
             for name, profile in profiles.items():
                 if profile.shares is not None:
                     _check_shares(profile.shares, where=f"{what} {name!r} of plan {self.name!r}")
@@ -207,8 +209,8 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
     if unknown:
         raise InvalidInput(
             f"The scope {unknown[0]!r} has no share in plan {how.name!r}, which splits its budget over "
-            f"{', '.join(how.shares)}. Give it a share: germane.ScopedPlan(shares={{..., {unknown[0]!r}: "
-            f"0.2}})."
+            f"{', '.join(how.shares)}. Give it a share: "
+            f"germane.plans.ScopedPlan(shares={{..., {unknown[0]!r}: 0.2}})."
         )
     levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
     return Plan(

@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.learning import Example
 from germane.model.validation import checked_fields
-from germane.model.working_set import AgeBasis, Evicted, Eviction, WorkingSetItem
+from germane.working_sets import AgeBasis, Evicted, Eviction, WorkingSetItem
 
 __all__ = [
     "EVICTION_POLICIES",

@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
-from germane.model.learning import DecisionCalibration, Example, OutcomeRecord, Weights
+from germane.model.learning import Example, OutcomeRecord, Weights
 from germane.model.memory import Memory, Outcome
 
 __all__ = [

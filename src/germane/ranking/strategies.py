@@ -37,11 +37,11 @@ from germane.errors import InvalidInput
 from germane.model.context import Ranked, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.query import Candidate, Deferred, Query
-from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.protocols import Scorer
 from germane.ranking.eviction import Decay, LearnedImportance, importance_of
 from germane.ranking.relevance import scored_by
 from germane.ranking.similarity import ClusterBy, Terms, cluster
+from germane.working_sets import AgeBasis, WorkingSetItem
 
 __all__ = [
     "DEFAULT_STRATEGY",

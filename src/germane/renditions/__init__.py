@@ -6,7 +6,7 @@ whole sentences from the start, and where not even one fits, whole words; it nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -28,19 +28,13 @@ from germane.renditions.prose import (
     sentences_of,
 )
 
-__all__ = [
-    "MICRO_TOKENS",
-    "OUTCOMES",
-    "SUMMARY_TOKENS",
-    "excerpt",
-    "render_title",
-    "renditions_of",
-    "shorten",
-    "with_outcomes",
-]
+__all__ = ["Rendition", "Renditions"]
 
 MICRO_TOKENS = 20
 """About one line (the note on context management says around 20)."""
+
+MICRO_SENTENCE_TOKENS = 30
+"""Tokens that a micro may have where 20 would end inside its first sentence."""
 
 SUMMARY_TOKENS = 100
 """The upper end of the 50 to 100 tokens that the same note gives a summary."""
@@ -50,6 +44,10 @@ OUTCOMES = "outcomes"
 
 _ELLIPSIS = "…"
 _CUT = f" {_ELLIPSIS}"
+_CUT_INSIDE = regex.compile(rf"\S{_ELLIPSIS}")
+"""A text cut at a word: a cut behind a sentence has a space before its mark."""
+_LAST_CLAUSE = regex.compile(rf"(.{{40,}})[,;:](?:\s[^,;:{_ELLIPSIS}]*)\S{_ELLIPSIS}(.*)")
+"""What a text cut at a word has before its last comma, semicolon or colon, and what follows the cut."""
 _FIELD = regex.compile(r"\{(\w+)\}")
 _SPACES = regex.compile(r"\s+")
 _WORD_EDGE = regex.compile(r"(?w)\b")
@@ -70,6 +68,7 @@ _ARGUED = frozenset({"headline", "status", "decision", "reason", "consequence"})
 _SUBJECT_WORD = regex.compile(r"[\p{L}\p{N}]+")
 _CAMEL = regex.compile(r"(?<=\p{Ll})(?=\p{Lu})")
 _SHORT_WORD, _MIDDLE_WORD = 2, 6
+_Cut = Callable[[str, int, TokenCounter], str]
 _LABEL = 40
 """Characters up to which a subject stands before a text that doesn't name it."""
 
@@ -103,7 +102,7 @@ def renditions_of(
         micro_values = {**values, "content": summarizer.summarize(values["content"], MICRO_TOKENS)}
     argued = kind.lifecycle == "decision"
     summary = full if plain else _within(kind.summary, summary_values, SUMMARY_TOKENS, counter, argued=argued)
-    micro = _within(kind.micro, micro_values, MICRO_TOKENS, counter, one_line=True)
+    micro = _micro(kind, micro_values, counter)
     # A template of parts of the content, such as its headline, is empty where the content has none of them.
     summary = summary or shorten(full, SUMMARY_TOKENS, counter)
     micro = micro or shorten(_one_line(full), MICRO_TOKENS, counter)
@@ -113,6 +112,18 @@ def renditions_of(
         full=whole,
         counter=counter.name,
     )
+
+
+def _micro(kind: Kind, values: Mapping[str, str], counter: TokenCounter) -> str:
+    """The micro: whole sentences where one fits, else the first one's clauses, else its words."""
+    micro = _within(kind.micro, values, MICRO_TOKENS, counter, one_line=True)
+    if not _CUT_INSIDE.search(micro):
+        return micro
+    longer = _within(kind.micro, values, MICRO_SENTENCE_TOKENS, counter, one_line=True)
+    if not _CUT_INSIDE.search(longer):
+        return longer
+    clause = _LAST_CLAUSE.match(micro)
+    return f"{clause[1]}{_ELLIPSIS}{clause[2]}" if clause else micro
 
 
 def with_outcomes(
@@ -179,13 +190,41 @@ def shorten(text: str, limit: int, counter: TokenCounter) -> str:
     return note if counter.count(note) <= limit else ""
 
 
-def excerpt(text: str, limit: int, counter: TokenCounter) -> str:
+def excerpt(text: str, limit: int, counter: TokenCounter, *, argued: bool = False) -> str:
     """The first sentences of a text in at most `limit` tokens, marked by an ellipsis; "" where not one fits.
 
-    A heading or a line that announces the next one never ends it. Where a sentence alone is longer than a
-    summary, it is cut where a word ends.
+    Blocks of code and rows of tables come in once all sentences are there. With `argued`, the sentences that
+    decide and give the reason are kept, wherever they stand. A heading or a line that announces the next one
+    never ends an excerpt. Where a sentence alone is longer than a summary, it is cut where a word ends.
     """
-    head = text[: limit * _CHARS_PER_TOKEN].rstrip()
+    shown = text
+    if is_marked(text):
+        passages = tuple(passages_of(text))
+        whole = _with_blocks(passages, limit, counter)
+        if whole:
+            return whole
+        shown = as_text(prose_of(passages)) or as_text(passages) or text
+    if argued:
+        return _argued(shown, limit, counter, cut=_first_sentences)
+    return _first_sentences(shown, limit, counter)
+
+
+def _with_blocks(passages: Sequence[ProsePassage], limit: int, counter: TokenCounter) -> str:
+    """All sentences with as many of the first blocks of code and rows of tables as fit, or "" without any."""
+    every = sum(passage.form in ("code", "table") for passage in passages)
+    low, high, best = 0, every, ""
+    while low <= high:
+        blocks = (low + high) // 2
+        shown = as_text(prose_of(passages, blocks=blocks)) + (_CUT if blocks < every else "")
+        if shown != _CUT and counter.count(shown) <= limit:
+            best, low = shown, blocks + 1
+        else:
+            high = blocks - 1
+    return best
+
+
+def _first_sentences(text: str, limit: int, counter: TokenCounter) -> str:
+    head = text[: max(limit, 0) * _CHARS_PER_TOKEN].rstrip()
     ends = [end for end in sentence_ends(head) if end < len(head) and _ends_a_thought(head, end)]
     cut = _longest(head, ends, limit, counter, mark=_CUT)
     return cut if cut or limit < SUMMARY_TOKENS else shorten(text, limit, counter)
@@ -246,7 +285,7 @@ def _within(
     whole = ""
     # A template may show parts of the content alone.
     needed = values["content"] if any("{content}" in piece.text for piece in template) else ""
-    for content in _contents(needed, limit, one_line=one_line):
+    for content in _contents(needed, limit, one_line=one_line, whole=argued):
         filled = values if content == needed else {**values, "content": content}
         texts = _texts(template, filled, one_line=one_line)
         whole = "".join(texts).strip()
@@ -289,8 +328,11 @@ def _texts(template: Template, values: Mapping[str, str], *, one_line: bool) -> 
     return [_keep_edges(_one_line(text), text) for text in texts] if one_line else texts
 
 
-def _contents(content: str, limit: int, *, one_line: bool) -> Iterator[str]:
-    """A content as a level may show it: with all that it says, then without its code and tables."""
+def _contents(content: str, limit: int, *, one_line: bool, whole: bool) -> Iterator[str]:
+    """A content as a level may show it: with all that it says, then without its code and tables.
+
+    Unless the `whole` is asked for, what stands too far behind to come into `limit` tokens isn't read.
+    """
     if not is_marked(content):
         yield content
         return
@@ -299,7 +341,7 @@ def _contents(content: str, limit: int, *, one_line: bool) -> Iterator[str]:
     for passage in passages_of(content):
         passages.append(passage)
         size += len(passage.text)
-        if size > limit * _CHARS_PER_TOKEN:
+        if size > limit * _CHARS_PER_TOKEN and not whole:
             # All of it won't fit, and nothing behind this can come into it.
             break
     else:
@@ -312,14 +354,14 @@ def _contents(content: str, limit: int, *, one_line: bool) -> Iterator[str]:
         yield as_text(passages, one_line=one_line)
 
 
-def _argued(text: str, limit: int, counter: TokenCounter) -> str:
+def _argued(text: str, limit: int, counter: TokenCounter, cut: _Cut = shorten) -> str:
     """The start of a text with the sentences that decide and give the reason, wherever these stand."""
-    start = shorten(text, limit, counter)
+    start = cut(text, limit, counter)
     for sentences in (decisive(sentences_of(text)), decisive(sentences_of(text))[-1:]):
         after = " ".join(each for each in sentences if each not in start)
         if not after:
             continue
-        least = shorten(text, limit - counter.count(f" {after}"), counter)
+        least = cut(text, limit - counter.count(f" {after}"), counter)
         after = " ".join(each for each in sentences if each not in least)
         # A beginning of some words tells less than the sentences that would be given up for the reason.
         if least.endswith(_CUT) and counter.count(f"{least} {after}") <= limit:

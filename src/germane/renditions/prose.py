@@ -111,7 +111,8 @@ _INLINE = re.compile(
     r"|!\[[^\]\n]{0,300}\](?:\([^()\n]{0,1000}\)|\[[^\]\n]{0,200}\])"
     r"|(?<![\w\])])\[(?P<text>(?:`[^`\n]{0,200}`|[^\[\]`\n]){0,500})\]"
     r"(?:\([^()\n]{0,1000}(?:\([^()\n]{0,200}\)[^()\n]{0,500})?\)|(?P<ref>\[[^\]\n]{0,200}\]))"
-    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,1000}})?/?>)",
+    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,1000}})?/?>)"
+    r"|\\(?P<escaped>[#*_>|\[\]])",
     flags=re.IGNORECASE,
 )
 
@@ -192,15 +193,20 @@ def _lead(passage: ProsePassage) -> str:
     return f"{lead} " if lead[-1] in ".!?:…。！？：" else f"{lead}: "
 
 
-def prose_of(passages: Iterable[ProsePassage]) -> Iterator[ProsePassage]:
-    """The paragraphs and items among passages; a heading goes on to the first that is left under it."""
+def prose_of(passages: Iterable[ProsePassage], *, blocks: int = 0) -> Iterator[ProsePassage]:
+    """The paragraphs and items among passages, and so many of the first blocks of code and rows of tables.
+
+    A heading goes on to the first that is left under it.
+    """
     leads: tuple[tuple[int, str], ...] = ()
     for passage in passages:
         for level, title in passage.leads:
             leads = _under(leads, level, title)
-        if passage.form in ("text", "item"):
+        block = passage.form in ("code", "table")
+        if passage.form in ("text", "item") or (block and blocks > 0):
             yield replace(passage, leads=leads)
             leads = ()
+        blocks -= block
 
 
 def names_of_images(text: str) -> str:
@@ -336,13 +342,15 @@ def _cells(row: str) -> str:
 
 
 def _cleaned(text: str, *, references: bool) -> str:
-    """A line without images, tags and the addresses of links."""
-    if "[" not in text and "<" not in text:
+    """A line without images, tags, the addresses of links and the backslashes of escapes."""
+    if "[" not in text and "<" not in text and "\\" not in text:
         return text.strip()
 
     def shown(match: re.Match[str]) -> str:
         if match["code"] is not None:
             return match[0]
+        if match["escaped"] is not None:
+            return match["escaped"]
         if match["tag"] is not None:
             return " " if match["tag"].lower().startswith("<br") else ""
         if match["ref"] is not None and not references:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeV
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
-from germane.model.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Tell
+from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Tell
 
 if TYPE_CHECKING:
     from germane.model.conversation import LastGroups

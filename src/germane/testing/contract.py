@@ -17,8 +17,8 @@ from typing import TypeAlias
 import pytest
 
 from germane.errors import GermaneError, NotFound
+from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge, SetStatus
-from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import GLOBAL, Scope, Status
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
 from germane.protocols import Checkable, Store

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.ids import IdSequence
+from germane.ledger import StoreStats
 from germane.model.change import Applied, Change
 from germane.model.conversation import Message, Role, TextPart
-from germane.model.ledger import StoreStats
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Scope, Trust, Vector
 from germane.model.query import Filter, Order, Query, SearchResult
 from germane.protocols import Store

@@ -30,18 +30,7 @@ from germane.forks import renewed
 from germane.protocols import TokenCounter
 from germane.tokens.counters import BytesDiv4Floor, EstimateCounter, ExactCounter, text_features, weighed
 
-__all__ = [
-    "COUNTERS",
-    "CachedCounter",
-    "ClaudeEstimate",
-    "CtokCounter",
-    "claude_counter",
-    "claude_estimate",
-    "get_counter",
-    "register_counter",
-    "spendable",
-    "uncached",
-]
+__all__ = ["COUNTERS", "get_counter", "register_counter"]
 
 COUNTERS = ("o200k", "cl100k", "claude", "claude-4.8", "claude-4", "estimate", "bytes_div_4_floor")
 """The names of the counters that germane brings; `register_counter` adds others."""
@@ -71,7 +60,7 @@ def get_counter(name: str | TokenCounter) -> TokenCounter:
     if known is None:
         raise InvalidInput(
             f"Unknown token counter or model {name!r}. Known counters: {', '.join(_known())}. "
-            f"Add your own with germane.register_counter({name!r}, factory)."
+            f"Add your own with germane.tokens.register_counter({name!r}, factory)."
         )
     with _LOCK:
         if known not in _INSTANCES:

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
 from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.model.context import EmptyReason, Reason
-from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
 from germane.model.memory import Level, Memory, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
 from germane.protocols import LedgerStore, Store

@@ -35,12 +35,12 @@ from germane.model.space import (
     SpaceEvent,
     SpaceEventKind,
 )
-from germane.model.working_set import DEFAULT_SET, AddItem, Clear
-from germane.model.working_set import RemoveItem as Out
+from germane.model.text import DEFAULT_SET, tenant_of
 from germane.protocols import SpaceStore, Store, WorkingSetStore
-from germane.spaces import tenant_of
 from germane.testing.contract_search import ask, ids
 from germane.testing.fakes import START, make_memory, make_revision
+from germane.working_sets import AddItem, Clear
+from germane.working_sets import RemoveItem as Out
 
 __all__ = ["SharingContract"]
 

@@ -11,7 +11,9 @@ import pytest
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.model.memory import Memory, Status
-from germane.model.working_set import (
+from germane.protocols import Store, WorkingSetStore
+from germane.testing.fakes import START, make_id, make_memory, make_revision, make_vector
+from germane.working_sets import (
     DEFAULT_MAX_TOKENS,
     AddItem,
     Clear,
@@ -24,8 +26,6 @@ from germane.model.working_set import (
     WorkingSetEvent,
     WorkingSetEventKind,
 )
-from germane.protocols import Store, WorkingSetStore
-from germane.testing.fakes import START, make_id, make_memory, make_revision, make_vector
 
 __all__ = ["HoldingContract"]
 

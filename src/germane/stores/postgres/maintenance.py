@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import errors
 
 from germane.errors import GermaneError, StoreBusy, StoreUnavailable
-from germane.model.ledger import DatabaseStatus, Erasure, Tell, VectorIndex
+from germane.ledger import DatabaseStatus, Erasure, Tell, VectorIndex
 from germane.model.text import REMOVED
 from germane.stores.postgres import servers, store
 from germane.stores.postgres.connection import Raw

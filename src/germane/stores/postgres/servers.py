@@ -23,7 +23,7 @@ from psycopg.sql import Identifier, Literal
 
 from germane.errors import StoreError, StoreUnavailable
 from germane.forks import renewed
-from germane.model.ledger import Tell
+from germane.ledger import Tell
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.pool import Pool, is_between
 from germane.stores.sql import schema, script

@@ -15,7 +15,7 @@ from psycopg.sql import Identifier
 
 from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailable
 from germane.forks import gated
-from germane.model.ledger import EmbeddingIdentity, Finding
+from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows

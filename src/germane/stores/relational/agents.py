@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreBusy, StoreError
-from germane.model.ledger import AgentFigures
+from germane.ledger import AgentFigures
 from germane.model.space import Leave, SpaceInfo
 from germane.model.text import is_removed, removed_name, space_of
 from germane.spaces import decide

@@ -16,6 +16,7 @@ from germane.stores.relational.cache import ConversationCaches
 from germane.stores.relational.tables import Connections
 
 if TYPE_CHECKING:
+    from germane.ledger import Assembly, MemoryChange
     from germane.model.conversation import (
         ConversationChange,
         ConversationInfo,
@@ -23,15 +24,14 @@ if TYPE_CHECKING:
         LastGroups,
         Message,
     )
-    from germane.model.ledger import Assembly, MemoryChange
     from germane.model.memory import LifecycleEvent, LifecycleState
     from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
-    from germane.model.working_set import Features, HeldChange, StoredWorkingSet, WorkingSetEvent
     from germane.stores.relational.conversations import ConversationTables
     from germane.stores.relational.ledger import LedgerTables
     from germane.stores.relational.lifecycle import LifecycleTables
     from germane.stores.relational.spaces import SpaceTables
     from germane.stores.relational.working_sets import CachedWorkingSet, WorkingSetTables
+    from germane.working_sets import Features, HeldChange, StoredWorkingSet, WorkingSetEvent
 
 __all__ = ["Conversations", "LifecycleQueries", "Recordings", "Spaces", "WorkingSets"]
 

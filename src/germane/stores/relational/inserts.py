@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import EmbeddingIdentity
 from germane.model.change import Change, Insert, Revise, SetVector
-from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import NOWHERE, Memory, Status, Vector, day_of
 from germane.retrieval.tokenizer import index_terms
 from germane.scopes import further_places

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.lifecycle import status_at
 from germane.model.context import EmptyReason, Reason
-from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.model.memory import Level, Outcome, Scope, Stage, Status
 from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of

@@ -518,8 +518,8 @@ def revised_in_sets(
     with_it = _numbers(holding)
     if not with_it:
         return
-    from germane.model.working_set import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
     from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
+    from germane.working_sets import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
 
     moving = WorkingSetWriter(connection, agent, by=agent)
     memory_id = moving.id_of(new)
@@ -536,8 +536,8 @@ def gone_from_sets(
     with_it = _numbers(holding or sets_holding(connection, agent, num))
     if not with_it:
         return
-    from germane.model.working_set import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
     from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
+    from germane.working_sets import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
 
     moving = WorkingSetWriter(connection, agent, by=agent)
     raw = moving.id_of(num)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from germane.errors import EmbedderMismatch, StoreUnavailable
-from germane.model.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
+from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms

@@ -13,7 +13,8 @@ from typing import Any
 from germane.errors import InvalidInput, UnknownSpace
 from germane.model.change import Purge
 from germane.model.space import Disband, Member, Right, Role, SpaceAct, SpaceEvent, SpaceEventKind, SpaceInfo
-from germane.spaces import admit, decide, space_of, tenant_of
+from germane.model.text import space_of, tenant_of
+from germane.spaces import admit, decide
 from germane.stores.relational.tables import (
     Connection,
     Connections,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import EmbeddingIdentity, Finding, StoreStats
 from germane.model.learning import Example, LearningStatus, OutcomeHistory
-from germane.model.ledger import EmbeddingIdentity, Finding, StoreStats
 from germane.model.memory import Memory
 from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
 from germane.retrieval.quality import shares_of
@@ -128,7 +128,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Reco
         copies of rows in unused parts of pages. When that can't be done, because a reader holds on to the
         log or the disk is full, StoreBusy or StoreUnavailable says so: the purge itself is then done, and
         the rest is when the store is opened next or `checkpoint` is called. A server keeps the bytes of
-        what was deleted until `germane.erase_purged`, which is due from then on.
+        what was deleted until `germane.stores.erase_purged`, which is due from then on.
         """
         if not changes:
             return ()

@@ -18,7 +18,18 @@ import numpy as np
 
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.model.memory import Memory, Status
-from germane.model.working_set import (
+from germane.stores.relational.tables import (
+    Connection,
+    Connections,
+    Rows,
+    former_ref,
+    id_text,
+    microseconds,
+    moment,
+    named,
+    numbered_memory,
+)
+from germane.working_sets import (
     DEFAULT_MAX_TOKENS,
     AddItem,
     Clear,
@@ -32,17 +43,6 @@ from germane.model.working_set import (
     WorkingSetEvent,
     WorkingSetEventKind,
     WorkingSetItem,
-)
-from germane.stores.relational.tables import (
-    Connection,
-    Connections,
-    Rows,
-    former_ref,
-    id_text,
-    microseconds,
-    moment,
-    named,
-    numbered_memory,
 )
 
 __all__ = ["MOST_TOUCHES", "CachedWorkingSet", "WorkingSetEventRow", "WorkingSetTables", "WorkingSetWriter"]

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.ledger import EmbeddingIdentity
 from germane.model.change import (
     Applied,
     ApplySignal,
@@ -26,7 +27,6 @@ from germane.model.change import (
     SetVector,
     version_of,
 )
-from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import Cause, LifecycleSignal, Memory, Stage, Status, split_id
 from germane.stores.relational.inserts import (
     New,

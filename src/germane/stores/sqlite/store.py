@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
 from germane.forks import gated
-from germane.model.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
+from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
 from germane.model.text import REMOVED
 from germane.stores.relational.settings import set_setting, settle, stored_embedding
 from germane.stores.relational.store import RelationalStore

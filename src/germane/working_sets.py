@@ -1,4 +1,4 @@
-"""What a working set holds, what leaves it, and what a store is asked to keep of it.
+"""Working sets: their items, what is evicted from them, and what a store keeps of them.
 
 Nothing here reads a clock, a random source or a file.
 """
@@ -14,24 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Memory, Vector
-from germane.model.text import DEFAULT_SET
 
 __all__ = [
-    "DEFAULT_MAX_TOKENS",
-    "DEFAULT_SET",
-    "AddItem",
     "AddResult",
     "AgeBasis",
-    "Clear",
     "Evicted",
     "Eviction",
-    "Features",
-    "HeldChange",
-    "Pin",
-    "RemoveItem",
-    "Resize",
-    "StoredWorkingSet",
-    "Touch",
     "WorkingSetEvent",
     "WorkingSetEventKind",
     "WorkingSetItem",

@@ -1,4 +1,4 @@
-"""Recorded assemblies, how well contexts do over time, and figures of the store that they are in.
+"""The ledger: recorded assemblies, the parts of a trace, and how well contexts do over time.
 
 No text of a memory stands in any of these: ids, numbers and hashes. The words of the question are the
 caller's own, and are kept.
@@ -14,38 +14,35 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from germane.model.context import Context, EmptyReason, Reason
-from germane.model.memory import Level, Stage
+from germane.model.context import (
+    Context,
+    EmptyReason,
+    Entry,
+    Question,
+    Reason,
+    RefreshReason,
+    SectionUsage,
+    TraceNote,
+)
+from germane.model.memory import Level
 from germane.model.query import Filter
-from germane.model.validation import checked_fields
 
 __all__ = [
-    "LARGE",
-    "MADE_FOR",
-    "TARGETS",
-    "AgentFigures",
     "Assembly",
     "AssemblyDiff",
-    "DatabaseStatus",
     "Day",
-    "EmbeddingIdentity",
-    "Erasure",
-    "Finding",
-    "LargeMemory",
+    "EmptyReason",
+    "Entry",
     "LedgerEntry",
     "MemoryChange",
     "MemoryChangeKind",
     "Metrics",
-    "Reconcile",
+    "Question",
+    "RefreshReason",
     "Replay",
-    "StoreStats",
-    "Tell",
-    "Upkeep",
-    "UpkeepStep",
-    "UpkeepTask",
+    "SectionUsage",
+    "TraceNote",
     "ValueChange",
-    "VectorIndex",
-    "text_hash",
 ]
 
 MADE_FOR: Final = "made_for"
@@ -424,52 +421,3 @@ class Erasure:
 
     tables: tuple[str, ...]
     left: tuple[str, ...]
-
-
-# What upkeep does to an agent's memories: single steps, each of them done whole or not at all.
-
-
-class UpkeepTask(StrEnum):
-    """What one step of upkeep is for."""
-
-    AGE = "age"  # An episode isn't recent any more, or is archived.
-    SETTLE = "settle"  # What was counted moves a fact, a procedure or a constraint.
-    MERGE = "merge"  # Two facts say the same; one stands for both.
-    MARK = "mark"  # A memory quotes what has been superseded, and says so from now on.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepStep:
-    """One step: the memory, and its stage before and after where that changes.
-
-    `other` is the memory that stands for it, or the superseded one that it quotes.
-    """
-
-    task: UpkeepTask
-    memory_id: str
-    before: Stage | None = None
-    after: Stage | None = None
-    other: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
-    """What upkeep did, or would do: its steps, how many of them are `done`, and what wants a look.
-
-    A step isn't done where somebody else changed its memory meanwhile; the next upkeep looks again.
-    `flagged` are the procedures that mostly fail.
-    """
-
-    steps: tuple[UpkeepStep, ...]
-    done: int
-    dry_run: bool
-    flagged: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-@checked_fields(confirm=(0, 1), supersede=(0, 1))
-class Reconcile:
-    """From which cosine on a new fact confirms one that says the same, or replaces one of its subject."""
-
-    confirm: float = 0.95
-    supersede: float = 0.80

@@ -1,0 +1,63 @@
+# The public names of germane. The package itself reads this list; see `germane.exports`.
+
+from germane import aio as aio
+from germane.engine import Engine as Engine
+from germane.engine import open as open
+from germane.engine.space import Space as Space
+from germane.errors import BudgetTooSmall as BudgetTooSmall
+from germane.errors import EmbedderMismatch as EmbedderMismatch
+from germane.errors import EmbeddingFailed as EmbeddingFailed
+from germane.errors import GermaneError as GermaneError
+from germane.errors import InvalidInput as InvalidInput
+from germane.errors import InvalidPlan as InvalidPlan
+from germane.errors import MissingExtra as MissingExtra
+from germane.errors import NotAllowed as NotAllowed
+from germane.errors import NotFound as NotFound
+from germane.errors import RequestTooLarge as RequestTooLarge
+from germane.errors import SpaceError as SpaceError
+from germane.errors import StaleRevision as StaleRevision
+from germane.errors import StoreBusy as StoreBusy
+from germane.errors import StoreError as StoreError
+from germane.errors import StoreUnavailable as StoreUnavailable
+from germane.errors import UnknownKind as UnknownKind
+from germane.kinds import Kind as Kind
+from germane.model.context import Context as Context
+from germane.model.context import Item as Item
+from germane.model.context import Ranked as Ranked
+from germane.model.context import Reason as Reason
+from germane.model.context import RefreshResult as RefreshResult
+from germane.model.context import Trace as Trace
+from germane.model.conversation import Message as Message
+from germane.model.memory import GLOBAL as GLOBAL
+from germane.model.memory import Draft as Draft
+from germane.model.memory import Level as Level
+from germane.model.memory import Memory as Memory
+from germane.model.memory import Outcome as Outcome
+from germane.model.memory import RememberResult as RememberResult
+from germane.model.memory import Scope as Scope
+from germane.model.memory import Status as Status
+from germane.model.memory import Trust as Trust
+from germane.model.memory import diff as diff
+from germane.model.plan import Frame as Frame
+from germane.model.plan import Overflow as Overflow
+from germane.model.plan import Plan as Plan
+from germane.model.plan import RollOver as RollOver
+from germane.model.plan import Section as Section
+from germane.model.plan import Share as Share
+from germane.model.query import Filter as Filter
+from germane.model.query import Order as Order
+from germane.model.query import TimeRange as TimeRange
+from germane.model.request import Request as Request
+from germane.operations.conversation import Conversation as Conversation
+from germane.operations.ledger import Ledger as Ledger
+from germane.operations.search import RecallResult as RecallResult
+from germane.operations.working_set import WorkingSet as WorkingSet
+from germane.protocols import Clock as Clock
+from germane.protocols import Embedder as Embedder
+from germane.protocols import Scorer as Scorer
+from germane.protocols import Store as Store
+from germane.protocols import Summarizer as Summarizer
+from germane.protocols import TokenCounter as TokenCounter
+
+__version__: str
+__all__: list[str]

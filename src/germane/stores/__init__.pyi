@@ -1,0 +1,27 @@
+# The public names of germane.stores, imported when they are first used; see `germane.exports`.
+
+from germane.ledger import AgentFigures as AgentFigures
+from germane.ledger import DatabaseStatus as DatabaseStatus
+from germane.ledger import EmbeddingIdentity as EmbeddingIdentity
+from germane.ledger import Erasure as Erasure
+from germane.ledger import Finding as Finding
+from germane.ledger import LargeMemory as LargeMemory
+from germane.ledger import StoreStats as StoreStats
+from germane.ledger import VectorIndex as VectorIndex
+from germane.operations.setup import reembed as reembed
+from germane.operations.stores import CopyReport as CopyReport
+from germane.operations.stores import Removal as Removal
+from germane.operations.stores import copy_store as copy_store
+from germane.operations.stores import distribute_store as distribute_store
+from germane.operations.stores import erase_purged as erase_purged
+from germane.operations.stores import index_vectors as index_vectors
+from germane.operations.stores import migrate_store as migrate_store
+from germane.operations.stores import reindex_store as reindex_store
+from germane.operations.stores import remove_agent as remove_agent
+from germane.operations.stores import store_agents as store_agents
+from germane.operations.stores import store_status as store_status
+from germane.operations.stores import vacuum_store as vacuum_store
+from germane.stores.relational.agents import AgentCopy as AgentCopy
+from germane.stores.sqlite import SqliteStore as SqliteStore
+
+__all__: list[str]
