@@ -48,7 +48,7 @@ OBSOLETE_PENALTY = 1.0
 """What no longer holding takes, as a part of the score; it comes last within its kind whatever the score."""
 
 _A_KIND = 10.0
-"""What a kind counts more than the next: more than all that can be said of a memory within its kind."""
+"""What a kind counts more than the next: more than all other parts of a score together."""
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
 _ID = attrgetter("ref")
@@ -247,9 +247,9 @@ def kinds_first_notes(
     """What a reader should know of this order: what may be out of date and why, and what outcomes moved."""
     stale = [one for section in ranked for one in _memories_having(section, "stale")]
     if stale:
-        told = "; ".join(f"{short_id(one.ref)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
+        these = "; ".join(f"{short_id(one.ref)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
         more = f"; and {len(stale) - _NAMED} more" if len(stale) > _NAMED else ""
-        yield TraceNote(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
+        yield TraceNote(code="stale", text=f"These may be out of date, and rank lower for it: {these}{more}.")
     moved = sum(len(_memories_having(section, "outcome")) for section in ranked)
     if moved:
         yield TraceNote(

@@ -1,6 +1,6 @@
 """Ranks candidates by relevance: one score with named parts, and the gate that leaves out what doesn't match.
 
-Pure: `now` is part of what scoring is told.
+Pure: the moment is a field of `Scoring`.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ _SHARED_WORDS = 0.3
 """How much nearer two texts on different matters are where one has all words of the other."""
 _COSINE_OF_FEW = 0.15
 _WORDS_ALONE = 2 / 3
-"""What is asked of words where they are all there is to go by: a paraphrase then has no second chance."""
+"""The part of the coverages that is enough if no memory has a cosine."""
 _HOPELESS = 0.5
 
 LOW_CONFIDENCE = TraceNote(
@@ -339,8 +339,8 @@ def gate(
     0.4 of the best one: words in common bring vectors near that have nothing else in common;
     or by words that say something, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
     best one. Each is held against its own best, since a memory that repeats the question's words is
-    no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of what is
-    asked of words are enough. Both count half as much again in a memory of the
+    no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of these
+    coverages are enough. Both count half as much again in a memory of the
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
     so do memories without any signal, what holds an identifier of the question, and those whose ids are
     `exempt`. Where nothing passes, the first in rank order does that shares a word with the question or

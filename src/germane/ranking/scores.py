@@ -348,7 +348,7 @@ def hybrid(
 ) -> tuple[Ranked, ...]:
     """The candidates with their scores, best first; ties fall to the fused ranks, the newer, the id.
 
-    `tags` are those asked for, the query's filter's unless given; without any, tags count nothing.
+    `tags` are those of the query, by default the ones of its filter; without any, tags count nothing.
     `keep` limits the candidates to the best by fused ranks before they are scored (HTM: three
     times the limit). `lexical_bound` is the BM25 score of a full match. The parts are the four signals,
     weighed, so that they add up to the score, and `fused` says in which lists a memory stands and what

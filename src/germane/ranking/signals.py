@@ -48,7 +48,7 @@ _CHANCE = 8.0
 _CERTAIN = 12.0
 """Nats that no chance explains: two words of that kind together, or one as rare as a name."""
 _MOST = 0.5
-"""A memory that shares more than this of what is asked has to do with it, however little was asked."""
+"""A memory that shares more than this part of a query has to do with it, however short the query is."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -80,7 +80,7 @@ def evidence(coverage: NDArray[np.float64], information: float) -> NDArray[np.fl
     """How much it says, from 0 to 1, that a memory has this share of a query of so many nats; NaN for NaN.
 
     One common word in common says nothing that the meaning doesn't say better: it may stand there in
-    another sense. The words count fully where they are too rare for chance, or are all that was asked.
+    another sense. The words count fully where they are too rare for chance, or are the whole query.
     """
     by_rarity = (coverage * information - _CHANCE) / (_CERTAIN - _CHANCE)
     by_share = (coverage - _MOST) / (1.0 - _MOST)
@@ -172,7 +172,7 @@ def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
     return dict(sorted(fused.items(), key=lambda pair: pair[1].score, reverse=True))
 
 
-# What makes a turn of dialogue relevant: itself, what stands around it, its session, who said it.
+# What makes a turn of dialogue relevant: itself, the turns around it, its session, and its speaker.
 #
 # Measured on labelled conversations, what surrounds a turn is worth more than any embedder. The
 # signals weigh alike: a fit of their weights came out near equal, and equal weights held on data
@@ -180,7 +180,7 @@ def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
 # memory that stands alone compare on one scale.
 
 SPEAKER = 0.8
-"""What it counts, beside signals of up to 1, that the one person whom the question names said a turn."""
+"""What a turn of the one person whom the question names gets, beside signals of up to 1."""
 
 _HALF = 0.5
 _WORD = re.compile(r"\w+")
