@@ -44,9 +44,9 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=174, goal=175),
-    Figure("lines of Python", limit=59_041, goal=41_000),
+    Figure("lines of Python", limit=58_597, goal=41_000),
     Figure("core: Python files", limit=129, goal=125),
-    Figure("core: lines of Python", limit=45_391, goal=31_000),
+    Figure("core: lines of Python", limit=44_947, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=45, goal=45),
