@@ -11,7 +11,7 @@ longer than its parts were thought to be, it is fitted anew into that much less.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,7 @@ from germane.lifecycle import is_obsolete, replaces
 from germane.model.context import Context, Question, Ranked, Reason, Trace, TraceNote, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Memory
-from germane.model.plan import FrameChoice, KindPriority, Plan, RollOver, Section, TaskContext
+from germane.model.plan import FrameChoice, Plan, RollOver, Section, TaskContext
 from germane.model.query import Candidate, CandidateTable, Order, Query, SearchResult, TimeRange
 from germane.packing.fit import fit
 from germane.packing.layout import blocks_of, entries_of, items_of, lines_of, margin_notes, uses_of
@@ -31,9 +31,8 @@ from germane.packing.render import written_lines
 from germane.packing.sections import Choice, ExcludedCandidates, Fitted
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind, in_precedence, kinds_first_notes
-from germane.ranking.by_relevance import Scoring, by_relevance
 from germane.ranking.learning import learned_note
-from germane.ranking.relevance import LOW_CONFIDENCE, Gated, rank
+from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, Scoring, rank, rank_sections
 from germane.ranking.scores import Boosts
 from germane.ranking.similarity import RECENCY, empty_reason_of, in_order, memories_of, of_each
 from germane.tokens import spendable
@@ -87,9 +86,18 @@ def assemble(request: AssembleRequest, found: SearchResult) -> Context:
     BudgetTooSmall when what is required doesn't fit.
     """
     required = _required(request, found)
-    if request.plan.kinds_first is not None:
-        return pack(request, found, _rank_by_kind(request, found, request.plan.kinds_first), required)
-    return pack(request, found, _rank(request, found, required), required)
+    how = request.plan.kinds_first
+    if how is None:
+        return pack(request, found, _rank(request, found, required), required)
+    ranked = by_kind(
+        [candidates for _, candidates in _gathered(request.plan, found)],
+        how,
+        replace(_scoring(request, found), window_bound=0.0, weights=request.weights),
+        work=request.work,
+        relevant=found.by_relevance,
+        gated=request.gated,
+    )
+    return pack(request, found, ranked, required)
 
 
 def pack(
@@ -182,17 +190,6 @@ def _rank(request: AssembleRequest, found: SearchResult, required: frozenset[str
     that has a score too if it passes the gate. What is required passes it.
     """
     gathered = list(_gathered(request.plan, found))
-    scoring = Scoring(
-        now=request.now,
-        method=request.plan.fusion,
-        scorer=request.scorer,
-        prefer=request.prefer,
-        order=request.question.order if found.by_relevance else None,
-        without=request.plan.without,
-        weights=request.weights,
-        boosts=_boosts(request),
-        associated=request.associated,
-    )
     together = request.plan.roll_over is RollOver.BEST and found.by_relevance
     parts = [
         candidates
@@ -204,7 +201,7 @@ def _rank(request: AssembleRequest, found: SearchResult, required: frozenset[str
         ]
         for section, candidates in gathered
     ]
-    ranked = _by_relevance(request, found, parts, scoring, required)
+    ranked = _by_relevance(request, found, parts, required)
     return [
         gated
         if section.order is None
@@ -219,7 +216,6 @@ def _by_relevance(
     request: AssembleRequest,
     found: SearchResult,
     parts: Sequence[Sequence[Candidate]],
-    scoring: Scoring,
     required: frozenset[str],
 ) -> list[Gated]:
     """The sections ranked together, and apart from them those that get only left-over tokens.
@@ -227,15 +223,25 @@ def _by_relevance(
     Otherwise the latter would change the scores of the others, and what the gate leaves out. They show a weak
     match only where nothing else matches.
     """
-    sections = request.plan.sections
-    last = [section.leftover for section in sections]
-    asked: dict[str, Any] = {"found": found, "query": request.query, "gated": request.gated}
+    scoring = replace(
+        _scoring(request, found),
+        method=request.plan.fusion,
+        prefer=request.prefer,
+        order=request.question.order if found.by_relevance else None,
+        without=request.plan.without,
+        weights=request.weights,
+        boosts=_boosts(request),
+        associated=request.associated,
+    )
+    how: dict[str, Any] = {"gated": request.gated, "few": found.admitted <= FEW, "exempt": required}
+    last = [section.leftover for section in request.plan.sections]
     first = [() if later else part for later, part in zip(last, parts, strict=True)]
-    ranked = by_relevance(first, scoring, exempt=required, **asked)
+    ranked = rank_sections(first, scoring, **how)
     if not any(later and len(part) for later, part in zip(last, parts, strict=True)):
         return ranked
     others = [part if later else () for later, part in zip(last, parts, strict=True)]
-    apart = by_relevance(others, scoring, exempt=required, **asked)
+    apart = rank_sections(others, scoring, **how)
+    sections = request.plan.sections
     if any(gated.passed for gated, section in zip(ranked, sections, strict=True) if section.order is None):
         apart = [
             Gated(passed=(), dropped=(*gated.passed, *gated.dropped)) if gated.unsure else gated
@@ -244,18 +250,14 @@ def _by_relevance(
     return [two if later else one for later, one, two in zip(last, ranked, apart, strict=True)]
 
 
-def _rank_by_kind(request: AssembleRequest, found: SearchResult, how: KindPriority) -> list[Gated]:
-    """The same for a plan whose kinds come first; having little to do with the task drops nothing."""
-    return by_kind(
-        [candidates for _, candidates in _gathered(request.plan, found)],
-        how,
-        found=found,
-        query=request.query,
-        work=request.work,
+def _scoring(request: AssembleRequest, found: SearchResult) -> Scoring:
+    """What scores of any plan are made of."""
+    return Scoring(
         now=request.now,
+        query=request.query,
+        lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
         scorer=request.scorer,
-        gated=request.gated,
-        weights=request.weights,
     )
 
 
@@ -291,14 +293,7 @@ def _always_shown(
         shown.sort(key=lambda one: request.kinds.of(one.memory).place(one.memory))
     if section.items is not None and section.items > 1 and len(shown) > section.items and found.by_relevance:
         scores = {
-            one.memory.ref: one.score
-            for one in rank(
-                shown,
-                lexical_bound=found.lexical_bound,
-                window_bound=found.window_bound,
-                now=request.now,
-                query=request.query,
-            )
+            one.memory.ref: one.score for one in rank(shown, replace(_scoring(request, found), scorer=None))
         }
         best = sorted(shown, key=lambda one: -scores[one.memory.ref])
         stay = {one.memory.ref for one in best[: section.items]}

@@ -43,15 +43,15 @@ class Figure:
 
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
-    Figure("Python files", limit=174, goal=175),
-    Figure("lines of Python", limit=58_469, goal=41_000),
-    Figure("core: Python files", limit=129, goal=125),
-    Figure("core: lines of Python", limit=45_225, goal=31_000),
+    Figure("Python files", limit=173, goal=175),
+    Figure("lines of Python", limit=57_529, goal=41_000),
+    Figure("core: Python files", limit=128, goal=125),
+    Figure("core: lines of Python", limit=44_309, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
-    Figure("files called by a warm assemble", limit=45, goal=45),
-    Figure("functions called by a warm assemble", limit=378, goal=200),
-    Figure("modules loaded by a first assemble", limit=81, goal=80),
+    Figure("files called by a warm assemble", limit=44, goal=45),
+    Figure("functions called by a warm assemble", limit=372, goal=200),
+    Figure("modules loaded by a first assemble", limit=80, goal=80),
     Figure("source files that name seen_count", limit=8, goal=8),
     Figure("modules in the longest import chain", limit=20, goal=15),
     Figure("import circles of folders", limit=0, goal=0),

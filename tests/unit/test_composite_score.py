@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from germane import Outcome, TimeRange
 from germane.model.learning import Example
 from germane.model.memory import Stage
+from germane.model.query import CandidateTable
 from germane.protocols import Candidate, Query
 from germane.ranking.learning import HALF_AFTER, usefulness
-from germane.ranking.relevance import rank
+from germane.ranking.relevance import Scoring, rank
 from germane.ranking.scores import (
     HIGHEST,
     LOWEST,
     Boosts,
-    factors_of,
-    usage_of,
+    factors,
     weighted_sum,
-    weighted_sum_v1,
 )
 from germane.ranking.similarity import likeness, of_each
 from germane.testing.fakes import make_memory
@@ -40,15 +39,20 @@ def candidate(
     return Candidate(memory=memory, signals={} if semantic is None else {"semantic": semantic})
 
 
+def terms(one: Candidate, boosts: Boosts = FRAME, *, normalised: bool = False) -> dict[str, float]:
+    found = weighted_sum(CandidateTable.of([one]), now=NOW, boosts=boosts, normalised=normalised)
+    return {name: column.item(0) for name, column in found.items()}
+
+
 def score(one: Candidate, boosts: Boosts = FRAME) -> float:
-    return math.fsum(weighted_sum_v1(one, now=NOW, boosts=boosts).values())
+    return math.fsum(terms(one, boosts).values())
 
 
 def test_the_sum_is_the_notes_own() -> None:
     one = candidate(
         kind="decision", semantic=0.8, days=45.9, outcome=Outcome.SUCCESS, access_count=100, confidence=0.85
     )
-    assert weighted_sum_v1(one, now=NOW, boosts=FRAME) == pytest.approx(
+    assert terms(one) == pytest.approx(
         {
             "semantic": 0.50 * 0.8,
             "type": 0.15 * 1.0,
@@ -72,23 +76,19 @@ def test_the_sum_is_the_notes_own() -> None:
     ],
 )
 def test_every_outcome_has_its_worth(outcome: Outcome | None, worth: float) -> None:
-    assert weighted_sum_v1(candidate(outcome=outcome), now=NOW, boosts=FRAME)["outcome"] == pytest.approx(
-        0.1 * worth
-    )
+    assert terms(candidate(outcome=outcome))["outcome"] == pytest.approx(0.1 * worth)
 
 
 @pytest.mark.parametrize(
     ("uses", "worth"), [(0, 1.0), (1, 1.0), (10, 1.1), (1000, 1.3), (10**5, 1.5), (10**9, 1.5)]
 )
 def test_usage_grows_by_a_tenth_for_each_power_of_ten_up_to_half(uses: int, worth: float) -> None:
-    assert usage_of(make_memory(access_count=uses)) == pytest.approx(worth)
+    assert terms(candidate(access_count=uses))["usage"] == pytest.approx(0.05 * worth)
 
 
 @pytest.mark.parametrize(("kind", "priority"), [("decision", 1.0), ("fact", 0.6), ("note", 0.5)])
 def test_a_kind_that_the_frame_does_not_name_has_half(kind: str, priority: float) -> None:
-    assert weighted_sum_v1(candidate(kind=kind), now=NOW, boosts=FRAME)["type"] == pytest.approx(
-        0.15 * priority
-    )
+    assert terms(candidate(kind=kind))["type"] == pytest.approx(0.15 * priority)
 
 
 def test_what_has_nothing_to_do_with_the_question_still_scores_more_than_four_tenths() -> None:
@@ -126,13 +126,13 @@ def test_no_memory_leaves_the_range(
     )
     boosts = Boosts(priorities={"decision": priority})
     assert LOWEST - 1e-9 <= score(one, boosts) <= HIGHEST + 1e-9
-    assert 0 <= math.fsum(weighted_sum(one, now=NOW, boosts=boosts).values()) <= 1 + 1e-9
-    assert all(0.5 < factor <= 1.2 for factor in factors_of(one.memory, now=NOW, boosts=boosts).values())
+    assert 0 <= math.fsum(terms(one, boosts, normalised=True).values()) <= 1 + 1e-9
+    assert all(0.5 < factor[0] <= 1.2 for factor in factors([one.memory], now=NOW, boosts=boosts).values())
 
 
 def test_normalised_it_is_exact_in_time_and_never_negative() -> None:
     one = candidate(kind="fact", semantic=-0.4, days=30)
-    assert weighted_sum(one, now=NOW, boosts=FRAME) == pytest.approx(
+    assert terms(one, normalised=True) == pytest.approx(
         {
             "semantic": 0.0,
             "type": 0.15 * 0.6 / 1.045,
@@ -145,7 +145,7 @@ def test_normalised_it_is_exact_in_time_and_never_negative() -> None:
 
 
 def ordered(several: list[Candidate], **options: Any) -> list[str]:
-    return [one.memory.content for one in rank(several, lexical_bound=0.0, now=NOW, **options)]
+    return [one.memory.content for one in rank(several, Scoring(lexical_bound=0.0, now=NOW, **options))]
 
 
 def test_ranked_by_the_sum_the_whole_order_is_that_of_the_sum() -> None:
@@ -161,7 +161,9 @@ def test_ranked_by_the_sum_the_whole_order_is_that_of_the_sum() -> None:
         next(one for one in several if one.memory.content == name) for name in expected
     ]
     assert ordered(several, method="weighted_sum_v1", boosts=FRAME) == expected
-    parts = rank(several, lexical_bound=0.0, now=NOW, method="weighted_sum_v1", boosts=FRAME)[0].parts
+    parts = rank(several, Scoring(lexical_bound=0.0, now=NOW, method="weighted_sum_v1", boosts=FRAME))[
+        0
+    ].parts
     assert sorted(parts) == ["confidence", "outcome", "recency", "semantic", "type", "usage"]
 
 
@@ -181,7 +183,7 @@ def test_the_parts_of_factors_add_up_and_name_what_changed() -> None:
         semantic=0.8, days=30, kind="decision", outcome=Outcome.SUCCESS, metadata={"domain": "ops"}
     )
     boosts = replace(FRAME, domain=("ops",), usefulness={one.memory.id: 1.5})
-    (ranked,) = rank([one], lexical_bound=0.0, now=NOW, boosts=boosts)
+    (ranked,) = rank([one], Scoring(lexical_bound=0.0, now=NOW, boosts=boosts))
     assert math.fsum(ranked.parts.values()) == pytest.approx(ranked.score)
     assert ranked.score == pytest.approx(1.0 * 1.15 * 0.95 * 1.04 * 1.1 * 1.5)
     assert sorted(ranked.parts) == ["domain", "frame", "outcome", "recency", "semantic", "useful"]
@@ -193,7 +195,7 @@ def test_a_core_fact_counts_more_than_one_that_was_met_once() -> None:
     core = replace(core, memory=core.memory.evolve(stage=Stage.CORE))
     clearly = candidate("clearly nearer", semantic=0.95, kind="fact")
     assert ordered([once, core, clearly], boosts=FRAME) == ["clearly nearer", "core", "met once"]
-    both = rank([once, core], lexical_bound=0.0, now=NOW, boosts=FRAME)
+    both = rank([once, core], Scoring(lexical_bound=0.0, now=NOW, boosts=FRAME))
     ranked = {one.memory.content: one for one in both}
     assert ranked["core"].score == pytest.approx(1.1 * ranked["met once"].score)
     assert ranked["core"].parts["core"] == pytest.approx(0.1 * ranked["met once"].score)
@@ -204,15 +206,15 @@ def test_a_core_fact_counts_more_than_one_that_was_met_once() -> None:
 def test_turns_of_dialogue_and_memories_that_only_recency_ranks_have_no_factors() -> None:
     turn = candidate("said", semantic=0.8, days=300, outcome=Outcome.FAILURE)
     turn = replace(turn, signals={**turn.signals, "window_semantic": 0.8})
-    plain = rank([turn], lexical_bound=0.0, now=NOW)
-    assert rank([turn], lexical_bound=0.0, now=NOW, boosts=FRAME) == plain
-    (newest,) = rank([candidate(days=3)], lexical_bound=0.0, now=NOW, boosts=FRAME)
+    plain = rank([turn], Scoring(lexical_bound=0.0, now=NOW))
+    assert rank([turn], Scoring(lexical_bound=0.0, now=NOW, boosts=FRAME)) == plain
+    (newest,) = rank([candidate(days=3)], Scoring(lexical_bound=0.0, now=NOW, boosts=FRAME))
     assert list(newest.parts) == ["recency"]
 
 
 def test_a_part_that_is_left_out_changes_nothing() -> None:
     one = candidate(semantic=0.8, days=30, outcome=Outcome.SUCCESS)
-    (ranked,) = rank([one], lexical_bound=0.0, now=NOW, boosts=FRAME, without=("recency", "frame"))
+    (ranked,) = rank([one], Scoring(lexical_bound=0.0, now=NOW, boosts=FRAME, without=("recency", "frame")))
     assert sorted(ranked.parts) == ["outcome", "semantic"]
 
 
@@ -221,13 +223,15 @@ def test_the_sum_is_left_alone_by_everything_else() -> None:
     since = NOW - timedelta(days=20)
     (ranked,) = rank(
         [one],
-        lexical_bound=0.0,
-        now=NOW,
-        method="weighted_sum_v1",
-        query=query,
-        prefer=TimeRange(since=since),
+        Scoring(
+            lexical_bound=0.0,
+            now=NOW,
+            method="weighted_sum_v1",
+            query=query,
+            prefer=TimeRange(since=since),
+        ),
     )
-    assert ranked.parts == weighted_sum_v1(one, now=NOW, boosts=Boosts())
+    assert ranked.parts == terms(one, Boosts())
 
 
 def test_of_a_subject_only_the_best_stay() -> None:
@@ -236,7 +240,7 @@ def test_of_a_subject_only_the_best_stay() -> None:
         for number in range(3)
         for subject in ("Redis", "redis", None, "Postgres")
     ]
-    ranked = rank(several, lexical_bound=0.0, now=NOW)
+    ranked = rank(several, Scoring(lexical_bound=0.0, now=NOW))
     kept, over = of_each(ranked, alike="subject", most=2)
     names = [one.memory.content.split()[0] for one in kept]
     assert sorted(names) == sorted(["Redis", "redis", "None", "None", "None", "Postgres", "Postgres"])

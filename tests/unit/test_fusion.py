@@ -2,37 +2,37 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from germane.errors import InvalidInput
 from germane.ranking import Fused, fuse_ranks, fuse_scores
 from germane.ranking.signals import (
-    evidence_of_words,
-    floored_lexical,
+    evidence,
     floored_semantic,
+    shares,
 )
 
 
 def test_a_strong_best_match_is_a_one() -> None:
-    assert floored_lexical(12.0, top=12.0, bound=9.0) == 1.0
-    assert floored_lexical(3.0, top=12.0, bound=9.0) == 0.25
+    assert shares(np.array([12.0, 3.0, np.nan]), 12.0).tolist()[:2] == [1.0, 0.25]
     assert floored_semantic(0.8, top=0.8) == 1.0
     assert floored_semantic(0.2, top=0.8) == 0.25
 
 
 def test_a_weak_best_match_is_not() -> None:
-    assert floored_lexical(3.0, top=3.0, bound=12.0) == 0.25
+    assert shares(np.array([3.0]), 12.0).tolist() == [0.25]
     assert floored_semantic(0.1, top=0.1) == 0.25
 
 
 @pytest.mark.parametrize("value", [0.0, -0.5])
 def test_nothing_in_common_counts_nothing(value: float) -> None:
-    assert floored_lexical(value, top=value, bound=0.0) == 0.0
+    assert shares(np.array([value]), 0.0).tolist() == shares(np.array([value]), 1.0).tolist() == [0.0]
     assert floored_semantic(value, top=value) == 0.0
 
 
 @pytest.mark.parametrize(
-    ("share", "information", "evidence"),
+    ("share", "information", "expected"),
     [
         (0.0, 30.0, 0.0),
         (0.3, 20.0, 0.0),  # One common word of several, 6 nats.
@@ -44,9 +44,9 @@ def test_nothing_in_common_counts_nothing(value: float) -> None:
     ],
 )
 def test_words_in_common_say_as_much_as_they_are_rare_or_all(
-    share: float, information: float, evidence: float
+    share: float, information: float, expected: float
 ) -> None:
-    assert evidence_of_words(share, information) == pytest.approx(evidence)
+    assert evidence(np.array([share]), information).tolist() == pytest.approx([expected])
 
 
 def test_reciprocal_ranks_add_up_and_name_the_lists_that_a_key_stands_in() -> None:

@@ -6,6 +6,7 @@ import math
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,10 +46,10 @@ def test_tags_are_alike_by_what_stands_above_them_too(
 
 
 def test_signals_run_from_the_least_to_the_greatest() -> None:
-    assert min_max({"a": 2.0, "b": 4.0, "c": 3.0}) == {"a": 0.0, "b": 1.0, "c": 0.5}
-    assert min_max({"a": 0.3, "b": 0.3}) == {"a": 1.0, "b": 1.0}
-    assert min_max({"a": 0.3}) == {"a": 0.3}
-    assert min_max({}) == {}
+    assert min_max(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
+    assert min_max(np.array([0.3, 0.3])).tolist() == [1.0, 1.0]
+    assert min_max(np.array([0.3])).tolist() == [0.3]
+    assert min_max(np.array([])).tolist() == []
 
 
 def test_the_score_weighs_four_signals() -> None:

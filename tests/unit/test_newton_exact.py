@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
 import germane
 from germane import BudgetTooSmall, Context, Draft, Engine, Frame, Level, Overflow, Reason, RollOver
 from germane.kinds import BUILT_IN
 from germane.ledger import Entry
+from germane.model.query import Candidate, CandidateTable
 from germane.plans.frames import FRAMES, frame_named
 from germane.plans.layered import LAYERS, TOTAL, layered, layered_strict
-from germane.protocols import Candidate
-from germane.ranking.scores import Boosts, weighted_sum_v1
+from germane.ranking.scores import Boosts, weighted_sum
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
 from germane.testing.fakes import FixedClock, HashEmbedder
 
@@ -225,13 +226,15 @@ def test_the_order_of_a_layer_is_that_of_the_sum_and_nothing_else() -> None:
             entries = of(context, section)
             scores = [
                 math.fsum(
-                    weighted_sum_v1(
-                        Candidate(
-                            memory=engine.get(entry.memory_id),
-                            signals={"semantic": entry.parts["semantic"] / 0.5},
+                    column.item(0)
+                    for column in weighted_sum(
+                        CandidateTable(
+                            [engine.get(entry.memory_id)],
+                            {"semantic": np.array([entry.parts["semantic"] / 0.5])},
                         ),
                         now=NOW,
                         boosts=Boosts(priorities=priorities),
+                        normalised=False,
                     ).values()
                 )
                 for entry in entries

@@ -13,7 +13,8 @@ from germane import Engine, Filter, Order
 from germane.model.context import Ranked
 from germane.model.memory import Memory, Rendition, Renditions, Status
 from germane.model.query import Candidate
-from germane.ranking.scores import ORDER_BOOST, leaning, under_successors
+from germane.ranking.relevance import Scoring, rank
+from germane.ranking.scores import ORDER_BOOST
 from germane.retrieval.dates import parse_order, parse_when
 from germane.testing.fakes import FixedClock
 
@@ -77,7 +78,9 @@ def test_a_named_time_is_no_order() -> None:
     assert parse_order(left) is None
 
 
-def ranked(name: str, score: float, *, days: int = 0, by: str | None = None, version: int = 1) -> Ranked:
+def candidate(
+    name: str, lexical: float, *, days: int = 0, by: str | None = None, version: int = 1
+) -> Candidate:
     made = NOW - timedelta(days=days)
     memory = Memory(
         id=name,
@@ -91,48 +94,53 @@ def ranked(name: str, score: float, *, days: int = 0, by: str | None = None, ver
         status=Status.ACTIVE if by is None else Status.SUPERSEDED,
         superseded_by=by,
     )
-    return Ranked(candidate=Candidate(memory=memory), score=score, parts={"lexical": score})
+    return Candidate(memory=memory, signals={"lexical": lexical})
 
 
-def scores(part: list[Ranked]) -> dict[str, float]:
-    return {one.memory.id: round(one.score, 4) for one in part}
+def ranked(*some: Candidate, order: Order | None = None) -> dict[str, Ranked]:
+    """By id; with a full match of 1, so that a score is the signal and what is added to it."""
+    return {one.memory.id: one for one in rank(some, Scoring(now=NOW, order=order, lexical_bound=1.0))}
+
+
+def scores(*some: Candidate, order: Order | None = None) -> dict[str, float]:
+    return {name: round(one.score, 4) for name, one in ranked(*some, order=order).items()}
 
 
 def test_among_alike_the_end_that_is_asked_for_wins() -> None:
-    some = [ranked("old", 0.8, days=90), ranked("middle", 0.8, days=45), ranked("new", 0.7)]
-    assert scores(leaning(some, Order.NEWEST)) == {"old": 0.8, "middle": 1.0, "new": 1.05}
-    assert scores(leaning(some, Order.OLDEST)) == {"old": 1.2, "middle": 1.0, "new": 0.7}
+    some = candidate("old", 0.8, days=90), candidate("middle", 0.8, days=45), candidate("new", 0.7)
+    assert scores(*some, order=Order.NEWEST) == {"old": 0.8, "middle": 1.0, "new": 1.05}
+    assert scores(*some, order=Order.OLDEST) == {"old": 1.2, "middle": 1.0, "new": 0.7}
 
 
 def test_what_is_hardly_relevant_takes_no_part() -> None:
-    some = [ranked("old", 1.0, days=90), ranked("new", 0.9, days=60), ranked("beside", 0.4)]
-    leant = leaning(some, Order.NEWEST)
-    assert scores(leant) == {"old": 1.0, "new": 1.35, "beside": 0.4}
-    assert dict(leant[1].parts) == {"lexical": 0.9, "order": pytest.approx(0.45)}
+    some = candidate("old", 1.0, days=90), candidate("new", 0.9, days=60), candidate("beside", 0.4)
+    assert scores(*some, order=Order.NEWEST) == {"old": 1.0, "new": 1.35, "beside": 0.4}
+    parts = ranked(*some, order=Order.NEWEST)["new"].parts
+    assert dict(parts) == {"lexical": 0.9, "order": pytest.approx(0.45)}
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 3), st.integers(0, 400)), max_size=10), st.sampled_from(list(Order)[:2])
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 400)), max_size=10), st.sampled_from(list(Order)[:2])
 )
 def test_the_boost_is_bounded_and_stands_in_the_parts(drawn: list[tuple[float, int]], order: Order) -> None:
-    some = [ranked(f"m{n}", score, days=days) for n, (score, days) in enumerate(drawn)]
-    for before, after in zip(some, leaning(some, order), strict=True):
-        assert before.memory is after.memory
-        assert before.score <= after.score <= (1 + ORDER_BOOST) * before.score + 1e-9
-        assert sum(after.parts.values()) == pytest.approx(after.score)
+    some = [candidate(f"m{n}", score, days=days) for n, (score, days) in enumerate(drawn)]
+    before, after = ranked(*some), ranked(*some, order=order)
+    for name, one in before.items():
+        assert one.score <= after[name].score <= (1 + ORDER_BOOST) * one.score + 1e-9
+        assert sum(after[name].parts.values()) == pytest.approx(after[name].score)
 
 
 def test_a_superseded_memory_stays_below_its_successors() -> None:
     chain = [
-        ranked("first", 2.0, by="second", version=1),
-        ranked("second", 0.6, by="third", version=2),
-        ranked("third", 0.5, version=3),
+        candidate("first", 1.0, by="second", version=1),
+        candidate("second", 0.3, by="third", version=2),
+        candidate("third", 0.25, version=3),
     ]
-    found = scores(under_successors(chain))
-    assert found["third"] == 0.5
+    found = scores(*chain)
+    assert found["third"] == 0.25
     assert found["first"] < found["second"] < found["third"]
-    assert scores(under_successors([chain[0]])) == {"first": 1.0}
-    assert all(sum(one.parts.values()) == pytest.approx(one.score) for one in under_successors(chain))
+    assert scores(chain[0]) == {"first": 0.5}
+    assert all(sum(one.parts.values()) == pytest.approx(one.score) for one in ranked(*chain).values())
 
 
 def opened() -> Engine:

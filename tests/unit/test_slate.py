@@ -10,9 +10,10 @@ import pytest
 
 from germane import InvalidInput
 from germane.model.plan import KindPriority, TaskContext
-from germane.model.query import CandidateTable, Query, SearchResult
+from germane.model.query import CandidateTable
 from germane.protocols import Candidate
 from germane.ranking.by_kind import by_kind
+from germane.ranking.relevance import Scoring
 from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -62,8 +63,6 @@ def test_a_signal_that_is_no_number_is_refused_by_name(value: float) -> None:
         by_kind(
             [[wrong, CANDIDATES[1]]],
             KindPriority(priorities={}, others=1),
-            found=SearchResult(slices=()),
-            query=Query(),
+            Scoring(now=NOW),
             work=TaskContext(),
-            now=NOW,
         )

@@ -9,7 +9,7 @@ import pytest
 
 from germane.model.memory import Memory, Rendition, Renditions, Scope
 from germane.model.query import Candidate, Query
-from germane.ranking.relevance import rank
+from germane.ranking.relevance import Scoring, rank
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 _TEXT = Rendition(text="x", tokens=1)
@@ -38,9 +38,11 @@ def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
         # Sessions of their own, so that a session's best turn lifts none of the others.
         found = rank(
             [turn("whole", session="a", **best), turn("less", session="b", **without)],
-            lexical_bound=4.0,
-            window_bound=4.0,
-            now=NOW,
+            Scoring(
+                lexical_bound=4.0,
+                window_bound=4.0,
+                now=NOW,
+            ),
         )
         less = next(one for one in found if one.memory.id == "less")
         scores[name] = less.score - less.parts["session"]
@@ -53,10 +55,12 @@ def test_the_speaker_that_is_named_counts() -> None:
     signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
     found = rank(
         [turn("ada", **signals), turn("boris", speaker="Boris", **signals)],
-        lexical_bound=4.0,
-        window_bound=4.0,
-        now=NOW,
-        query=Query(text="What did Boris say?"),
+        Scoring(
+            lexical_bound=4.0,
+            window_bound=4.0,
+            now=NOW,
+            query=Query(text="What did Boris say?"),
+        ),
     )
     assert [one.memory.id for one in found] == ["boris", "ada"]
     assert found[0].score - found[1].score == pytest.approx(0.4)

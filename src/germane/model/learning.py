@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Self
 
 from germane.model.memory import Level, Memory, split_id
 
@@ -28,8 +25,6 @@ __all__ = [
     "OutcomeHistory",
     "OutcomeRecord",
     "OutcomeResult",
-    "Pick",
-    "Seen",
     "Weights",
     "context_key",
 ]
@@ -188,35 +183,6 @@ class ObserveResult:
     used: tuple[str, ...]
     scores: Mapping[str, float] = field(default_factory=dict)
     feedback: Feedback | None = None
-
-
-# What a search tells of its candidates before any of their memories is read.
-#
-# It lets a question that wants ten memories read ten, not the hundreds that are compared for it.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Seen:
-    """The candidates of a search as columns, one place for each.
-
-    `signals` has a column for each signal, where NaN stands for a candidate that doesn't have it; `created`
-    is in microseconds since 1970, `ids` are the 16 bytes of each. The rest is as in
-    `germane.model.query.Found`.
-    """
-
-    signals: Mapping[str, NDArray[np.float64]]
-    created: NDArray[np.int64]
-    ids: NDArray[np.bytes_]
-    lexical_bound: float
-    admitted: int
-    learning: LearningStatus | None
-
-
-Pick: TypeAlias = Callable[[Seen], "NDArray[np.int64] | None"]
-"""The places of the candidates that are wanted, in the order in which they are; None for all of them.
-
-It may be asked more than once for one search, when a database has to begin anew.
-"""
 
 
 # How well an agent judges: what its confidence was worth.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
+from itertools import accumulate
 from math import inf, isfinite
 from typing import Any, TypeVar, overload
 
@@ -16,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.learning import LearningStatus, Pick
+from germane.model.learning import LearningStatus
 from germane.model.memory import Memory, Outcome, Scope, Status, Vector
 from germane.model.validation import checked_fields, checked_tags
 
@@ -179,8 +181,6 @@ class Query:
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check.
-    `pick` names, where every slice asks for relevance, the wanted ones of their candidates together. A
-    store may heed it, so as to read these memories alone, and then says so in what it found.
     """
 
     text: str = ""
@@ -192,7 +192,6 @@ class Query:
     language: str | None = None
     information: float = 0.0
     least_cosine: float = LEAST_COSINE
-    pick: Pick | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +220,7 @@ class SearchResult:
     `admitted` after the filter, so that an empty result can say why. `failed` holds, by the place of a
     slice, the error of one that could not be searched while others were; a store leaves it empty.
     `learning` is how the agent's learning stood, where the store tells it, and `stamp` how far its memories
-    had come: equal stamps, equal memories. `picked` says that the query's `pick` was heeded: there is one
-    slice then, of what it named, in its order.
+    had come: equal stamps, equal memories.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -234,7 +232,6 @@ class SearchResult:
     failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)
     learning: LearningStatus | None = field(default=None, compare=False)
     stamp: tuple[int, ...] | None = field(default=None, compare=False)
-    picked: bool = False
 
 
 def _fields(given: Any) -> tuple[tuple[str, str], ...]:
@@ -312,24 +309,23 @@ class Deferred(Sequence[T]):
 class CandidateTable(Deferred[Candidate]):
     """A sequence of candidates, each made when it is asked for, and all when all are looked at.
 
-    `memories` are theirs, and `signals` has a column for each signal, where NaN stands for a memory that
-    doesn't have it.
+    `memories` are theirs, `made` the candidates themselves if they were made before. `signals` has a column
+    for each signal, where NaN stands for a memory that doesn't have it.
     """
 
-    __slots__ = ("_made", "memories", "signals")
+    __slots__ = ("made", "memories", "signals")
 
     def __init__(
         self,
         memories: Sequence[Memory],
         signals: Mapping[str, NDArray[np.float64]],
         *,
-        made: tuple[Candidate, ...] | None = None,
+        made: Sequence[Candidate] | None = None,
     ) -> None:
-        """`made` are the candidates, where they were made before."""
         super().__init__(
             len(memories), partial(_candidate, memories, signals) if made is None else made.__getitem__
         )
-        self.memories, self.signals, self._made = memories, signals, made
+        self.memories, self.signals, self.made = memories, signals, made
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> CandidateTable:
@@ -347,21 +343,49 @@ class CandidateTable(Deferred[Candidate]):
         }
         return cls([one.memory for one in candidates], signals, made=tuple(candidates))
 
+    @classmethod
+    def joined(cls, tables: Sequence[CandidateTable]) -> CandidateTable:
+        """The candidates of all tables, one table after the other."""
+        if len(tables) == 1:
+            return tables[0]
+        names = dict.fromkeys(name for table in tables for name in table.signals)
+        starts = list(accumulate(map(len, tables), initial=0))
+
+        def candidate(place: int) -> Candidate:
+            number = bisect_right(starts, place) - 1
+            return tables[number][place - starts[number]]
+
+        return cls(
+            [memory for table in tables for memory in table.memories],
+            {name: np.concatenate([table.column(name) for table in tables]) for name in names},
+            made=Deferred(starts[-1], candidate) if any(table.made for table in tables) else None,
+        )
+
+    @classmethod
+    def united(cls, several: Sequence[Sequence[Candidate]]) -> CandidateTable:
+        """The candidates of all sequences, each memory once, in the order of their ids."""
+        table = cls.joined([cls.of(candidates) for candidates in several])
+        place_of = {memory.ref: place for place, memory in enumerate(table.memories)}
+        return table.at([place_of[ref] for ref in sorted(place_of)])
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """The values of a signal; NaN where a candidate doesn't have it."""
+        found = self.signals.get(name)
+        return np.full(len(self), np.nan) if found is None else found
+
     def at(self, places: Sequence[int]) -> CandidateTable:
-        """The candidates at these places, which ascend, each named once."""
-        if len(places) == len(self):
-            return self
-        chosen = np.array(places, dtype=np.int64)
+        """The candidates at these places, in the order in which they are named."""
+        chosen, made = np.array(places, dtype=np.int64), self.made
         return CandidateTable(
             [self.memories[place] for place in places],
             {name: column[chosen] for name, column in self.signals.items()},
-            made=None if self._made is None else tuple([self._made[place] for place in places]),
+            made=None if made is None else Deferred(len(places), lambda number: made[places[number]]),
         )
 
     def __iter__(self) -> Iterator[Candidate]:
-        if self._made is None:
-            self._made = _candidates(self.memories, self.signals)
-        return iter(self._made)
+        if self.made is None:
+            self.made = _candidates(self.memories, self.signals)
+        return iter(self.made)
 
 
 def _candidate(

@@ -58,7 +58,7 @@ _ALIASES: Final = {
 """What annotations name that a module imports for type checkers alone, or that is no class."""
 _TEXTS: Final = frozenset({"ClusterBy", "Literal", "Quality", "Ranker", "RecencyScope", "StrategyName"})
 _FUNCTIONS: Final = frozenset(
-    {"Callable", "Clock", "FrameSelector", "Pick", "Progress", "Scorer", "ProgressCallback", "UpkeepCallback"}
+    {"Callable", "Clock", "FrameSelector", "Progress", "Scorer", "ProgressCallback", "UpkeepCallback"}
 )
 _AT_ONCE: Final[Mapping[type, Callable[[Any], bool]]] = {
     str: str.isascii,

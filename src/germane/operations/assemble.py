@@ -51,6 +51,7 @@ __all__ = [
     "named_pins",
     "sought_for",
     "split_off",
+    "with_pinned",
     "within_domain",
 ]
 
@@ -257,7 +258,7 @@ def _gathered(
         found = _spread(found, sought)
     found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
-    found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
+    found = with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
     found = _each_in_one(framing.plan, found)
     return asked, found, frozenset(memory.ref for memory in pinned), judgement
 
@@ -384,7 +385,7 @@ def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[M
     return tuple({found[memory_id].id: found[memory_id] for memory_id in ids}.values())
 
 
-def _with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> SearchResult:
+def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> SearchResult:
     """What was found, with each pinned memory in its section once; one without a section goes last."""
     if not pinned:
         return found

@@ -219,13 +219,6 @@ class WeightCache:
             known = self._known = (state, taught)
         return known[1]
 
-    def known(self, state: LearningStatus) -> tuple[Weights | None] | None:
-        """The weights that apply while learning stands so; None where examples have to be read first."""
-        known = self._known
-        if known is not None and known[0] == state:
-            return (known[1].weights,)
-        return None if state.on and state.stamp else (None,)
-
 
 def _weighable(examples: Iterable[Example]) -> Iterator[Example]:
     """The examples with those of their parts that have weights; a working set's have none."""
@@ -348,11 +341,9 @@ def found_with_named(store: Store, agent: str, query: Query) -> SearchResult:
     found = found_apart(store, agent, query)
     names = " ".join(identifiers_in(query.text))
     terms = query_terms(names, language=query.language or "english")
-    if found.picked or not terms:
+    if not terms:
         return found
-    more = found_apart(
-        store, agent, replace(query, text=names, terms=terms, informative=terms, vector=None, pick=None)
-    )
+    more = found_apart(store, agent, replace(query, text=names, terms=terms, informative=terms, vector=None))
     slices: list[Sequence[Candidate]] = []
     for part, candidates, others in zip(query.slices, found.slices, more.slices, strict=True):
         known = {candidate.memory.ref for candidate in candidates}

@@ -18,12 +18,12 @@ from germane.errors import InvalidInput
 from germane.kinds import COMMIT
 from germane.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.context import ESTIMATED, Context, TraceNote
-from germane.model.memory import GLOBAL, Memory, Scope, Status, as_utc, split_id
+from germane.model.memory import GLOBAL, Scope, Status, as_utc, split_id
 from germane.model.plan import Plan, TaskContext
-from germane.model.query import Candidate, CandidateTable, Filter, Order, SearchResult, Slice
+from germane.model.query import CandidateTable, Filter, Order, SearchResult, Slice
 from germane.model.text import space_of
 from germane.operations.assemble import assemble as assemble_by_question
-from germane.operations.assemble import exclusions_of, lifted, named_pins
+from germane.operations.assemble import exclusions_of, lifted, named_pins, with_pinned
 from germane.operations.context import AgentContext, failures
 from germane.operations.feedback import shown_of
 from germane.operations.inputs import checked_count, checked_moment, checked_text, checked_words
@@ -120,7 +120,7 @@ def assemble_scoped(
         *failures(plan, found, session.kinds),
     )
     pinned = (*named_pins((session, *spaces), pins), *remembered)
-    found = _with_pinned(replace(found, slices=found.slices[:-1]), pinned)
+    found = with_pinned(plan, replace(found, slices=found.slices[:-1]), pinned)
     plan, found = _with_history(plan, found, how)
     own = _counted_by(session, how, counter)
     weighs = scorer is None and how.relevance and found.by_relevance and not spaces
@@ -221,7 +221,7 @@ def _gathered(
     for place, number in enumerate(cut):
         own = further.slices[place * len(kinds) : (place + 1) * len(kinds)]
         relevant = further.slices[len(cut) * len(kinds) + place]
-        parted[number] = _united(parted[number], *own, relevant)
+        parted[number] = CandidateTable.united((parted[number], *own, relevant))
     named = ", ".join(plan.sections[number].name for number in cut)
     note = TraceNote(
         code="gathered_in_part",
@@ -231,34 +231,21 @@ def _gathered(
     return asked_all, replace(found, slices=tuple(parted)), (note,)
 
 
-def _united(*parts: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    by_id = {candidate.memory.ref: candidate for part in parts for candidate in part}
-    return tuple(by_id[memory_id] for memory_id in sorted(by_id))
-
-
-def _with_pinned(found: SearchResult, pinned: Sequence[Memory]) -> SearchResult:
-    """What was found, and in the last section what is pinned and stands in none."""
-    known = {one.memory.ref for part in found.slices for one in part} if pinned else set()
-    guests = {memory.ref: Candidate(memory=memory) for memory in pinned if memory.ref not in known}
-    if not guests:
-        return found
-    return replace(found, slices=(*found.slices[:-1], (*found.slices[-1], *guests.values())))
-
-
 def _with_history(plan: Plan, found: SearchResult, how: ScopedPlan) -> tuple[Plan, SearchResult]:
     """The plan and what was found for it, with the commits in a section of their own where there are any."""
-    parts = [CandidateTable.of(part) for part in found.slices]
-    commits: dict[str, Candidate] = {}
-    others: list[Sequence[Candidate]] = []
-    for part in parts:
-        places = [place for place, memory in enumerate(part.memories) if memory.kind == COMMIT]
-        commits |= {part.memories[place].id: part[place] for place in places}
-        out = frozenset(places)
-        others.append(part.at([n for n in range(len(part)) if n not in out]) if out else part)
-    if not commits:
+    tables = [CandidateTable.of(part) for part in found.slices]
+    are_commits = [[memory.kind == COMMIT for memory in table.memories] for table in tables]
+    if not any(map(any, are_commits)):
         return plan, found
-    history = tuple(commits[memory_id] for memory_id in sorted(commits))
-    return with_history(plan, how), replace(found, slices=(*others, history))
+
+    def split(*, commits: bool) -> list[CandidateTable]:
+        return [
+            table.at([place for place, is_commit in enumerate(each) if is_commit is commits])
+            for table, each in zip(tables, are_commits, strict=True)
+        ]
+
+    history = CandidateTable.united(split(commits=True))
+    return with_history(plan, how), replace(found, slices=(*split(commits=False), history))
 
 
 def _work(how: ScopedPlan, aim: TaskInput, sessions: Sequence[AgentContext], now: datetime) -> TaskContext:

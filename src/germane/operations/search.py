@@ -11,9 +11,18 @@ from typing import Literal, TypeAlias, get_args, overload
 
 from germane.errors import EmbeddingFailed, InvalidInput
 from germane.model.context import EmptyReason, Question, Ranked, TraceNote, short_id
-from germane.model.learning import Pick, Weights
+from germane.model.learning import Weights
 from germane.model.memory import Outcome, Scope, Status, Vector, as_utc
-from germane.model.query import LEAST_COSINE, Candidate, Filter, Query, SearchResult, Slice, TimeRange
+from germane.model.query import (
+    LEAST_COSINE,
+    Candidate,
+    CandidateTable,
+    Filter,
+    Query,
+    SearchResult,
+    Slice,
+    TimeRange,
+)
 from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
 from germane.operations.context import MANY_TERMS, AgentContext, found_apart, found_with_named, unknown_kinds
 from germane.operations.inputs import (
@@ -27,11 +36,9 @@ from germane.operations.inputs import (
     settled,
 )
 from germane.protocols import Clock, Scorer
-from germane.ranking.by_relevance import Best
 from germane.ranking.learning import learned_note
-from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, gate, rank
+from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, Scoring, gate, rank
 from germane.ranking.scores import HYBRID_WEIGHTS, hybrid, superseded_notes
-from germane.ranking.signals import asks_for_history, history_factors, identifiers_in, rest_of_releases
 from germane.ranking.similarity import RECENCY, empty_reason_of, nothing_then
 from germane.retrieval.dates import parse_order, parse_when
 from germane.retrieval.quality import information
@@ -121,117 +128,61 @@ def recall(
     check_ranker(ranker, scorer)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
-    slices, best = (Slice(limit=max(limit, _GATHERED)),), None
-    if ranker == DEFAULT_RANKER and scorer is None and not spaces and _by_signals(asked):
-        known = session.weight_cache.known
-        best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
-    asked, found = gather_together(session, asked, slices, spaces, pick=best)
-    if best is not None and found.picked:
-        if not history_factors([one.memory for one in found.slices[0]], query):
-            return _picked(asked, found, best, now=now)
-        # Signals alone can't tell that these are commits, which rank lower.
-        asked, found = gather_together(session, asked, slices, spaces)
-    ranked, notes, weights = _ranked(
-        session, asked, found, slices, now=now, scorer=scorer, ranker=ranker, limit=limit, alone=not spaces
+    slices = (Slice(limit=max(limit, _GATHERED)),)
+    asked, found = gather_together(session, asked, slices, spaces)
+    named = ranker != DEFAULT_RANKER and found.by_relevance
+    learns = scorer is None and found.by_relevance and not spaces and not named
+    scoring = Scoring(
+        now=now,
+        query=query_of(asked, slices),
+        lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
+        scorer=scorer,
+        prefer=asked.prefers,
+        order=asked.question.order if found.by_relevance else None,
+        weights=session.weight_cache.of(session.store, session.agent, found.learning) if learns else None,
     )
+    by_name = by_hybrid(asked, found, scoring.query, now=now, limit=limit) if named else None
+    ranked: Sequence[Ranked] = rank(found.slices[0], scoring) if by_name is None else by_name[0]
     result = Gated(passed=ranked)
     if gated and scorer is None and found.by_relevance:
         result = gate(
             ranked,
             prefer=asked.prefers,
             few=found.admitted <= FEW,
-            information=query_of(asked, slices).information,
+            information=scoring.query.information,
             least_cosine=asked.least_cosine,
         )
-    kept = result.passed[:limit]
-    asked = replace(asked, notes=(*asked.notes, *notes))
+    kept = tuple(result.passed[:limit])
     return RecallResult(
-        ranked=tuple(kept),
+        ranked=kept,
         question=asked.question,
         now=now,
         notes=(
-            *_notes(asked, found, result, weights),
-            *_of_another_time(asked, kept),
-            *superseded_notes([one.memory for one in kept]),
+            *asked.notes,
+            *(() if by_name is None else by_name[1:]),
+            *_notes(asked, found, result, scoring.weights, kept),
         ),
         empty_reason=None if result.passed else empty_reason_of(found, [result.passed]),
-        weights={} if weights is None else weights.values,
+        weights={} if scoring.weights is None else scoring.weights.values,
     )
-
-
-def _by_signals(asked: ParsedQuery) -> bool:
-    """Whether nothing but their signals and the order of time may decide between the memories found."""
-    # A newer version has a say in the score of one that it replaces.
-    replaced = Status.SUPERSEDED in asked.where.statuses
-    # So have the text and the kind, where the question names an identifier or asks for history.
-    text = asked.question.text
-    named = identifiers_in(text) or asks_for_history(text) or rest_of_releases(text) is not None
-    return asked.question.order is None and not replaced and not named
-
-
-def _picked(asked: ParsedQuery, found: SearchResult, best: Best, *, now: datetime) -> RecallResult:
-    ranked = best.ranked(found.slices[0])
-    return RecallResult(
-        ranked=ranked,
-        question=asked.question,
-        now=now,
-        notes=(
-            *_notes(asked, found, Gated(passed=ranked), best.weights),
-            *_of_another_time(asked, ranked),
-        ),
-        weights={} if best.weights is None else best.weights.values,
-    )
-
-
-def _ranked(
-    session: AgentContext,
-    asked: ParsedQuery,
-    found: SearchResult,
-    slices: tuple[Slice, ...],
-    *,
-    now: datetime,
-    scorer: Scorer | None,
-    ranker: Ranker | str,
-    limit: int,
-    alone: bool,
-) -> tuple[tuple[Ranked, ...], tuple[TraceNote, ...], Weights | None]:
-    """All that was found, best first, with what the ranker says of it and the weights that applied."""
-    sought = query_of(asked, slices)
-    if ranker != DEFAULT_RANKER and found.by_relevance:
-        ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
-        return ranked, (told,), None
-    weights: Weights | None = None
-    if scorer is None and found.by_relevance and alone:
-        weights = session.weight_cache.of(session.store, session.agent, found.learning)
-    ranked = rank(
-        found.slices[0],
-        lexical_bound=found.lexical_bound,
-        window_bound=found.window_bound,
-        now=now,
-        scorer=scorer,
-        query=sought,
-        prefer=asked.prefers,
-        order=asked.question.order if found.by_relevance else None,
-        weights=weights,
-    )
-    return ranked, (), weights
-
-
-def _of_another_time(asked: ParsedQuery, kept: Sequence[Ranked]) -> tuple[TraceNote, ...]:
-    when = asked.question.when or asked.where.when
-    if when is None:
-        return ()
-    # What else was gathered isn't told by a store that picks, and what is said must not depend on that.
-    note = nothing_then(when, [one.memory for one in kept], None)
-    return () if note is None else (note,)
 
 
 def _notes(
-    asked: ParsedQuery, found: SearchResult, result: Gated, weights: Weights | None
+    asked: ParsedQuery,
+    found: SearchResult,
+    result: Gated,
+    weights: Weights | None,
+    kept: Sequence[Ranked],
 ) -> tuple[TraceNote, ...]:
-    said = ((RECENCY, not found.by_relevance), (LOW_CONFIDENCE, result.unsure))
-    learned = () if weights is None else (learned_note(weights),)
-    return (*asked.notes, *(note for note, holds in said if holds), *learned)
+    memories = [one.memory for one in kept]
+    notes = (
+        None if found.by_relevance else RECENCY,
+        LOW_CONFIDENCE if result.unsure else None,
+        None if weights is None else learned_note(weights),
+        nothing_then(asked.question.when or asked.where.when, memories, None),
+    )
+    return (*(note for note in notes if note is not None), *superseded_notes(memories))
 
 
 # Understand a question: its time, its terms, its vector; and which memories may answer it.
@@ -320,9 +271,7 @@ def _set_aside(model: str) -> TraceNote:
     )
 
 
-def search(
-    session: AgentContext, asked: ParsedQuery, slices: tuple[Slice, ...], *, pick: Pick | None = None
-) -> SearchResult:
+def search(session: AgentContext, asked: ParsedQuery, slices: tuple[Slice, ...]) -> SearchResult:
     """Ask the store, for memories of the time that the question prefers as well, in one search.
 
     What matches best at any time could otherwise crowd out all that matches at the right one.
@@ -330,18 +279,16 @@ def search(
     preferred = asked.prefers
     gathered = found_apart if len(asked.question.terms) < MANY_TERMS else found_with_named
     if preferred is None:
-        return gathered(session.store, session.agent, query_of(asked, slices, pick=pick))
+        return gathered(session.store, session.agent, query_of(asked, slices))
     narrow = [
         replace(part, where=_at(part.where or asked.where, preferred))
         for part in slices
         if part.order is None
     ]
-    found = gathered(session.store, session.agent, query_of(asked, (*slices, *narrow), pick=pick))
-    if found.picked:
-        return found
+    found = gathered(session.store, session.agent, query_of(asked, (*slices, *narrow)))
     more = iter(found.slices[len(slices) :])
     united = tuple(
-        _united(candidates, next(more)) if part.order is None else candidates
+        CandidateTable.united((candidates, next(more))) if part.order is None else candidates
         for part, candidates in zip(slices, found.slices, strict=False)
     )
     # Where only the search for that time failed, the one for any time stands.
@@ -352,12 +299,6 @@ def search(
 def _at(where: Filter, when: TimeRange) -> Filter:
     """The filter for a time that the question names, which asks for what is archived as well."""
     return replace(where, when=when, statuses=tuple(dict.fromkeys((*where.statuses, Status.ARCHIVED))))
-
-
-def _united(one: Sequence[Candidate], other: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Both, each memory once, in the order of their ids."""
-    by_id = {candidate.memory.ref: candidate for candidate in (*one, *other)}
-    return tuple(by_id[memory_id] for memory_id in sorted(by_id))
 
 
 def filter_of(
@@ -413,7 +354,7 @@ def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
     return tuple(Scope.parse(scope) for scope in scopes)
 
 
-def query_of(asked: ParsedQuery, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Query:
+def query_of(asked: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
     """What the store is asked."""
     return Query(
         text=asked.question.cleaned,
@@ -425,7 +366,6 @@ def query_of(asked: ParsedQuery, slices: tuple[Slice, ...], *, pick: Pick | None
         slices=slices,
         language=asked.language,
         least_cosine=asked.least_cosine,
-        pick=pick,
     )
 
 
@@ -447,19 +387,17 @@ def gather_together(
     asked: ParsedQuery,
     slices: tuple[Slice, ...],
     spaces: Sequence[AgentContext],
-    *,
-    pick: Pick | None = None,
 ) -> tuple[ParsedQuery, SearchResult]:
     """What a search finds in the agent's own memory and in spaces, and the question with a note of it.
 
     A memory that stands in several of them is taken from the first: the agent's own, then the spaces in
-    the order given. The searches see a snapshot each. Without spaces the question may `pick`. A note tells
+    the order given. The searches see a snapshot each. A note tells
     of a kind that none of them knows. Raises NotAllowed for a space that the agent isn't in.
     """
     if asked.where.kinds:
         told = unknown_kinds((session, *spaces), asked.where)
         asked = replace(asked, notes=(*asked.notes, *told))
-    own = search(session, asked, slices, pick=None if spaces else pick)
+    own = search(session, asked, slices)
     if not spaces:
         return asked, own
     found = [own, *(search(space, _in_language(asked, space.language), slices) for space in spaces)]
@@ -511,28 +449,28 @@ def _scaled(found: SearchResult) -> SearchResult:
     # Where no word of the question is known there is no signal of words to scale.
     units = {"lexical": found.lexical_bound or 1.0, "window_lexical": found.window_bound or 1.0}
 
-    def scaled(candidate: Candidate) -> Candidate:
-        signals = {name: value / units.get(name, 1.0) for name, value in candidate.signals.items()}
-        return replace(candidate, signals=signals)
+    def scaled(table: CandidateTable) -> CandidateTable:
+        signals = {name: column / units.get(name, 1.0) for name, column in table.signals.items()}
+        return CandidateTable(table.memories, signals)
 
     return replace(
         found,
-        slices=tuple(tuple(map(scaled, candidates)) for candidates in found.slices),
+        slices=tuple(scaled(CandidateTable.of(candidates)) for candidates in found.slices),
         lexical_bound=1.0 if found.lexical_bound else 0.0,
         window_bound=1.0 if found.window_bound else 0.0,
     )
 
 
-def _each_once(parts: Sequence[tuple[Candidate, ...]]) -> tuple[Candidate, ...]:
+def _each_once(parts: Sequence[Sequence[Candidate]]) -> CandidateTable:
     """The candidates of all, in the order of their ids, a memory that several have from the first of them."""
+    table = CandidateTable.united(parts)
+    memories = [memory for part in parts for memory in CandidateTable.of(part).memories]
     owners: dict[str, str] = {}
-    kept = {
-        candidate.memory.ref: candidate
-        for part in parts
-        for candidate in part
-        if owners.setdefault(candidate.memory.content_hash, candidate.memory.agent) == candidate.memory.agent
-    }
-    return tuple(kept[memory_id] for memory_id in sorted(kept))
+    for memory in memories:
+        owners.setdefault(memory.content_hash, memory.agent)
+    return table.at(
+        [place for place, one in enumerate(table.memories) if owners[one.content_hash] == one.agent]
+    )
 
 
 # The rankers that a recall can be asked for by name.

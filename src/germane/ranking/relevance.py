@@ -1,18 +1,15 @@
-"""One score with named parts for what was gathered, and the gate that keeps out what has nothing to do
-with the question.
+"""Ranks candidates by relevance: one score with named parts, and the gate that leaves out what doesn't match.
 
-Pure: `now` is an argument.
+Pure: the moment is a field of `Scoring`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import chain
-from operator import attrgetter
-from typing import TypeAlias, get_args
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,32 +18,31 @@ from germane.errors import InvalidInput
 from germane.model.context import Ranked, TraceNote
 from germane.model.learning import Weights
 from germane.model.plan import Fusion
-from germane.model.query import LEAST_COSINE, Candidate, Order, Query, TimeRange
+from germane.model.query import LEAST_COSINE, Candidate, CandidateTable, Order, Query, TimeRange
 from germane.protocols import Scorer
 from germane.ranking.scores import (
     OBSOLETE,
     Boosts,
-    asks_for_history,
-    leaning,
+    asks_for_obsolete,
+    favour_order,
     lower_obsolete,
+    lower_superseded,
     multiply,
-    under_successors,
+    sums_of,
     weighted_sum,
-    weighted_sum_v1,
 )
 from germane.ranking.signals import (
     COSINE_FLOOR,
-    Signals,
-    evidence_in_column,
-    evidence_of_words,
+    are_turns,
+    check_finite,
+    evidence,
     fuse_ranks,
     history_factors,
-    is_turn,
-    share_of,
-    shares_in_column,
+    shares,
     shares_of_identifiers,
     turn_parts,
 )
+from germane.ranking.similarity import Parts, Ranking, at_places, having, newest, ordered
 
 __all__ = [
     "EXACT_BOOST",
@@ -55,124 +51,152 @@ __all__ = [
     "LOW_CONFIDENCE",
     "WHEN_BOOST",
     "Gated",
+    "Scoring",
     "gate",
     "outside",
-    "parts_of",
     "rank",
+    "rank_sections",
+    "score",
+    "scored_by",
 ]
 
-_SIGNALS = ("lexical", "semantic")
 WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
 
 EXACT_BOOST = 6.0
 """More than all other parts of a score together: who names an identifier means what holds it."""
 
-_Parts: TypeAlias = list[dict[str, float]]
-"""The parts of each candidate's score, in the order of the candidates."""
-
-_COMPOSITE = {"weighted_sum": weighted_sum, "weighted_sum_v1": weighted_sum_v1}
-_SCORE = attrgetter("score")
-_SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.ref")
+_ASSOCIATION = 0.5
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_BY_SUM = ("weighted_sum", "weighted_sum_v1")
 
 
-def rank(
-    candidates: Sequence[Candidate],
-    *,
-    lexical_bound: float,
-    now: datetime,
-    window_bound: float = 0.0,
-    method: Fusion = "floored",
-    scorer: Scorer | None = None,
-    query: Query | None = None,
-    prefer: TimeRange | None = None,
-    order: Order | None = None,
-    without: Collection[str] = (),
-    weights: Weights | None = None,
-    boosts: Boosts | None = None,
-) -> tuple[Ranked, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """What scores are made of besides the signals of candidates.
+
+    `lexical_bound` and `window_bound` are the BM25 scores of a full match. `method` fuses signals; a `scorer`
+    decides alone instead. A memory of the time `prefer` scores half as much again; of those that match about
+    alike, the first or last in time does by `order`. `weights` multiply parts, and `boosts` multiply into
+    their sum. Parts named in `without` are left out. `associated` says by memory id how near a memory is to
+    what was found for the query.
+    """
+
+    now: datetime
+    query: Query = field(default_factory=Query)
+    lexical_bound: float = 0.0
+    window_bound: float = 0.0
+    method: Fusion = "floored"
+    scorer: Scorer | None = None
+    prefer: TimeRange | None = None
+    order: Order | None = None
+    without: Collection[str] = ()
+    weights: Weights | None = None
+    boosts: Boosts | None = None
+    associated: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """What passed the gate and what didn't, each in rank order.
+
+    `unsure` says that nothing did, so that the best match stands although it is weak.
+    """
+
+    passed: Sequence[Ranked]
+    dropped: Sequence[Ranked] = ()
+    unsure: bool = False
+
+
+def rank(candidates: Sequence[Candidate], scoring: Scoring) -> Ranking:
     """Every candidate with its score, best first: by score, then the newer, then the greater id.
 
     The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed
     alike, for the signals that a candidate has; where it has both, its words count by how much they
-    say (see `germane.ranking.signals.evidence_of_words`). (A turn of dialogue has more: see
+    say (see `germane.ranking.signals.evidence`). (A turn of dialogue has more: see
     `germane.ranking.signals`.) Or `recency`, 1 for now and halved after a day, when no candidate has any;
-    or `scorer` alone, when one is given. A memory of the time that `prefer` names scores half as much
-    again, as part `when`; of those that match about alike, the first or last in time does by `order`;
-    what holds an identifier of the question verbatim, as few do, scores more than all else, as part `exact`;
-    a commit scores more where the question asks for history and less elsewhere, as part `history`; and
-    one that a newer version replaces scores less than that one, as do records that say that they no longer
-    hold, unless the question asks for such (see `germane.ranking.scores`). Parts that
-    `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
-    that (see `germane.ranking.scores`, whose "weighted_sum_v1" is left as it is). The order of the candidates
-    doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
+    or `scorer` alone, when one is given. A memory of the preferred time has part `when`, the first or last
+    in time part `order`; what holds an identifier of the question verbatim, as few do, scores more than all
+    else, as part `exact`; a commit scores more where the question asks for history and less elsewhere, as
+    part `history`; and one that a newer version replaces scores less than that one, as do records that say
+    that they no longer hold, unless the question asks for such. The order of the candidates doesn't matter.
+    Raises InvalidInput for an unknown method, or a signal or score that is no number.
     """
-    asked = query if query is not None else Query()
-    exact = scorer is not None or method == "weighted_sum_v1"
-    by_signals = method == "floored"
-    if scorer is not None:
-        parts: _Parts = [{"scorer": scored_by(scorer, each, asked, now)} for each in candidates]
-    elif method in _COMPOSITE:
-        parts, boosts = _summed(candidates, method, now, boosts or Boosts()), None
-    elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
-        parts = _fused(candidates, lexical_bound, window_bound, asked, method)
-    else:
-        parts, boosts = _by_recency(candidates, now), None
-    if without:
-        parts = [{name: part for name, part in each.items() if name not in without} for each in parts]
-    if not exact:
-        _adjust(candidates, parts, prefer=None if "when" in without else prefer, weights=weights)
-        if by_signals and "history" not in without:
-            _weigh_commits(candidates, parts, asked.text)
-        if boosts is not None:
-            multiply(candidates, parts, now=now, boosts=boosts, without=without)
-        _lower_and_lift(candidates, parts, asked.text, without=without if by_signals else (*without, "exact"))
-    ranked = _scored(candidates, parts)
-    if not exact:
-        ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
-    # Where no score occurs twice, the rest of the order can't show, and needn't be read.
-    distinct = len({one.score for one in ranked}) == len(ranked)
-    return tuple(sorted(ranked, key=_SCORE if distinct else _SCORE_AND_NEWNESS, reverse=True))
+    table = CandidateTable.of(candidates)
+    parts, scores = score(table, scoring)
+    if scoring.associated:
+        near = np.array([scoring.associated.get(one.ref, np.nan) for one in table.memories], dtype=np.float64)
+        parts["association"] = _ASSOCIATION * near
+        scores = scores + np.nan_to_num(parts["association"])
+    return Ranking(table, scores, parts, ordered((-scores,), partial(newest, memories=table.memories)))
 
 
-def _lower_and_lift(
-    candidates: Sequence[Candidate], parts: _Parts, question: str, *, without: Collection[str]
-) -> None:
-    """Lower what no longer holds, unless the question asks for it, and lift what holds its identifiers."""
-    if OBSOLETE not in without and not asks_for_history(question):
-        lower_obsolete([one.memory for one in candidates], parts)
-    if "exact" not in without:
-        _lift_holders(candidates, parts, question)
-
-
-def parts_of(
-    signals: Signals,
+def rank_sections(
+    sections: Sequence[Sequence[Candidate]],
+    scoring: Scoring,
     *,
-    lexical_bound: float,
-    query: Query,
-    weights: Weights | None = None,
-    preferred: NDArray[np.bool_] | None = None,
-) -> Mapping[str, NDArray[np.float64]]:
-    """The parts that `rank` gives memories with these signals, a column for each; NaN where one has no part.
+    gated: bool = False,
+    few: bool = False,
+    exempt: Collection[str] = (),
+) -> list[Gated]:
+    """The candidates of each section in rank order, and those that have nothing to do with the question.
 
-    That is by the method "floored", and for memories that stand alone: neither turns of dialogue nor
-    versions that a newer one replaces. The signals are finite, and some memory has one of relevance.
-    `preferred` are those of the time that the question names.
+    All are ranked and `gated` together, so that their scores compare across sections; a candidate of several
+    sections stands in the last of them. What is associated passes the gate, as do memories whose ids are
+    `exempt`; `few` is as for `gate`. Raises as `rank` does.
     """
-    lexical, semantic, coverage = signals.lexical, signals.semantic, signals.coverage
-    best_match = float(np.fmax.reduce(lexical, initial=max(lexical_bound, 0.0)))
-    nearest = float(np.fmax.reduce(semantic, initial=COSINE_FLOOR))
-    words = shares_in_column(lexical, best_match)
-    if query.information:
-        judged = (lexical != 0) & ~np.isnan(semantic) & ~np.isnan(coverage)
-        words[judged] *= evidence_in_column(coverage[judged], query.information)
-    parts = {"lexical": words, "semantic": shares_in_column(semantic, nearest)}
-    if preferred is not None:
-        whole = np.nan_to_num(parts["lexical"]) + np.nan_to_num(parts["semantic"])
-        parts["when"] = np.where(preferred, WHEN_BOOST * whole, np.nan)
-    if weights is not None:
-        parts = {name: weights.values.get(name, 1.0) * part for name, part in parts.items()}
-    return parts
+    tables = [CandidateTable.of(section) for section in sections]
+    ranked = rank(CandidateTable.joined(tables), scoring)
+    table, order = ranked.table, np.array(ranked.order, dtype=np.int64)
+    out, unsure = np.zeros(len(table), dtype=np.bool_), False
+    if gated:
+        out, unsure = _left_out(
+            table,
+            order,
+            having(ranked.parts, "exact", len(table)),
+            prefer=scoring.prefer,
+            exempt=frozenset(exempt) | scoring.associated.keys(),
+            few=few,
+            information=scoring.query.information,
+            least_cosine=scoring.query.least_cosine,
+        )
+    refs = [memory.ref for memory in table.memories]
+    section_of = np.repeat(np.arange(len(tables)), list(map(len, tables)))
+    last = dict(zip(refs, section_of.tolist(), strict=True))
+    if len(last) < len(refs):
+        section_of = np.array([last[ref] for ref in refs], dtype=np.int64)
+    section_of, out = section_of[order], out[order]
+    return [
+        Gated(
+            passed=ranked.at(np.flatnonzero((section_of == number) & ~out).tolist()),
+            dropped=ranked.at(np.flatnonzero((section_of == number) & out).tolist()),
+            unsure=unsure,
+        )
+        for number in range(len(tables))
+    ]
+
+
+def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.float64]]:
+    """The parts that `rank` gives candidates, and their scores. Raises as `rank` does."""
+    method, without, memories = scoring.method, scoring.without, table.memories
+    parts, boosts = _base(table, scoring)
+    parts = {name: part for name, part in parts.items() if name not in without}
+    if scoring.scorer is None and method != "weighted_sum_v1":
+        _adjust(table, parts, scoring)
+        if boosts is not None:
+            applies = ~are_turns(table)
+            multiply(memories, parts, now=scoring.now, boosts=boosts, applies=applies, without=without)
+        if OBSOLETE not in without and not asks_for_obsolete(scoring.query.text):
+            lower_obsolete(memories, parts)
+        if method == "floored" and "exact" not in without:
+            held = shares_of_identifiers(memories, scoring.query.text)
+            _put(parts, "exact", {place: EXACT_BOOST + share for place, share in held.items()}, len(table))
+    scores = sums_of(parts, len(table))
+    if scoring.scorer is None and method != "weighted_sum_v1":
+        if scoring.order is not None and "order" not in without:
+            scores = favour_order(memories, parts, scores, scoring.order)
+        scores = lower_superseded(memories, parts, scores)
+    return parts, scores
 
 
 def scored_by(scorer: Scorer, candidate: Candidate, query: Query, now: datetime) -> float:
@@ -185,125 +209,94 @@ def scored_by(scorer: Scorer, candidate: Candidate, query: Query, now: datetime)
         ) from error
 
 
-def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:
-    days = [(now - each.memory.created_at) / timedelta(days=1) for each in candidates]
-    return [{"recency": 1.0 / (1.0 + max(each, 0.0))} for each in days]
-
-
-def _summed(candidates: Sequence[Candidate], method: str, now: datetime, boosts: Boosts) -> _Parts:
-    _check_signals(candidates)
-    return [_COMPOSITE[method](each, now=now, boosts=boosts) for each in candidates]
-
-
-def _fused(
-    candidates: Sequence[Candidate], lexical_bound: float, window_bound: float, asked: Query, method: str
-) -> _Parts:
-    _check_signals(candidates)
+def _base(table: CandidateTable, scoring: Scoring) -> tuple[Parts, Boosts | None]:
+    """The parts of scores before anything adds to them, and what multiplies into them, if anything."""
+    method, query, now = scoring.method, scoring.query, scoring.now
+    if scoring.scorer is not None:
+        scores = np.array([scored_by(scoring.scorer, one, query, now) for one in table], dtype=np.float64)
+        for place in np.flatnonzero(~np.isfinite(scores)).tolist():
+            raise InvalidInput(
+                f"The scorer gave memory {table.memories[place].ref!r} the score {scores[place]}, which has "
+                "no place in an order. A scorer has to return a finite number."
+            )
+        return {"scorer": scores}, None
+    check_finite(table)
+    if method in _BY_SUM:
+        boosts = scoring.boosts or Boosts()
+        return weighted_sum(table, now=now, boosts=boosts, normalised=method == "weighted_sum"), None
+    if all(np.isnan(table.column(name)).all() for name in ("lexical", "semantic")):
+        days = [max((now - each.created_at) / timedelta(days=1), 0.0) for each in table.memories]
+        return {"recency": 1.0 / (1.0 + np.array(days))}, None
     if method == "rrf":
-        return _reciprocal(candidates)
+        return _reciprocal(table), scoring.boosts
     if method != "floored":
         raise InvalidInput(f"method={method!r} is no way to fuse signals. Use {', '.join(get_args(Fusion))}.")
-    parts = _floored(candidates, lexical_bound, asked.information)
-    if any(map(is_turn, candidates)):
-        return turn_parts(candidates, parts, window_bound=window_bound, question=asked.text)
-    return parts
+    return _floored(table, scoring), scoring.boosts
 
 
-def _adjust(
-    candidates: Sequence[Candidate], parts: _Parts, *, prefer: TimeRange | None, weights: Weights | None
-) -> None:
-    """Add the boost of the time that is asked for, and weigh each part by what use has taught."""
-    if prefer is not None:
-        _prefer(prefer, candidates, parts)
-    if weights is not None:
-        for each in parts:
-            for name, part in each.items():
-                each[name] = weights.values.get(name, 1.0) * part
-
-
-def _weigh_commits(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
-    """Lower commits where nobody asks for history, and lift them where somebody does."""
-    for place, factor in history_factors((each.memory for each in candidates), question).items():
-        parts[place]["history"] = factor * math.fsum(parts[place].values())
-
-
-def _lift_holders(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
-    """Lift what holds an identifier of the question above all else."""
-    shares = shares_of_identifiers([each.memory for each in candidates], question)
-    for place, share in shares.items():
-        parts[place]["exact"] = EXACT_BOOST + share
-
-
-def _check_signals(candidates: Sequence[Candidate]) -> None:
-    # One test for all of them: which one is at fault is only asked once one is.
-    if all(map(math.isfinite, chain.from_iterable(each.signals.values() for each in candidates))):
-        return
-    for candidate in candidates:
-        for name, value in candidate.signals.items():
-            if not math.isfinite(value):
-                raise InvalidInput(
-                    f"The {name} signal of memory {candidate.memory.ref!r} is {value}, "
-                    "which can't be ranked. The store that found it has to return finite signals."
-                )
-
-
-def _floored(candidates: Sequence[Candidate], lexical_bound: float, information: float) -> _Parts:
-    """Both signals on a scale of their own kind, as `floored_lexical` and `floored_semantic` give it.
+def _floored(table: CandidateTable, scoring: Scoring) -> Parts:
+    """Both signals on a scale of their own kind, each as a share of the best, or of a good match if more.
 
     Where meaning can judge a memory that stands alone, its words count by how much they say. Turns of
     dialogue are left as they are: the turns around them tell one sense of a word from another.
     """
-    best_match = max([lexical_bound, *(each.signals.get("lexical", 0.0) for each in candidates)])
-    nearest = max([COSINE_FLOOR, *(each.signals.get("semantic", 0.0) for each in candidates)])
-    parts: _Parts = []
-    for candidate in candidates:
-        signals, found = candidate.signals, {}
-        bm25, cosine = signals.get("lexical"), signals.get("semantic")
-        if bm25 is not None:
-            found["lexical"] = share_of(bm25, best_match)
-        if cosine is not None:
-            if bm25 and information and "coverage" in signals and not is_turn(candidate):
-                found["lexical"] *= evidence_of_words(signals["coverage"], information)
-            found["semantic"] = share_of(cosine, nearest)
-        parts.append(found)
+    lexical, semantic, coverage = map(table.column, ("lexical", "semantic", "coverage"))
+    turns, information = are_turns(table), scoring.query.information
+    words = shares(lexical, float(np.fmax.reduce(lexical, initial=max(scoring.lexical_bound, 0.0))))
+    if information:
+        judged = (lexical != 0) & ~np.isnan(semantic) & ~np.isnan(coverage) & ~turns
+        words[judged] *= evidence(coverage[judged], information)
+    parts = {
+        "lexical": words,
+        "semantic": shares(semantic, float(np.fmax.reduce(semantic, initial=COSINE_FLOOR))),
+    }
+    if not turns.any():
+        return parts
+    return turn_parts(table, parts, turns, window_bound=scoring.window_bound, question=scoring.query.text)
+
+
+def _reciprocal(table: CandidateTable) -> Parts:
+    """What each list adds by the places of those that match in it; nothing for who doesn't stand in it."""
+    memories, rankings = table.memories, {}
+    for name in ("lexical", "semantic"):
+        values = table.column(name)
+        matching = newest(np.flatnonzero(values > 0).tolist(), memories)
+        rankings[name] = sorted(matching, key=values.__getitem__, reverse=True)
+    parts = {name: np.full(len(table), np.nan) for name in rankings}
+    for place, fused in fuse_ranks(rankings).items():
+        for name, value in fused.sources.items():
+            parts[name][place] = value
     return parts
 
 
-def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
-    """What each list adds by the places of those that match in it; nothing for who doesn't stand in it."""
-    rankings = {}
-    for name in _SIGNALS:
-        matching = [each for each in candidates if each.signals.get(name, 0.0) > 0]
-        matching.sort(
-            key=lambda each: (each.signals[name], each.memory.created_at, each.memory.ref), reverse=True
-        )
-        rankings[name] = list(dict.fromkeys(each.memory.ref for each in matching))
-    fused = fuse_ranks(rankings)
-    return [dict(fused[each.memory.ref].sources) if each.memory.ref in fused else {} for each in candidates]
+def _adjust(table: CandidateTable, parts: Parts, scoring: Scoring) -> None:
+    """Add what the preferred time and the kind of question change, and weigh parts by what use has taught."""
+    without, count = scoring.without, len(table)
+    if scoring.prefer is not None and "when" not in without:
+        preferred = _created_in(table, scoring.prefer)
+        parts["when"] = np.where(preferred, WHEN_BOOST * sums_of(parts, count), np.nan)
+    if scoring.weights is not None:
+        for name in parts:
+            parts[name] = scoring.weights.values.get(name, 1.0) * parts[name]
+    if scoring.method == "floored" and "history" not in without:
+        factors = history_factors(table.memories, scoring.query.text)
+        sums = sums_of(parts, count) if factors else np.empty(0)
+        _put(parts, "history", {place: factor * sums[place] for place, factor in factors.items()}, count)
 
 
-def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -> None:
-    """Add the boost of the time that the question names; it multiplies into the score."""
-    for candidate, found in zip(candidates, parts, strict=True):
-        if candidate.memory.created_at in prefer:
-            found["when"] = WHEN_BOOST * math.fsum(found.values())
+def _put(parts: Parts, name: str, values: Mapping[int, float], count: int) -> None:
+    """Add a part that only the candidates at some places have, if any."""
+    if values:
+        parts[name] = np.full(count, np.nan)
+        parts[name][list(values)] = list(values.values())
 
 
-def _scored(candidates: Sequence[Candidate], parts: _Parts) -> list[Ranked]:
-    scores = [math.fsum(each.values()) for each in parts]
-    if not all(map(math.isfinite, scores)):
-        place = next(place for place, score in enumerate(scores) if not math.isfinite(score))
-        raise InvalidInput(
-            f"The scorer gave memory {candidates[place].memory.ref!r} the score {scores[place]}, which has "
-            "no place in an order. A scorer has to return a finite number."
-        )
-    return [
-        Ranked(candidate=candidate, score=score, parts=found)
-        for candidate, score, found in zip(candidates, scores, parts, strict=True)
-    ]
+def _created_in(table: CandidateTable, time: TimeRange) -> NDArray[np.bool_]:
+    start, end = time.start or _EARLIEST, time.end or _LATEST
+    return np.array([start <= one.created_at < end for one in table.memories], dtype=np.bool_)
 
 
-# Tells what has to do with a question from what was merely found beside it.
+# The gate tells what has to do with a question from what was merely found beside it.
 #
 # A score that only orders can't say that nothing fits. The gate looks at two measures that mean the
 # same in every store: the cosine of a memory with the question, and the share of the question's
@@ -320,25 +313,13 @@ _SHARED_WORDS = 0.3
 """How much nearer two texts on different matters are where one has all words of the other."""
 _COSINE_OF_FEW = 0.15
 _WORDS_ALONE = 2 / 3
-"""What is asked of words where they are all there is to go by: a paraphrase then has no second chance."""
+"""The part of the coverages that is enough if no memory has a cosine."""
 _HOPELESS = 0.5
 
 LOW_CONFIDENCE = TraceNote(
     code="low_confidence", text="Nothing matches the question well; the best match is shown all the same."
 )
 """What a trace says when the gate would have left nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gated:
-    """What passed and what didn't, each in rank order.
-
-    `unsure` says that nothing did, so that the best match stands although it is weak.
-    """
-
-    passed: Sequence[Ranked]
-    dropped: Sequence[Ranked] = ()
-    unsure: bool = False
 
 
 def gate(
@@ -358,121 +339,101 @@ def gate(
     0.4 of the best one: words in common bring vectors near that have nothing else in common;
     or by words that say something, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
     best one. Each is held against its own best, since a memory that repeats the question's words is
-    no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of what is
-    asked of words are enough. Both count half as much again in a memory of the
+    no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of these
+    coverages are enough. Both count half as much again in a memory of the
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
     so do memories without any signal, what holds an identifier of the question, and those whose ids are
     `exempt`. Where nothing passes, the first in rank order does that shares a word with the question or
     has half of the least cosine.
     Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
-    candidates = [one.candidate for one in ranked]
-    exempt = frozenset(exempt) | {one.memory.id for one in ranked if "exact" in one.parts}
-    judged = _verdict_of(candidates, prefer, exempt)
-    if few:
-        return _split_ranking(
-            ranked,
-            {place for place, (near, _, has) in judged.items() if near < _COSINE_OF_FEW and not has},
-        )
-    out = _outside(candidates, judged, information, least_cosine)
-    unsure = False
-    if len(out) == len(ranked):
-        saying = (place for place in range(len(ranked)) if _says_something(judged[place], least_cosine))
-        best = next(saying, None)
-        unsure = best is not None
-        out.discard(-1 if best is None else best)
-    return _split_ranking(ranked, out, unsure=unsure)
-
-
-def outside(
-    signals: Signals,
-    *,
-    information: float = 0.0,
-    least_cosine: float = LEAST_COSINE,
-    preferred: NDArray[np.bool_] | None = None,
-    exempt: NDArray[np.bool_] | None = None,
-) -> NDArray[np.bool_]:
-    """Which of these `gate` leaves out, none of them a turn; where all, it may keep the best nevertheless.
-
-    `preferred` are those of the time that the question names, `exempt` those that pass whatever they are.
-    """
-    judged = signals.any if exempt is None else signals.any & ~exempt
-    near = np.where(np.isnan(signals.semantic), 0.0, signals.semantic)
-    covered = np.where(np.isnan(signals.coverage), 0.0, signals.coverage)
-    meaning, has = near - _SHARED_WORDS * covered, covered
-    if preferred is not None:
-        lift = np.where(preferred, 1.0 + WHEN_BOOST, 1.0)
-        near, meaning, has = lift * near, lift * meaning, lift * has
-    if not judged.any():
-        return judged
-    cosine = max(least_cosine, _OF_THE_BEST * float(near[judged].max()))
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has[judged].max()))
-    alone = np.isnan(signals.semantic)
-    if alone.all():
-        share *= _WORDS_ALONE
-    unlike = judged & (meaning < cosine)
-    if not information:
-        return unlike & (has < share)
-    return unlike & ((has < share) | (~alone & (evidence_in_column(covered, information) <= 0)))
-
-
-_Verdict: TypeAlias = dict[int, tuple[float, float, float]]
-"""What `_measures` says of a candidate, by its place; those that aren't judged have none."""
-
-
-def _verdict_of(
-    candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: Collection[str]
-) -> _Verdict:
-    return {
-        place: _measures(one, prefer)
-        for place, one in enumerate(candidates)
-        if one.signals and not is_turn(one) and not (exempt and one.memory.ref in exempt)
-    }
-
-
-def _outside(
-    candidates: Sequence[Candidate], judged: _Verdict, information: float, least_cosine: float
-) -> set[int]:
-    cosine = max(least_cosine, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((has for _, _, has in judged.values()), default=0.0))
-    if not any("semantic" in one.signals for one in candidates):
-        share *= _WORDS_ALONE
-    return {
-        place
-        for place, (_, meaning, has) in judged.items()
-        if meaning < cosine and (has < share or not _words_say(candidates[place], information))
-    }
-
-
-def _split_ranking(ranked: Sequence[Ranked], out: Collection[int], *, unsure: bool = False) -> Gated:
-    """`out` names places in the ranking."""
-    if not out:
-        return Gated(passed=tuple(ranked), unsure=unsure)
+    if isinstance(ranked, Ranking):
+        table, order = ranked.table, np.array(ranked.order, dtype=np.int64)
+        exact = having(ranked.parts, "exact", len(table))
+    else:
+        table, order = CandidateTable.of([one.candidate for one in ranked]), np.arange(len(ranked))
+        exact = np.array(["exact" in one.parts for one in ranked], dtype=np.bool_)
+    out, unsure = _left_out(
+        table,
+        order,
+        exact,
+        prefer=prefer,
+        exempt=exempt,
+        few=few,
+        information=information,
+        least_cosine=least_cosine,
+    )
     return Gated(
-        passed=tuple(one for place, one in enumerate(ranked) if place not in out),
-        dropped=tuple(one for place, one in enumerate(ranked) if place in out),
+        passed=at_places(ranked, np.flatnonzero(~out[order]).tolist()),
+        dropped=at_places(ranked, np.flatnonzero(out[order]).tolist()),
         unsure=unsure,
     )
 
 
-def _measures(candidate: Candidate, prefer: TimeRange | None) -> tuple[float, float, float]:
-    """The cosine of a memory, what of it isn't owed to words in common, and its coverage."""
-    cosine = candidate.signals.get("semantic", 0.0)
-    share = candidate.signals.get("coverage", 0.0)
-    meaning = cosine - _SHARED_WORDS * share
-    if prefer is None or candidate.memory.created_at not in prefer:
-        return cosine, meaning, share
-    return (1.0 + WHEN_BOOST) * cosine, (1.0 + WHEN_BOOST) * meaning, (1.0 + WHEN_BOOST) * share
+def _left_out(
+    table: CandidateTable,
+    order: NDArray[np.int64],
+    exact: NDArray[np.bool_],
+    *,
+    prefer: TimeRange | None,
+    exempt: Collection[str],
+    few: bool,
+    information: float,
+    least_cosine: float,
+) -> tuple[NDArray[np.bool_], bool]:
+    """Which candidates the gate leaves out, in the order of the table, and whether it is unsure of the rest.
+
+    `order` has the places in rank order; `exact` are those that hold an identifier of the question.
+    """
+    if exempt:
+        exact = exact | np.array([one.ref in exempt for one in table.memories], dtype=np.bool_)
+    lifts = None
+    if prefer is not None:
+        lifts = np.where(_created_in(table, prefer), 1.0 + WHEN_BOOST, 1.0)
+    out = outside(
+        table, exempt=exact, lifts=lifts, few=few, information=information, least_cosine=least_cosine
+    )
+    if few or not len(order) or not out[order].all():
+        return out, False
+    near, covered = (np.nan_to_num(table.column(name)) for name in ("semantic", "coverage"))
+    near = near if lifts is None else lifts * near
+    matching = order[((covered > 0) | (near >= _HOPELESS * least_cosine))[order]]
+    out[matching[:1]] = False
+    return out, len(matching) > 0
 
 
-def _words_say(candidate: Candidate, information: float) -> bool:
-    """Whether the words in common say something; they are all that a memory without a vector has."""
-    signals = candidate.signals
-    if not information or "semantic" not in signals:
-        return True
-    return evidence_of_words(signals.get("coverage", 0.0), information) > 0
+def outside(
+    table: CandidateTable,
+    *,
+    exempt: NDArray[np.bool_],
+    lifts: NDArray[np.float64] | None = None,
+    few: bool = False,
+    information: float = 0.0,
+    least_cosine: float = LEAST_COSINE,
+) -> NDArray[np.bool_]:
+    """Which candidates `gate` leaves out; where that is all of them, it may still let one pass.
 
-
-def _says_something(measured: tuple[float, float, float], least_cosine: float) -> bool:
-    cosine, _, share = measured
-    return share > 0 or cosine >= _HOPELESS * least_cosine
+    Those that are `exempt` pass. `lifts` multiply what each has in common with the question.
+    """
+    judged = ~exempt & ~are_turns(table)
+    if table.signals:
+        judged &= ~np.logical_and.reduce([np.isnan(column) for column in table.signals.values()])
+    if not table.signals or not judged.any():
+        return np.zeros(len(table), dtype=np.bool_)
+    alone = np.isnan(table.column("semantic"))
+    near, covered = np.nan_to_num(table.column("semantic")), np.nan_to_num(table.column("coverage"))
+    meaning, has = near - _SHARED_WORDS * covered, covered
+    if lifts is not None:
+        near, meaning, has = lifts * near, lifts * meaning, lifts * has
+    if few:
+        weak: NDArray[np.bool_] = judged & (near < _COSINE_OF_FEW) & (has == 0)
+        return weak
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has[judged].max()))
+    if alone.all():
+        share *= _WORDS_ALONE
+    unlike = judged & (meaning < max(least_cosine, _OF_THE_BEST * float(near[judged].max())))
+    silent = has < share
+    if information:
+        silent |= ~alone & (evidence(covered, information) <= 0)
+    out: NDArray[np.bool_] = unlike & silent
+    return out

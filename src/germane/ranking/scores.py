@@ -1,6 +1,7 @@
 """The scores that signals add up to: the composite score, what time adds to it, and the hybrid search.
 
-Pure: `now` is an argument.
+Pure: `now` is an argument. Scores and their parts are columns, with one number for each candidate; NaN
+stands for a candidate that doesn't have a part.
 
     weighted_sum_v1 = .50 semantic + .15 type + .15 recency + .10 outcome + .05 usage + .05 confidence
 
@@ -17,39 +18,18 @@ recency exact to the moment with a half-life of 30 days, and divided by 1.045.
 
 As factors, the same signals multiply into a score of relevance, so that none of them can outrank it:
 each weighs against likeness as much as it does in the sum, recency but a third of that.
-
-HTM's hybrid search and its relevance scorer, as one ranker. Pure: `now` is an argument.
-
-First the lists of the vectors, the text and the tags are fused by reciprocal ranks (k = 60), and the best
-of that stay candidates. Then four signals make the score, from 0 to 10:
-
-    10 * (0.5 meaning + 0.3 tags + 0.1 recency + 0.1 access)
-
-    meaning    cosine; for a memory without a vector, what its words say (BM25) stands in
-    tags       hierarchical Jaccard of the memory's tags and those asked for; 0 without any
-    recency    2 ^ (-age / 168 h): a true half-life, where HTM's own code takes e ^ (-age / 168 h)
-    access     ln(1 + accesses) / 10, at most 1
-
-Each signal is brought to 0 to 1 by the least and the greatest of the candidates. A signal of one
-candidate alone stays as it is, equal ones count 1, and meaning or tags that no candidate has count 0.
-A memory without a vector counts as near as the nearest one, times the share that its BM25 score has in
-the best one or in that of a full match; where no vector is near at all, words take the place of
-meaning. Unlike HTM's, the list of the vectors takes part in finding, so that what matches by meaning
-alone is found; and where HTM gives a half to what it doesn't know, what isn't known counts nothing.
-The parts are no shares of a good match, as those of `germane.ranking.relevance` are, and none has the
-name of one that learning weighs.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +38,9 @@ from germane.errors import InvalidInput
 from germane.lifecycle import is_withdrawn
 from germane.model.context import Fused, Ranked, TraceNote
 from germane.model.memory import Memory, Outcome, Stage, Status
-from germane.model.query import Candidate, Order, Query
-from germane.ranking.signals import fuse_ranks, is_turn, share_of
+from germane.model.query import Candidate, CandidateTable, Order, Query
+from germane.ranking.signals import check_finite, fuse_ranks, shares
+from germane.ranking.similarity import Parts, Ranking, newest
 
 __all__ = [
     "HALF_LIFE_HOURS",
@@ -69,24 +50,19 @@ __all__ = [
     "OBSOLETE",
     "ORDER_BOOST",
     "Boosts",
-    "asks_for_history",
-    "factors_of",
+    "asks_for_obsolete",
+    "factors",
+    "favour_order",
     "hybrid",
     "is_of",
-    "leaning",
     "lower_obsolete",
-    "lower_obsolete_in_columns",
+    "lower_superseded",
     "min_max",
     "multiply",
-    "multiply_in_columns",
     "sums_of",
     "superseded_notes",
     "tag_likeness",
-    "under_successors",
-    "usage_of",
     "weighted_sum",
-    "weighted_sum_v1",
-    "with_associations",
 ]
 
 LOWEST, HIGHEST = -0.37, 1.045
@@ -101,13 +77,8 @@ _UNKNOWN_PRIORITY = 0.5
 _RECENCY_FACTOR = 0.1
 _DOMAIN_FACTOR = 0.1
 _CORE_FACTOR = 0.1
-_ASSOCIATION = 0.5
 
-_ONE: Sequence[float] = ()
-"""A column of which each number is 1."""
-_KIND, _CREATED, _OUTCOME_OF = attrgetter("kind"), attrgetter("created_at"), attrgetter("outcome")
-_USES, _CONFIDENCE_OF, _STAGE = attrgetter("access_count"), attrgetter("confidence"), attrgetter("stage")
-_Number = TypeVar("_Number", float, NDArray[np.float64])
+_FIELDS = attrgetter("kind", "created_at", "outcome", "access_count", "confidence", "stage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,121 +93,57 @@ class Boosts:
     domain: tuple[str, ...] = ()
     usefulness: Mapping[str, float] = field(default_factory=dict)
 
-    def priority(self, kind: str) -> float:
-        """The priority of the section of a kind, 0.5 unless it is named."""
-        return self.priorities.get(kind, _UNKNOWN_PRIORITY)
 
-
-def weighted_sum_v1(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[str, float]:
-    """The weighted terms of the note's score, which add up to it."""
-    memory = candidate.memory
-    days = max((now - memory.created_at) // _DAY, 0)
-    return _terms(
-        memory,
-        candidate.signals.get("semantic", 0.0),
-        boosts.priority(memory.kind),
-        math.exp(-_PER_DAY * days),
-    )
-
-
-def weighted_sum(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[str, float]:
-    """The same terms from 0 to 1 in sum: a clamped cosine, an exact half-life, divided by the most."""
-    memory = candidate.memory
-    cosine = min(max(candidate.signals.get("semantic", 0.0), 0.0), 1.0)
-    terms = _terms(memory, cosine, boosts.priority(memory.kind), _recency(memory, now))
-    return {name: term / HIGHEST for name, term in terms.items()}
+def weighted_sum(table: CandidateTable, *, now: datetime, boosts: Boosts, normalised: bool) -> Parts:
+    """The weighted terms of the composite score: those of `weighted_sum` if `normalised`, else of `_v1`."""
+    semantic, worths = np.nan_to_num(table.column("semantic")), _worths(table.memories, now, boosts)
+    recency, whole = worths["recency"], HIGHEST
+    if normalised:
+        semantic = np.clip(semantic, 0.0, 1.0)
+    else:
+        days = [max((now - one.created_at) // _DAY, 0) for one in table.memories]
+        recency, whole = np.array([math.exp(-_PER_DAY * each) for each in days]), 1.0
+    terms = {
+        "semantic": _SEMANTIC * semantic,
+        "type": _TYPE * worths["priority"],
+        "recency": _RECENCY * recency,
+        "outcome": _OUTCOME * worths["outcome"],
+        "usage": _USAGE * worths["usage"],
+        "confidence": _CONFIDENCE * worths["confidence"],
+    }
+    return {name: term / whole for name, term in terms.items()}
 
 
 def multiply(
-    candidates: Sequence[Candidate],
-    parts: Sequence[dict[str, float]],
+    memories: Sequence[Memory],
+    parts: Parts,
     *,
     now: datetime,
     boosts: Boosts,
+    applies: NDArray[np.bool_],
     without: Collection[str] = (),
 ) -> None:
-    """Add to the parts of each score what its factors change, one after the other; they still add up.
+    """Add to `parts` what each factor changes, one factor after the other; they still add up to the score.
 
-    A turn of dialogue has none of these: it is neither proven nor sure, and said when it was said.
+    Only scores above 0 of memories to which factors apply are changed.
     """
-    for candidate, found in zip(candidates, parts, strict=True):
-        score = math.fsum(found.values())
-        if score <= 0 or is_turn(candidate):
-            continue
-        for name, factor in factors_of(candidate.memory, now=now, boosts=boosts).items():
-            if factor != 1.0 and name not in without:
-                found[name] = score * (factor - 1.0)
-                score *= factor
-
-
-def multiply_in_columns(
-    memories: Sequence[Memory], parts: dict[str, NDArray[np.float64]], *, now: datetime, boosts: Boosts
-) -> None:
-    """The same for memories that are no turns, a column for each part; NaN where one doesn't have it."""
     scores = sums_of(parts, len(memories))
-    counts = scores > 0
-    for name, factors in factors_in_columns(memories, now=now, boosts=boosts).items():
-        changes = counts & (factors != 1.0)
-        if changes.any():
-            parts[name] = np.where(changes, scores * (factors - 1.0), np.nan)
-            scores = scores * factors
+    counts = applies & (scores > 0)
+    for name, column in factors(memories, now=now, boosts=boosts).items():
+        changes = counts & (column != 1.0)
+        if name not in without and changes.any():
+            parts[name] = np.where(changes, scores * (column - 1.0), np.nan)
+            scores = scores * column
 
 
 def sums_of(parts: Mapping[str, NDArray[np.float64]], count: int) -> NDArray[np.float64]:
-    """The exact sums of the parts of so many scores."""
-    if not parts:
-        return np.zeros(count)
-    columns = [np.where(np.isnan(part), 0.0, part).tolist() for part in parts.values()]
-    return np.array(list(map(math.fsum, zip(*columns, strict=True))), dtype=np.float64)
-
-
-def with_associations(ranked: Sequence[Ranked], nearness: Mapping[str, float]) -> tuple[Ranked, ...]:
-    """The ranking with part `association` for what is near to what was found: half of how near it is."""
-    lifted = [
-        one
-        if one.memory.ref not in nearness
-        else replace(
-            one,
-            parts={**one.parts, "association": _ASSOCIATION * nearness[one.memory.ref]},
-            score=one.score + _ASSOCIATION * nearness[one.memory.ref],
-        )
-        for one in ranked
-    ]
-    return tuple(sorted(lifted, key=lambda one: -one.score))
-
-
-def factors_of(memory: Memory, *, now: datetime, boosts: Boosts) -> dict[str, float]:
-    """What a memory's score is multiplied by, by name; 1 changes nothing."""
-    return {
-        "frame": _of_kind(memory.kind, boosts),
-        "recency": _of_recency(_recency(memory, now)),
-        "outcome": _of_outcome(memory.outcome),
-        "usage": _of_usage(memory.access_count),
-        "confidence": _of_confidence(memory.confidence),
-        "domain": _of_domain(memory, boosts),
-        "core": _of_stage(memory.stage),
-        "useful": boosts.usefulness.get(memory.ref, 1.0),
-    }
-
-
-def factors_in_columns(
-    memories: Sequence[Memory], *, now: datetime, boosts: Boosts
-) -> dict[str, NDArray[np.float64]]:
-    """What `factors_of` says of each; a factor that is 1 for all of them is left out."""
-    useful = boosts.usefulness
-    columns = {
-        "frame": _by_value(_KIND, memories, lambda kind: _of_kind(kind, boosts)),
-        "recency": _of_recency(np.array(_recencies(memories, now), dtype=np.float64)),
-        "outcome": _by_value(_OUTCOME_OF, memories, _of_outcome),
-        "usage": _by_value(_USES, memories, _of_usage),
-        "confidence": _by_value(_CONFIDENCE_OF, memories, _of_confidence),
-        "domain": _of_domains(memories, boosts),
-        "core": _by_value(_STAGE, memories, _of_stage),
-        "useful": [useful.get(one.ref, 1.0) for one in memories] if useful else _ONE,
-    }
-    return {
-        name: np.array(column, dtype=np.float64) for name, column in columns.items() if column is not _ONE
-    }
+    """The exact sums of the parts of `count` scores."""
+    columns = np.zeros((count, len(parts)))
+    for number, part in enumerate(parts.values()):
+        np.copyto(columns[:, number], part, where=~np.isnan(part))
+    if len(parts) <= 2:  # noqa: PLR2004 - Adding two numbers rounds once, as the exact sum does.
+        return np.asarray(columns.sum(axis=1), dtype=np.float64)
+    return np.fromiter(map(math.fsum, columns.tolist()), dtype=np.float64, count=count)
 
 
 def is_of(memory: Memory, domain: Collection[str]) -> bool:
@@ -246,84 +153,54 @@ def is_of(memory: Memory, domain: Collection[str]) -> bool:
     return any(each in domain for each in several)
 
 
-def usage_of(memory: Memory) -> float:
-    """How often a memory was used, from 1 for never or once to 1.5 for a hundred thousand times."""
-    return _usage(memory.access_count)
+def factors(memories: Sequence[Memory], *, now: datetime, boosts: Boosts) -> Parts:
+    """What each memory's score is multiplied by, by name; 1 changes nothing."""
+    worths = _worths(memories, now, boosts)
+    columns = {
+        "frame": 1.0 + _TYPE / _SEMANTIC * (worths["priority"] - _UNKNOWN_PRIORITY),
+        "recency": 1.0 + _RECENCY_FACTOR * (worths["recency"] - 1.0),
+        "outcome": 1.0 + _OUTCOME / _SEMANTIC * (worths["outcome"] - 1.0),
+        "usage": 1.0 + _USAGE / _SEMANTIC * (worths["usage"] - 1.0),
+        "confidence": 1.0 + _CONFIDENCE / _SEMANTIC * (worths["confidence"] - 1.0),
+    }
+    if boosts.domain:
+        # Most memories name no domain.
+        named = [bool(one.metadata) and is_of(one, boosts.domain) for one in memories]
+        columns["domain"] = 1.0 + _DOMAIN_FACTOR * np.array(named, dtype=np.float64)
+    columns["core"] = 1.0 + _CORE_FACTOR * worths["core"]
+    if boosts.usefulness:
+        columns["useful"] = np.array([boosts.usefulness.get(one.ref, 1.0) for one in memories])
+    return columns
 
 
-def _of_kind(kind: str, boosts: Boosts) -> float:
-    return 1.0 + _TYPE / _SEMANTIC * (boosts.priority(kind) - _UNKNOWN_PRIORITY)
-
-
-def _of_recency(recency: _Number) -> _Number:
-    return 1.0 + _RECENCY_FACTOR * (recency - 1.0)
-
-
-def _of_outcome(outcome: Outcome | None) -> float:
-    return 1.0 + _OUTCOME / _SEMANTIC * (_outcome(outcome) - 1.0)
-
-
-def _of_usage(uses: int) -> float:
-    return 1.0 + _USAGE / _SEMANTIC * (_usage(uses) - 1.0)
-
-
-def _of_confidence(confidence: float) -> float:
-    return 1.0 + _CONFIDENCE / _SEMANTIC * (confidence - 1.0)
-
-
-def _of_domain(memory: Memory, boosts: Boosts) -> float:
-    return 1.0 + _DOMAIN_FACTOR * (boosts.domain != () and is_of(memory, boosts.domain))
-
-
-def _of_domains(memories: Sequence[Memory], boosts: Boosts) -> Sequence[float]:
-    """The same of each; most name none."""
-    if not boosts.domain:
-        return _ONE
-    return [_of_domain(one, boosts) if one.metadata and "domain" in one.metadata else 1.0 for one in memories]
-
-
-def _of_stage(stage: Stage | None) -> float:
-    return 1.0 + _CORE_FACTOR * (stage is Stage.CORE)
-
-
-def _by_value(
-    value_of: Callable[[Memory], Hashable], memories: Sequence[Memory], factor: Callable[[Any], float]
-) -> Sequence[float]:
-    """The factors of memories that have few values among them, each worked out once."""
-    values = list(map(value_of, memories))
-    factors = {value: factor(value) for value in set(values)}
-    if all(each == 1.0 for each in factors.values()):
-        return _ONE
-    return list(map(factors.__getitem__, values))
-
-
-def _terms(memory: Memory, semantic: float, priority: float, recency: float) -> dict[str, float]:
+def _worths(memories: Sequence[Memory], now: datetime, boosts: Boosts) -> Parts:
+    """What each memory's fields are worth."""
+    # One pass, as each memory is to be fetched from far away.
+    fields = zip(*map(_FIELDS, memories), strict=True) if memories else ((),) * 6
+    kinds, created, outcomes, uses, confidences, stages = fields
+    half_lives = np.array([age / _HALF_LIFE for age in map(now.__sub__, created)], dtype=np.float64)
+    # Powers one by one: those of a whole vector may differ in the last place.
+    recencies = map(math.exp2, (-np.maximum(half_lives, 0.0)).tolist())
     return {
-        "semantic": _SEMANTIC * semantic,
-        "type": _TYPE * priority,
-        "recency": _RECENCY * recency,
-        "outcome": _OUTCOME * _outcome(memory.outcome),
-        "usage": _USAGE * usage_of(memory),
-        "confidence": _CONFIDENCE * memory.confidence,
+        "priority": _by_value(kinds, lambda kind: boosts.priorities.get(kind, _UNKNOWN_PRIORITY)),
+        "recency": np.array(list(recencies), dtype=np.float64),
+        "outcome": _by_value(outcomes, lambda outcome: _OUTCOMES.get(outcome, 1.0)),
+        "usage": _by_value(uses, _usage),
+        "confidence": np.array(confidences, dtype=np.float64),
+        "core": _by_value(stages, lambda stage: stage is Stage.CORE),
     }
 
 
-def _recency(memory: Memory, now: datetime) -> float:
-    return math.exp2(-max((now - memory.created_at) / _HALF_LIFE, 0.0))
-
-
-def _recencies(memories: Sequence[Memory], now: datetime) -> list[float]:
-    """The same of each, in half of the time."""
-    half_lives = [age / _HALF_LIFE for age in map(now.__sub__, map(_CREATED, memories))]
-    # Powers one by one: those of a whole vector may differ in the last place.
-    return list(map(math.exp2, (-np.maximum(half_lives, 0.0)).tolist()))
-
-
-def _outcome(outcome: Outcome | None) -> float:
-    return 1.0 if outcome is None else _OUTCOMES.get(outcome, 1.0)
+def _by_value(values: Sequence[Any], worth: Callable[[Any], float]) -> NDArray[np.float64]:
+    """What each value is worth; few values occur, and each is worked out once."""
+    known = {value: worth(value) for value in set(values)}
+    if len(known) == 1:
+        return np.full(len(values), known[values[0]], dtype=np.float64)
+    return np.array([known[value] for value in values], dtype=np.float64)
 
 
 def _usage(uses: int) -> float:
+    """From 1 for never or once to 1.5 for a hundred thousand times."""
     return min(1.0 + 0.1 * math.log10(uses), 1.5) if uses > 0 else 1.0
 
 
@@ -339,84 +216,80 @@ _RELEVANT = 0.5
 _OUTDATED = 0.5
 _BELOW = 0.99
 # Words of a question that asks for what was decided otherwise, or no longer holds.
-_HISTORY = re.compile(
+_OBSOLETE_WORDS = re.compile(
     r"\b(?:reject|supersed|deprecat|abandon|discard|withdr[ae]w|obsolete|histor|previous|former|alternative)"
     r"|\b(?:used to|no longer|instead of|why not|didn't|did not|decided against|turned down|in the past)\b",
     re.IGNORECASE,
 )
-_VERSION = attrgetter("memory.version")
 
 
-def leaning(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
-    """The memories with part `order`: up to half of the score more, for the first or the last in time.
+def asks_for_obsolete(question: str) -> bool:
+    """Whether a question is about what was rejected or replaced, so that this is what it should find."""
+    return _OBSOLETE_WORDS.search(question) is not None
+
+
+def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
+    """Add part `obsolete`, half of the score less, for records that say that they no longer hold."""
+    # A version that was replaced loses its half by `lower_superseded`.
+    lowered = [
+        place
+        for place, one in enumerate(memories)
+        if one.metadata and is_withdrawn(one) and one.status is not Status.SUPERSEDED
+    ]
+    if lowered:
+        scores = sums_of(parts, len(memories))[lowered]
+        parts[OBSOLETE] = np.full(len(memories), np.nan)
+        parts[OBSOLETE][lowered] = np.where(scores > 0, -_OUTDATED * scores, np.nan)
+
+
+def favour_order(
+    memories: Sequence[Memory], parts: Parts, scores: NDArray[np.float64], order: Order
+) -> NDArray[np.float64]:
+    """Add part `order`: up to half of the score more for the first or the last in time; the new scores.
 
     Only those that score at least half of the best take part, so that the newest of all memories
-    isn't the answer to a question about the last of a few. Among them the one at the end that is
-    asked for gets all of it, the one at the other end nothing, and the rest by their place in time.
+    isn't the answer to a question about the last of a few. Among them the memory at the end that the
+    question names gets all of it, that at the other end nothing, and the rest by their place in time.
     """
-    least = _RELEVANT * max((one.score for one in ranked), default=0.0)
-    times = [one.memory.created_at for one in ranked if one.score >= least]
+    least = _RELEVANT * float(scores.max(initial=0.0))
+    places = np.flatnonzero(scores >= least).tolist()
+    times = [memories[place].created_at for place in places]
     if least <= 0 or min(times) == max(times):
-        return list(ranked)
-    oldest, newest = min(times), max(times)
-
-    def lifted(one: Ranked) -> Ranked:
-        place = (one.memory.created_at - oldest) / (newest - oldest)
-        boost = ORDER_BOOST * (1.0 - place if order is Order.OLDEST else place) * one.score
-        return _with_part(one, "order", boost) if one.score >= least and boost > 0 else one
-
-    return [lifted(one) for one in ranked]
+        return scores
+    oldest, span = min(times), max(times) - min(times)
+    late = np.array([(each - oldest) / span for each in times])
+    boosts = ORDER_BOOST * (1.0 - late if order is Order.OLDEST else late) * scores[places]
+    parts["order"] = np.full(len(memories), np.nan)
+    parts["order"][places] = np.where(boosts > 0, boosts, np.nan)
+    return sums_of(parts, len(memories))
 
 
-def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """The memories with part `superseded`: half of the score less for what a newer version replaces.
+def lower_superseded(
+    memories: Sequence[Memory], parts: Parts, scores: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Add part `superseded`: half of the score less for what a newer version replaces; the new scores.
 
     Such a memory also stays below its successor, where that was found too.
     """
-    superseded = Status.SUPERSEDED
-    if all(one.candidate.memory.status is not superseded for one in ranked):
-        return list(ranked)
-    found = {one.memory.version_id: one for one in ranked}
+    replaced = [place for place, one in enumerate(memories) if one.status is Status.SUPERSEDED]
+    if not replaced:
+        return scores
+    found = {one.version_id: place for place, one in enumerate(memories)}
     # A successor is named by its version, or by its id where it is another memory.
-    latest = {one.memory.id: one.memory.version_id for one in sorted(ranked, key=_VERSION)}
+    latest = {one.id: one.version_id for one in sorted(memories, key=lambda one: one.version)}
+    lost, lowered = np.full(len(memories), np.nan), scores.copy()
     # Later versions first: each is what the one before it has to stay below.
-    for one in sorted(ranked, key=_VERSION, reverse=True):
-        if one.memory.status is superseded:
-            score = one.score - _OUTDATED * abs(one.score)
-            after = one.memory.superseded_by or ""
-            successor = found.get(latest.get(after, after))
-            if successor is not None:
-                score = min(score, successor.score - (1.0 - _BELOW) * abs(successor.score))
-            found[one.memory.version_id] = _with_part(one, "superseded", score - one.score)
-    return [found[one.memory.version_id] for one in ranked]
-
-
-def asks_for_history(question: str) -> bool:
-    """Whether a question is about what was rejected or replaced, so that this is what it should find."""
-    return _HISTORY.search(question) is not None
-
-
-def lower_obsolete(memories: Sequence[Memory], parts: Sequence[dict[str, float]]) -> None:
-    """Add part `obsolete`, half of the score less, for records that say that they no longer hold."""
-    for memory, found in zip(memories, parts, strict=True):
-        if _is_lowered(memory) and (score := math.fsum(found.values())) > 0:
-            found[OBSOLETE] = -_OUTDATED * score
-
-
-def lower_obsolete_in_columns(memories: Sequence[Memory], parts: dict[str, NDArray[np.float64]]) -> None:
-    """The same with a column for each part; NaN where one doesn't have it."""
-    lowered = [place for place, one in enumerate(memories) if _is_lowered(one)]
-    if not lowered:
-        return
-    scores = sums_of(parts, len(memories))
-    column = np.full(len(memories), np.nan)
-    column[lowered] = np.where(scores[lowered] > 0, -_OUTDATED * scores[lowered], np.nan)
-    parts[OBSOLETE] = column
-
-
-def _is_lowered(memory: Memory) -> bool:
-    # A version that was replaced loses its half by `under_successors`.
-    return memory.status is not Status.SUPERSEDED and is_withdrawn(memory)
+    for place in sorted(replaced, key=lambda place: memories[place].version, reverse=True):
+        score = scores[place] - _OUTDATED * abs(scores[place])
+        after = memories[place].superseded_by or ""
+        successor = found.get(latest.get(after, after))
+        if successor is not None:
+            score = min(score, lowered[successor] - (1.0 - _BELOW) * abs(lowered[successor]))
+        lost[place] = score - scores[place]
+        own = [column[place] for column in parts.values() if not math.isnan(column[place])]
+        lowered[place] = math.fsum([*own, lost[place]])
+    parts["superseded"] = lost
+    return lowered
 
 
 def superseded_notes(memories: Sequence[Memory]) -> list[TraceNote]:
@@ -430,10 +303,26 @@ def superseded_notes(memories: Sequence[Memory]) -> list[TraceNote]:
     ]
 
 
-def _with_part(one: Ranked, name: str, value: float) -> Ranked:
-    parts = {**one.parts, name: value}
-    return replace(one, parts=parts, score=math.fsum(parts.values()))
-
+# The hybrid search and relevance scorer of HTM, as one ranker.
+#
+# First the lists of the vectors, the text and the tags are fused by reciprocal ranks (k = 60), and the best
+# of that stay candidates. Then four signals make the score, from 0 to 10:
+#
+#     10 * (0.5 meaning + 0.3 tags + 0.1 recency + 0.1 access)
+#
+#     meaning    cosine; for a memory without a vector, what its words say (BM25) stands in
+#     tags       hierarchical Jaccard of the memory's tags and those of the query; 0 without any
+#     recency    2 ^ (-age / 168 h): a true half-life, where HTM's own code takes e ^ (-age / 168 h)
+#     access     ln(1 + accesses) / 10, at most 1
+#
+# Each signal is brought to 0 to 1 by the least and the greatest of the candidates. A signal of one
+# candidate alone stays as it is, equal ones count 1, and meaning or tags that no candidate has count 0.
+# A memory without a vector counts as near as the nearest one, times the share that its BM25 score has in
+# the best one or in that of a full match; where no vector is near at all, words take the place of
+# meaning. Unlike HTM's, the list of the vectors takes part in finding, so that what matches by meaning
+# alone is found; and where HTM gives a half to what it doesn't know, what isn't known counts nothing.
+# The parts are no shares of a good match, as those of `germane.ranking.relevance` are, and none has the
+# name of one that learning weighs.
 
 HYBRID_WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"meaning": 0.5, "tags": 0.3, "recency": 0.1, "access": 0.1}
@@ -443,7 +332,6 @@ HYBRID_WEIGHTS: Mapping[str, float] = MappingProxyType(
 HALF_LIFE_HOURS = 168.0
 """A week."""
 
-_FOUND_BY = ("meaning", "lexical", "tags")
 _SCALE = 10.0
 _HOUR = timedelta(hours=1)
 
@@ -460,7 +348,7 @@ def hybrid(
 ) -> tuple[Ranked, ...]:
     """The candidates with their scores, best first; ties fall to the fused ranks, the newer, the id.
 
-    `tags` are those asked for, the query's filter's unless given; without any, tags count nothing.
+    `tags` are those of the query, by default the ones of its filter; without any, tags count nothing.
     `keep` limits the candidates to the best by fused ranks before they are scored (HTM: three
     times the limit). `lexical_bound` is the BM25 score of a full match. The parts are the four signals,
     weighed, so that they add up to the score, and `fused` says in which lists a memory stands and what
@@ -472,25 +360,31 @@ def hybrid(
         raise InvalidInput(f"half_life_hours={half_life_hours} is no half-life. Give hours above 0.")
     if keep is not None and keep < 1:
         raise InvalidInput(f"keep={keep} leaves nothing to rank. Give 1 or more, or None for all.")
-    asked = frozenset(query.filter.tags if tags is None else tags)
-    raw = {one.memory.ref: _raw(one, asked, now=now, half_life_hours=half_life_hours) for one in candidates}
-    fused = _fused(candidates, raw)
-    none = Fused(score=0.0)
+    wanted = frozenset(query.filter.tags if tags is None else tags)
+    table = CandidateTable.of(candidates)
+    check_finite(table)
+    raw = _raw(table, wanted, now=now, half_life_hours=half_life_hours)
+    newest_first = newest(range(len(table)), table.memories)
 
-    def places(one: Candidate) -> tuple[float, datetime, str]:
-        return fused.get(one.memory.ref, none).score, *_newness(one)
-
-    kept = sorted(candidates, key=places, reverse=True)[:keep]
-    signals = _signals([one.memory.ref for one in kept], raw, lexical_bound=lexical_bound)
-    ranked = [
-        _ranked(
-            one, {name: signals[name][one.memory.ref] for name in signals}, fused.get(one.memory.ref, none)
+    def best_first(name: str) -> list[int]:
+        values: list[float] = raw[name].tolist()
+        return sorted(
+            (place for place in newest_first if values[place] > 0), key=values.__getitem__, reverse=True
         )
-        for one in kept
-    ]
-    ranked = under_successors(ranked)
+
+    fused = fuse_ranks({name: best_first(name) for name in ("meaning", "lexical", "tags")})
+    none = Fused(score=0.0)
+    order = sorted(newest_first, key=lambda place: fused.get(place, none).score, reverse=True)[:keep]
+    signals = _signals({name: column[order] for name, column in raw.items()}, lexical_bound=lexical_bound)
+    parts = {name: _SCALE * weight * signals[name] for name, weight in HYBRID_WEIGHTS.items()}
+    memories = [table.memories[place] for place in order]
+    scores = lower_superseded(memories, parts, sums_of(parts, len(order)))
     # They come in the order of their fused ranks, and sorting keeps that among equals.
-    return tuple(sorted(ranked, key=lambda one: one.score, reverse=True))
+    ranked = Ranking(table.at(order), scores, parts, np.argsort(-scores, kind="stable").tolist())
+    return tuple(
+        replace(one, fused=fused.get(order[number], none))
+        for one, number in zip(ranked, ranked.order, strict=True)
+    )
 
 
 def tag_likeness(one: Collection[str], other: Collection[str]) -> float:
@@ -503,14 +397,12 @@ def tag_likeness(one: Collection[str], other: Collection[str]) -> float:
     return len(mine & theirs) / either if either else 0.0
 
 
-def min_max(values: Mapping[str, float]) -> Mapping[str, float]:
+def min_max(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The values from 0 for the least to 1 for the greatest; one alone stays as it is, equal ones are 1."""
     if len(values) < 2:  # noqa: PLR2004 - one value has neither a least nor a greatest beside it.
         return values
-    least, most = min(values.values()), max(values.values())
-    if least == most:
-        return dict.fromkeys(values, 1.0)
-    return {name: (value - least) / (most - least) for name, value in values.items()}
+    least, most = values.min(), values.max()
+    return np.ones(len(values)) if least == most else (values - least) / (most - least)
 
 
 def _with_those_above(tags: Collection[str]) -> frozenset[str]:
@@ -518,81 +410,33 @@ def _with_those_above(tags: Collection[str]) -> frozenset[str]:
     return frozenset(":".join(part[: end + 1]) for part in parts for end in range(len(part)))
 
 
-def _raw(
-    candidate: Candidate, asked: Collection[str], *, now: datetime, half_life_hours: float
-) -> dict[str, float]:
-    """The signals of a candidate as they are; what it lacks is absent."""
-    memory = candidate.memory
-    age = max((now - memory.created_at) / _HOUR, 0.0)
-    found = {
-        "recency": math.exp2(-age / half_life_hours),
-        "access": min(math.log1p(memory.access_count) / _SCALE, 1.0),
-    }
-    for signal, name in (("semantic", "meaning"), ("lexical", "lexical")):
-        if signal in candidate.signals:
-            value = candidate.signals[signal]
-            if not math.isfinite(value):
-                raise InvalidInput(
-                    f"The {signal} signal of memory {memory.ref!r} is {value}, which can't be ranked. "
-                    "The store that found it has to return finite signals."
-                )
-            found[name] = value
-    if "meaning" in found:
-        found["meaning"] = min(max(found["meaning"], 0.0), 1.0)
-    if "lexical" in found:
+def _raw(table: CandidateTable, wanted: Collection[str], *, now: datetime, half_life_hours: float) -> Parts:
+    """The signals of the candidates as they are; NaN where a candidate lacks one."""
+    memories = table.memories
+    ages = [max((now - one.created_at) / _HOUR, 0.0) for one in memories]
+    return {
+        "recency": np.array([math.exp2(-age / half_life_hours) for age in ages]),
+        "access": np.array([min(math.log1p(one.access_count) / _SCALE, 1.0) for one in memories]),
+        "meaning": np.clip(table.column("semantic"), 0.0, 1.0),
         # Words that speak against a memory are no worse than words that say nothing of it.
-        found["lexical"] = max(found["lexical"], 0.0)
-    found["tags"] = tag_likeness(memory.tags, asked)
-    return found
+        "lexical": np.maximum(table.column("lexical"), 0.0),
+        "tags": np.array([tag_likeness(one.tags, wanted) for one in memories]),
+    }
 
 
-def _fused(candidates: Sequence[Candidate], raw: Mapping[str, Mapping[str, float]]) -> Mapping[str, Fused]:
-    """The reciprocal ranks of vectors, text and tags, fused; a list holds what matches at all."""
-    by_newness = sorted(candidates, key=_newness, reverse=True)
-
-    def best_first(name: str) -> list[str]:
-        matching = {
-            one.memory.ref: value for one in by_newness if (value := raw[one.memory.ref].get(name, 0.0)) > 0
-        }
-        return sorted(matching, key=matching.__getitem__, reverse=True)
-
-    return fuse_ranks({name: best_first(name) for name in _FOUND_BY})
-
-
-def _signals(
-    ids: Sequence[str], raw: Mapping[str, Mapping[str, float]], *, lexical_bound: float
-) -> dict[str, Mapping[str, float]]:
+def _signals(raw: Parts, *, lexical_bound: float) -> Parts:
     """The four signals of the candidates, from 0 to 1."""
-    values = {signal: {each: raw[each][signal] for each in ids} for signal in ("recency", "access")}
-    found = {signal: min_max(each) for signal, each in values.items()}
-    for signal, each in (
-        ("meaning", _meaning(ids, raw, lexical_bound=lexical_bound)),
-        ("tags", {each: raw[each]["tags"] for each in ids}),
-    ):
+    words, cosines = np.nan_to_num(raw["lexical"]), raw["meaning"]
+    meaning = words
+    if np.nan_to_num(cosines).any():
+        # A text without any of the words is known to lack them, which is not the same as neutral.
+        best = max(lexical_bound, words.max(initial=0.0))
+        meaning = np.where(np.isnan(cosines), np.nanmax(cosines) * shares(words, best), cosines)
+    found = {
+        "recency": min_max(raw["recency"]),
+        "access": min_max(raw["access"]),
         # Equal ones count whole, but having nothing in common is nothing, however many are equal in it.
-        found[signal] = min_max(each) if any(each.values()) else each
-    return {signal: {name: min(each, 1.0) for name, each in found[signal].items()} for signal in found}
-
-
-def _meaning(
-    ids: Sequence[str], raw: Mapping[str, Mapping[str, float]], *, lexical_bound: float
-) -> Mapping[str, float]:
-    """The cosines, and where there is none, what the words say of it.
-
-    A text without any of the words is known to lack them, which is not the same as neutral.
-    """
-    words = {each: raw[each].get("lexical", 0.0) for each in ids}
-    cosines = {each: raw[each]["meaning"] for each in ids if "meaning" in raw[each]}
-    if not any(cosines.values()):
-        return words
-    nearest, best = max(cosines.values()), max([lexical_bound, *words.values()])
-    return {each: cosines.get(each, nearest * share_of(words[each], best)) for each in ids}
-
-
-def _ranked(candidate: Candidate, signals: Mapping[str, float], fused: Fused) -> Ranked:
-    parts = {name: _SCALE * weight * signals[name] for name, weight in HYBRID_WEIGHTS.items()}
-    return Ranked(candidate=candidate, score=math.fsum(parts.values()), parts=parts, fused=fused)
-
-
-def _newness(candidate: Candidate) -> tuple[datetime, str]:
-    return candidate.memory.created_at, candidate.memory.ref
+        "meaning": min_max(meaning) if meaning.any() else meaning,
+        "tags": min_max(raw["tags"]) if raw["tags"].any() else raw["tags"],
+    }
+    return {name: np.minimum(column, 1.0) for name, column in found.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -15,31 +14,26 @@ from germane.errors import InvalidInput
 from germane.kinds import CHANGELOG, COMMIT
 from germane.model.context import Fused
 from germane.model.memory import Memory
-from germane.model.query import Candidate, CandidateTable
+from germane.model.query import CandidateTable
 
 __all__ = [
     "COSINE_FLOOR",
     "FEW_HOLDERS",
     "RRF_K",
     "SPEAKER",
-    "TURN_SIGNALS",
-    "Signals",
+    "are_turns",
     "asks_for_history",
-    "evidence_in_column",
-    "evidence_of_words",
-    "floored_lexical",
+    "check_finite",
+    "evidence",
     "floored_semantic",
     "fuse_ranks",
     "fuse_scores",
     "history_factors",
     "identifiers_in",
-    "is_turn",
     "rest_of_releases",
     "share_of",
-    "shares_in_column",
+    "shares",
     "shares_of_identifiers",
-    "signals_in",
-    "signals_of",
     "turn_parts",
 ]
 
@@ -54,60 +48,54 @@ _CHANCE = 8.0
 _CERTAIN = 12.0
 """Nats that no chance explains: two words of that kind together, or one as rare as a name."""
 _MOST = 0.5
-"""A memory that shares more than this of what is asked has to do with it, however little was asked."""
+"""A memory that shares more than this part of a query has to do with it, however short the query is."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-def floored_lexical(bm25: float, *, top: float, bound: float) -> float:
-    """A BM25 score from 0 to 1: relative to the best one, or to the score of a full match if that is more.
-
-    Min-max scaling would make the best of a bad lot a 1; with the floor, 1 means a good match.
-    """
-    return share_of(bm25, max(top, bound))
-
-
 def floored_semantic(cosine: float, *, top: float) -> float:
-    """A cosine from 0 to 1: relative to the best one, or to `COSINE_FLOOR` if that is more."""
+    """A cosine from 0 to 1: relative to the best cosine, or to `COSINE_FLOOR` if that is more."""
     return share_of(cosine, max(top, COSINE_FLOOR))
 
 
 def share_of(value: float, whole: float) -> float:
-    """What both of these come to, for many values of one whole: the part of it, from 0 to 1."""
+    """The part of the whole that a value is, from 0 to 1; 0 for a value below 0."""
     # Anything below zero says "unlike", and that is worth as much as having nothing in common.
-    # Written out, since it is asked twice for every candidate and calling min costs as much again.
-    if value <= 0 or whole <= 0:
-        return 0.0
-    return value / whole if value < whole else 1.0
+    return min(value / whole, 1.0) if value > 0 and whole > 0 else 0.0
 
 
-def evidence_of_words(share: float, information: float) -> float:
-    """How much it says, from 0 to 1, that a memory has this share of a question of so many nats.
+def shares(values: NDArray[np.float64], whole: float) -> NDArray[np.float64]:
+    """The part of the whole that each value is, from 0 to 1; 0 for a value below 0, NaN for NaN.
 
-    One common word in common says nothing that the meaning doesn't say better: it may stand there in
-    another sense. The words count fully where they are too rare for chance, or are all that was asked.
+    The whole is the best value, or what a good match has if that is more. Min-max scaling would make the
+    best of a bad lot a 1; with that floor, 1 means a good match.
     """
-    by_rarity = (share * information - _CHANCE) / (_CERTAIN - _CHANCE)
-    by_share = (share - _MOST) / (1.0 - _MOST)
-    strongest = max(by_rarity, by_share)
-    if strongest <= 0:
-        return 0.0
-    return strongest if strongest < 1 else 1.0
-
-
-def shares_in_column(values: NDArray[np.float64], whole: float) -> NDArray[np.float64]:
-    """`share_of` of each value; NaN stays NaN."""
     if whole <= 0:
         return np.where(np.isnan(values), np.nan, 0.0)
     # Adding nothing makes a zero below zero one above it.
     return np.clip(values, 0.0, whole) / whole + 0.0
 
 
-def evidence_in_column(shares: NDArray[np.float64], information: float) -> NDArray[np.float64]:
-    """`evidence_of_words` of each share; NaN stays NaN."""
-    by_rarity = (shares * information - _CHANCE) / (_CERTAIN - _CHANCE)
-    by_share = (shares - _MOST) / (1.0 - _MOST)
+def evidence(coverage: NDArray[np.float64], information: float) -> NDArray[np.float64]:
+    """How much it says, from 0 to 1, that a memory has this share of a query of so many nats; NaN for NaN.
+
+    One common word in common says nothing that the meaning doesn't say better: it may stand there in
+    another sense. The words count fully where they are too rare for chance, or are the whole query.
+    """
+    by_rarity = (coverage * information - _CHANCE) / (_CERTAIN - _CHANCE)
+    by_share = (coverage - _MOST) / (1.0 - _MOST)
     return np.clip(np.maximum(by_rarity, by_share), 0.0, 1.0) + 0.0
+
+
+def check_finite(table: CandidateTable) -> None:
+    """Raise InvalidInput for a signal that is no finite number."""
+    for name, column in table.signals.items():
+        for place in np.flatnonzero(np.isinf(column)).tolist():
+            candidate = table[place]
+            raise InvalidInput(
+                f"The {name} signal of memory {candidate.memory.ref!r} is {candidate.signals[name]}, "
+                "which can't be ranked. The store that found it has to return finite signals."
+            )
 
 
 def fuse_ranks(
@@ -184,139 +172,76 @@ def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
     return dict(sorted(fused.items(), key=lambda pair: pair[1].score, reverse=True))
 
 
-# The signals of many candidates as columns, for what judges hundreds of them at once.
-
-_NAMES = ("lexical", "semantic", "coverage")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signals:
-    """The signals of memories that stand alone; NaN where one doesn't have it."""
-
-    lexical: NDArray[np.float64]
-    semantic: NDArray[np.float64]
-    coverage: NDArray[np.float64]
-
-    @property
-    def any(self) -> NDArray[np.bool_]:
-        """Which have one at all."""
-        return ~(np.isnan(self.lexical) & np.isnan(self.semantic) & np.isnan(self.coverage))
-
-    def at(self, chosen: NDArray[np.bool_]) -> Signals:
-        """Those of the memories that are chosen."""
-        return Signals(
-            lexical=self.lexical[chosen], semantic=self.semantic[chosen], coverage=self.coverage[chosen]
-        )
-
-
-def signals_of(tables: Sequence[CandidateTable]) -> Signals | None:
-    """The signals of all these candidates, one table after the other.
-
-    None where columns can't tell what they say: where one is infinite, or where there are others than these,
-    such as turns of dialogue have.
-    """
-    names = {name: None for table in tables for name in table.signals}
-    return signals_in({name: _column(tables, name) for name in names}, sum(map(len, tables)))
-
-
-def signals_in(columns: Mapping[str, NDArray[np.float64]], count: int) -> Signals | None:
-    """The same of `count` candidates whose signals are columns by name; NaN where one doesn't have it."""
-    if any(np.isinf(column).any() for column in columns.values()):
-        return None
-    if any(not np.isnan(column).all() for name, column in columns.items() if name not in _NAMES):
-        return None
-    nothing = np.full(count, np.nan)
-    lexical, semantic, coverage = (columns.get(name, nothing) for name in _NAMES)
-    return Signals(lexical=lexical, semantic=semantic, coverage=coverage)
-
-
-def _column(tables: Sequence[CandidateTable], name: str) -> NDArray[np.float64]:
-    nothing = np.empty(0)
-    parts = [
-        table.signals[name] if name in table.signals else np.full(len(table), np.nan) for table in tables
-    ]
-    return np.concatenate([nothing, *parts])
-
-
-# What makes a turn of dialogue relevant: itself, what stands around it, its session, who said it.
+# What makes a turn of dialogue relevant: itself, the turns around it, its session, and its speaker.
 #
 # Measured on labelled conversations, what surrounds a turn is worth more than any embedder. The
 # signals weigh alike: a fit of their weights came out near equal, and equal weights held on data
 # that no choice was made on. A turn's parts are halved, so that a turn of a conversation and a
 # memory that stands alone compare on one scale.
 
-TURN_SIGNALS = ("window_lexical", "window_semantic")
-"""The signals that only a turn of a session has."""
-
 SPEAKER = 0.8
-"""What it counts, beside signals of up to 1, that the one person whom the question names said a turn."""
+"""What a turn of the one person whom the question names gets, beside signals of up to 1."""
 
 _HALF = 0.5
 _WORD = re.compile(r"\w+")
 
 
+def are_turns(table: CandidateTable) -> NDArray[np.bool_]:
+    """Which candidates are turns of dialogue: those with signals of the turns around them."""
+    words, meaning = table.column("window_lexical"), table.column("window_semantic")
+    return ~(np.isnan(words) & np.isnan(meaning))
+
+
 def turn_parts(
-    candidates: Sequence[Candidate],
-    alone: Sequence[dict[str, float]],
+    table: CandidateTable,
+    alone: Mapping[str, NDArray[np.float64]],
+    turns: NDArray[np.bool_],
     *,
     window_bound: float,
     question: str,
-) -> list[dict[str, float]]:
+) -> dict[str, NDArray[np.float64]]:
     """The parts of each candidate's score; `alone` holds those that each has by itself.
 
-    A candidate without turn signals keeps its own parts. For a turn they are: `lexical`; `window`,
-    the words around it; `semantic`, half its own and half its window's; `session`, the best turn of
-    its session; and `speaker`, when the question names one person and that person said it.
+    What is no turn keeps its own parts. For a turn they are: `lexical`; `window`, the words around it;
+    `semantic`, half its own and half its window's; `session`, the best turn of its session; and `speaker`,
+    when the question names one person and that person said it.
     """
-    top = {
-        name: max((one.signals.get(name, 0.0) for one in candidates), default=0.0) for name in TURN_SIGNALS
+    words, near = table.column("window_lexical"), table.column("window_semantic")
+    own = np.nan_to_num(alone["semantic"])
+    near = shares(near, float(np.fmax.reduce(near, initial=COSINE_FLOOR)))
+    meaning = np.where(np.isnan(near), alone["semantic"], _HALF * own + _HALF * near)
+    return {
+        "lexical": np.where(turns, _HALF * alone["lexical"], alone["lexical"]),
+        "semantic": np.where(turns, _HALF * meaning, alone["semantic"]),
+        "window": _HALF * shares(words, float(np.fmax.reduce(words, initial=max(window_bound, 0.0)))),
+        "session": _best_of_sessions(table.memories, _HALF * (np.nan_to_num(alone["lexical"]) + own), turns),
+        "speaker": _by_named_speaker(table.memories, question, turns),
     }
+
+
+def _best_of_sessions(
+    memories: Sequence[Memory], values: NDArray[np.float64], turns: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """For each turn half of the greatest value in its session."""
+    places: list[int] = np.flatnonzero(turns).tolist()
     best: dict[str, float] = {}
-    for one, own in zip(candidates, alone, strict=True):
-        if is_turn(one):
-            session = one.memory.scope.value
-            best[session] = max(best.get(session, 0.0), _HALF * sum(own.values()))
-    named = _named_speaker(candidates, question)
-
-    def parts(candidate: Candidate, own: dict[str, float]) -> dict[str, float]:
-        if not is_turn(candidate):
-            return own
-        found = {name: _HALF * value for name, value in own.items()}
-        signals = candidate.signals
-        if "window_lexical" in signals:
-            window = floored_lexical(signals["window_lexical"], top=top["window_lexical"], bound=window_bound)
-            found["window"] = _HALF * window
-        if "window_semantic" in signals:
-            near = floored_semantic(signals["window_semantic"], top=top["window_semantic"])
-            found["semantic"] = _HALF * (_HALF * own.get("semantic", 0.0) + _HALF * near)
-        found["session"] = _HALF * best[candidate.memory.scope.value]
-        if named is not None and speaker_of(candidate) == named:
-            found["speaker"] = _HALF * SPEAKER
-        return found
-
-    return list(map(parts, candidates, alone))
+    for place in places:
+        session = memories[place].scope.value
+        best[session] = max(best.get(session, 0.0), values.item(place))
+    found = np.full(len(memories), np.nan)
+    found[places] = [_HALF * best[memories[place].scope.value] for place in places]
+    return found
 
 
-def speaker_of(candidate: Candidate) -> str | None:
-    """Who said a turn, as its metadata has it."""
-    speaker = candidate.memory.metadata.get("speaker")
-    return speaker if isinstance(speaker, str) else None
-
-
-def is_turn(candidate: Candidate) -> bool:
-    """Whether a candidate is a turn of dialogue, with the signals of the turns around it."""
-    signals = candidate.signals
-    return "window_lexical" in signals or "window_semantic" in signals
-
-
-def _named_speaker(candidates: Sequence[Candidate], question: str) -> str | None:
-    """The one speaker whom the question names, by the full name or its first word; None for several."""
+def _by_named_speaker(
+    memories: Sequence[Memory], question: str, turns: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """What counts for a turn of the one speaker whom the question names, in full or by the first word."""
     words = {word.casefold() for word in _WORD.findall(question)}
-    speakers = {speaker for one in candidates if (speaker := speaker_of(one))}
-    named = {
-        speaker for speaker in speakers if (first := _WORD.search(speaker)) and first[0].casefold() in words
-    }
-    return named.pop() if len(named) == 1 else None
+    speakers = [str(one.metadata.get("speaker") or "") for one in memories]
+    named = {each for each in set(speakers) if (first := _WORD.search(each)) and first[0].casefold() in words}
+    spoken = np.array([len(named) == 1 and each in named for each in speakers], dtype=np.bool_)
+    return np.where(turns & spoken, _HALF * SPEAKER, np.nan)
 
 
 # Ranks first what holds an identifier of the question verbatim: a path, a ticket, the name of an error.

@@ -7,12 +7,12 @@ two copies. So what has to agree is checked in words.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import cache
-from itertools import chain
-from typing import Literal, Protocol, TypeAlias, get_args
+from itertools import chain, pairwise
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import regex
@@ -22,7 +22,7 @@ from germane.errors import InvalidInput
 from germane.model.context import EmptyReason, Ranked, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.plan import Alike
-from germane.model.query import Candidate, Deferred, Order, SearchResult, TimeRange
+from germane.model.query import Candidate, CandidateTable, Deferred, Order, SearchResult, TimeRange
 
 __all__ = [
     "LEAST_COSINE",
@@ -30,20 +30,23 @@ __all__ = [
     "MOST_GROUPS",
     "RECENCY",
     "ClusterBy",
+    "Parts",
     "Ranking",
     "Terms",
     "at_places",
     "cluster",
     "could_be_same",
     "empty_reason_of",
+    "having",
     "in_order",
     "is_quoted",
-    "later",
     "likeness",
     "memories_of",
+    "newest",
     "normalised",
     "nothing_then",
     "of_each",
+    "ordered",
     "similarity",
     "words_of",
 ]
@@ -442,40 +445,47 @@ def in_order(candidates: Iterable[Candidate], order: Order) -> tuple[Candidate, 
     return tuple(newest_first)
 
 
-# A ranking whose candidates are made when they are asked for: of hundreds, few are ever looked at.
-#
-# Pure: the same candidate is made each time.
+# Rankings whose candidates are made when they are looked at: of hundreds, few ever are.
+
+Parts: TypeAlias = dict[str, NDArray[np.float64]]
+"""The named parts of scores, each a column; NaN where a candidate doesn't have the part."""
 
 
 class Ranking(Deferred[Ranked]):
-    """Candidates in rank order, each with its score and its parts, made when it is asked for.
+    """Candidates in rank order, each with its score and its parts, made when it is looked at.
 
-    `memories` and `scores` are theirs.
+    `order` has the places of the candidates in `table`, the best first, and `parts` are in the order of the
+    table; `memories` and `scores` are those of the candidates in rank order.
     """
 
-    __slots__ = ("memories", "scores")
+    __slots__ = ("_scores", "memories", "order", "parts", "scores", "table")
 
     def __init__(
-        self, memories: Sequence[Memory], scores: Sequence[float], make: Callable[[int], Ranked]
+        self, table: CandidateTable, scores: NDArray[np.float64], parts: Parts, order: Sequence[int]
     ) -> None:
-        """`make` makes the candidate at a place of the ranking."""
-        super().__init__(len(memories), make)
-        self.memories, self.scores = memories, scores
+        """`scores` and `parts` are in the order of the table."""
+        super().__init__(len(order), self._ranked)
+        self.table, self._scores, self.parts, self.order = table, scores, parts, order
+        self.memories = [table.memories[place] for place in order]
+        self.scores: list[float] = scores[np.array(order, dtype=np.int64)].tolist()
 
-    def at(self, places: Sequence[int]) -> Ranking:
-        """The candidates at these places, in the order in which they are named."""
-        make = self._make
-        return Ranking(
-            [self.memories[place] for place in places],
-            [self.scores[place] for place in places],
-            lambda number: make(places[number]),
+    def at(self, ranks: Sequence[int]) -> Ranking:
+        """The candidates of these ranks, which count from 0, in the order in which they are named."""
+        return Ranking(self.table, self._scores, self.parts, [self.order[rank] for rank in ranks])
+
+    def _ranked(self, rank: int) -> Ranked:
+        place = self.order[rank]
+        values = {name: column.item(place) for name, column in self.parts.items()}
+        return Ranked(
+            candidate=self.table[place],
+            score=self.scores[rank],
+            parts={name: value for name, value in values.items() if not math.isnan(value)},
         )
 
 
-def later(count: int, ranking: Callable[[], Sequence[Ranked]]) -> Sequence[Ranked]:
-    """A ranking of so many candidates that is made when one of them is first looked at."""
-    made = cache(ranking)
-    return Deferred(count, lambda place: made()[place])
+def having(parts: Parts, name: str, count: int) -> NDArray[np.bool_]:
+    """Which of `count` candidates have a part."""
+    return ~np.isnan(parts[name]) if name in parts else np.zeros(count, dtype=np.bool_)
 
 
 def memories_of(ranked: Sequence[Ranked]) -> Sequence[Memory]:
@@ -484,10 +494,31 @@ def memories_of(ranked: Sequence[Ranked]) -> Sequence[Memory]:
 
 
 def at_places(ranked: Sequence[Ranked], places: Sequence[int]) -> Sequence[Ranked]:
-    """Those at these places, which ascend; none is made for it."""
+    """The candidates at these places of a ranking, which ascend; none is made for it."""
     if len(places) == len(ranked):
         return ranked
     return ranked.at(places) if isinstance(ranked, Ranking) else tuple([ranked[place] for place in places])
+
+
+def newest(places: Iterable[int], memories: Sequence[Memory]) -> list[int]:
+    """The places in the order of their memories: the newest first, then the greater id."""
+    return sorted(places, key=lambda place: (memories[place].created_at, memories[place].ref), reverse=True)
+
+
+def ordered(keys: Sequence[NDArray[Any]], order_of_ties: Callable[[list[int]], list[int]]) -> list[int]:
+    """The places of columns in ascending order of their values: by the last column, then the one before.
+
+    `order_of_ties` puts the places whose values are all equal into their order.
+    """
+    order = np.lexsort(keys)
+    places: list[int] = order.tolist()
+    differs = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+    starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(places)]
+    if len(starts) <= len(places):
+        for start, end in pairwise(starts):
+            if end - start > 1:
+                places[start:end] = order_of_ties(places[start:end])
+    return places
 
 
 # Why there is nothing to show, and what is said where a question asks for nothing.

@@ -8,11 +8,9 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.learning import Seen
 from germane.model.memory import Memory, Scope, Status, Vector
 from germane.model.query import Candidate, Filter, Order, Query, SearchResult, Slice
 from germane.protocols import Store
@@ -252,25 +250,3 @@ class SearchContract:
         store.apply(AGENT, [Purge(memory_id=second.id, at=START + timedelta(days=1))])
         assert hits().slices == ((),)
         assert hits().stored == 0
-
-    def test_a_store_that_lets_a_question_pick_gives_those_in_their_order(self, store: Store) -> None:
-        memories = make_memories(50)
-        insert(store, *memories)
-        slices = (Slice(limit=20), Slice(limit=5, kinds=("fact",)))
-        asked = ask("redis cache postgres", slices=slices)
-        everything = store.search(AGENT, asked)
-        by_id = {each.memory.id: each for part in everything.slices for each in part}
-
-        def the_last_two(seen: Seen) -> NDArray[np.int64]:
-            return np.argsort(seen.ids)[:-3:-1]
-
-        found = store.search(AGENT, replace(asked, pick=the_last_two))
-        if found.picked:
-            expected = [by_id[each] for each in sorted(by_id, reverse=True)[:2]]
-            assert [list(part) for part in found.slices] == [expected]
-            assert replace(found, slices=everything.slices, picked=False) == everything
-        else:
-            assert found == everything
-        assert store.search(AGENT, replace(asked, pick=lambda _: None)) == everything
-        ordered = replace(asked, slices=(*slices, Slice(order=Order.NEWEST)), pick=the_last_two)
-        assert store.search(AGENT, ordered) == store.search(AGENT, replace(ordered, pick=None))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
 from germane.ledger import EmbeddingIdentity, Finding, StoreStats
-from germane.model.learning import LearningStatus, Seen
+from germane.model.learning import LearningStatus
 from germane.model.memory import Memory
 from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
 from germane.retrieval.quality import shares_of
@@ -365,12 +365,10 @@ def search(
 ) -> SearchResult:
     """What the agent's cache, caught up with the connection's snapshot, has for a query."""
     asked = (query, None if query.vector is None else query.vector.tobytes(), embedding)
-    # What was kept holds whatever is picked of it by now.
-    found = cache.known(asked) if query.pick is None else None
+    found = cache.known(asked)
     if found is None:
         found = _searched(connection, cache, query, embedding, learning)
-        if not found.picked:
-            cache.keep(asked, found)
+        cache.keep(asked, found)
     return found if found.learning == learning else replace(found, learning=learning)
 
 
@@ -385,8 +383,8 @@ def _searched(
     compared = _compared(connection, cache, query, embedding)
     signals, bounds = _signals(connection, cache, query, compared)
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
-    found = SearchResult(
-        slices=(),
+    return SearchResult(
+        slices=_gathered(connection, cache, chosen, signals),
         lexical_bound=bounds.get("lexical", 0.0),
         window_bound=bounds.get("window_lexical", 0.0),
         stored=cache.columns.used - cache.columns.dead,
@@ -394,10 +392,6 @@ def _searched(
         by_relevance=bool(signals),
         learning=learning,
     )
-    picked = _picked(connection, cache, query, chosen, signals=signals, found=found)
-    if picked is not None:
-        return replace(found, slices=(picked,), picked=True)
-    return replace(found, slices=_gathered(connection, cache, chosen, signals))
 
 
 def _signals(
@@ -461,39 +455,6 @@ def _choose(
     near = [signal.nearest(mask, part.limit) for signal in signals]
     chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
     return chosen[np.argsort(columns.ids[chosen])]
-
-
-def _picked(
-    connection: Connection,
-    cache: AgentCache,
-    query: Query,
-    chosen: Sequence[NDArray[np.int64]],
-    *,
-    signals: Sequence[Signal],
-    found: SearchResult,
-) -> CandidateTable | None:
-    """The candidates that the query picks; None where it wants them all, or that can't be asked of it."""
-    if query.pick is None or not signals or any(part.order is not None for part in query.slices):
-        return None
-    ordinals = _distinct(chosen)
-    columns = {signal.name: signal.values(ordinals) for signal in signals}
-    places = query.pick(
-        Seen(
-            signals=columns,
-            created=cache.columns.created[ordinals],
-            ids=cache.columns.ids[ordinals],
-            lexical_bound=found.lexical_bound,
-            admitted=found.admitted,
-            learning=found.learning,
-        )
-    )
-    if places is None:
-        return None
-    wanted: list[int] = ordinals[places].tolist()
-    records = cache.records(connection, wanted)
-    return CandidateTable(
-        tuple(map(records.__getitem__, wanted)), {name: column[places] for name, column in columns.items()}
-    )
 
 
 def _gathered(
