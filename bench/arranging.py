@@ -20,8 +20,10 @@ from time import perf_counter
 
 import numpy as np
 
+from germane.kinds import BUILT_IN
 from germane.model.memory import Memory, Vector
-from germane.packing.layout import Paragraphs, assemble_list
+from germane.packing.layout import assemble_list
+from germane.packing.lines import RememberedLines
 from germane.plans.layered import working
 from germane.ranking.eviction import EVICTION_POLICIES, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange, choose_strategy
@@ -61,13 +63,19 @@ def main() -> None:
 def _cases(
     held: Sequence[WorkingSetItem], vectors: dict[str, Vector], budget: int
 ) -> Sequence[tuple[str, Callable[[], object]]]:
-    known, paragraphs = ItemFeatures(vectors=vectors), Paragraphs(_COUNTER)
+    known, cached = ItemFeatures(vectors=vectors), RememberedLines()
 
-    def assembled(strategy: Strategy, tokens: int, kept: Paragraphs | None = None) -> object:
-        kept = kept or Paragraphs(_COUNTER)
+    def assembled(strategy: Strategy, tokens: int, lines: RememberedLines | None = None) -> object:
         found = arrange(held, strategy, now=_NOW, known=known)
         return assemble_list(
-            _PLAN, found.ranked, memories=found.memories, paragraphs=kept, budget=tokens, now=_NOW
+            _PLAN,
+            found.ranked,
+            memories=found.memories,
+            counter=_COUNTER,
+            kinds=BUILT_IN,
+            lines=lines or RememberedLines(),
+            budget=tokens,
+            now=_NOW,
         )
 
     plain = ("balanced", "recent", "important", "frequent", "clustered")
@@ -77,12 +85,12 @@ def _cases(
             (f"order, {name}", partial(arrange, held, Strategy(name=name), now=_NOW, known=known))
             for name in plain
         ),
-        (f"assemble {budget:,} tokens", partial(assembled, Strategy(), budget, paragraphs)),
+        (f"assemble {budget:,} tokens", partial(assembled, Strategy(), budget, cached)),
         (f"assemble {budget:,} tokens, cold", partial(assembled, Strategy(), budget)),
-        ("assemble the whole", partial(assembled, Strategy(), _MOST, paragraphs)),
+        ("assemble the whole", partial(assembled, Strategy(), _MOST, cached)),
         (
             f"assemble {budget:,} tokens, clustered",
-            partial(assembled, Strategy(name="clustered"), budget, paragraphs),
+            partial(assembled, Strategy(name="clustered"), budget, cached),
         ),
         *(
             (f"evict a tenth, {name}", partial(evict, held, needed, now=_NOW, policy=name))

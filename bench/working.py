@@ -48,7 +48,8 @@ def _measure(path: Path, count: int, runs: int) -> None:
         seconds = _timed(lambda: held.add_many(memories))
         held.resize(128_000)
         print(f"{count:,} held, {held.tokens:,} tokens, entered at once in {1000 * seconds:.0f} ms")
-        _row("touch", lambda: held.touch(chance.choice(memories)), runs)
+        held_now = held.items()
+        _row("touch", lambda: held.touch(chance.choice(held_now)), runs)
         _row("tokens", lambda: held.tokens, runs)
         for strategy in _STRATEGIES:
             _row(strategy, lambda s=strategy: held.assemble(strategy=s), runs)  # type: ignore[misc] # mypy can't infer a lambda's default.

@@ -12,11 +12,21 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 from openai.types.responses import FunctionToolParam, ResponseInputItemParam
 from pydantic import TypeAdapter
 
+from germane.conversation.compaction import PRIMING, message_tokens, system_tokens, tools_tokens
 from germane.conversation.formats import read_messages
 from germane.conversation.groups import grouped
 from germane.model.conversation import Message, Provider
+from germane.protocols import TokenCounter
 
-__all__ = ["PROVIDERS", "TOOLS", "check_accepted", "check_pairs", "conversations", "numbered_talk"]
+__all__ = [
+    "PROVIDERS",
+    "TOOLS",
+    "check_accepted",
+    "check_pairs",
+    "conversations",
+    "numbered_talk",
+    "request_tokens",
+]
 
 PROVIDERS = (Provider.OPENAI, Provider.RESPONSES, Provider.ANTHROPIC)
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -130,6 +140,25 @@ def check_pairs(messages: Sequence[Mapping[str, Any]], provider: Provider) -> No
             continue
         expected = _called(message)
     assert expected == []
+
+
+def request_tokens(
+    provider: Provider,
+    counter: TokenCounter,
+    *,
+    messages: Sequence[Mapping[str, Any]],
+    system: str | Sequence[Mapping[str, Any]] | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> int:
+    """What a whole request costs, counted on what is sent, without the counter's margin."""
+    total = PRIMING[provider] + tools_tokens(tools, provider, counter)
+    total += system_tokens(system, provider, counter)
+    parallel = False
+    for message in messages:
+        if message.get("role") not in ("tool", "function"):
+            parallel = len(message.get("tool_calls") or ()) > 1
+        total += message_tokens(message, provider, counter, parallel=parallel)
+    return total
 
 
 def _called(message: Mapping[str, Any]) -> list[str]:

@@ -301,7 +301,7 @@ class AsyncConversation:
 
     @property
     def agent(self) -> str:
-        """Whose conversation it is."""
+        """The agent or space that owns the conversation."""
         return self.conversation.agent
 
     append = _awaited(Conversation.append)

@@ -25,7 +25,7 @@ from germane.model.memory import Memory
 from germane.model.plan import FrameChoice, KindPriority, Plan, RollOver, Section, TaskContext
 from germane.model.query import Candidate, CandidateTable, Order, Query, SearchResult, TimeRange
 from germane.packing.fit import fit
-from germane.packing.layout import blocks_of, entries_of, items_of, lines_of, uses_of
+from germane.packing.layout import blocks_of, entries_of, items_of, lines_of, margin_notes, uses_of
 from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenditionCosts
 from germane.packing.render import written_lines
 from germane.packing.sections import Choice, ExcludedCandidates, Fitted
@@ -135,7 +135,7 @@ def _packed(
         entries=entries_of(fitted, dropped),
         sections=uses_of(fitted, dropped),
         notes=tuple(
-            _notes(request, found, fitted, limit=limit, unsure=any(each.unsure for each in sections))
+            _notes(request, found, fitted, unsure=any(each.unsure for each in sections))
             + notes_of_kinds(request.plan, fitted, ranked, work=request.work, now=request.now)
         ),
         empty_reason=None if any(block.shown for block in fitted.blocks) else empty_reason_of(found, ranked),
@@ -419,19 +419,9 @@ def _costs_of(plan: Plan) -> type[Costs]:
     return RenditionCosts if plan.counts_renditions else Costs
 
 
-def _notes(
-    request: AssembleRequest, found: SearchResult, fitted: Fitted, *, limit: int, unsure: bool
-) -> list[TraceNote]:
+def _notes(request: AssembleRequest, found: SearchResult, fitted: Fitted, *, unsure: bool) -> list[TraceNote]:
     """What a reader of the trace should know about how this context came to be."""
-    notes = list(request.notes)
-    if limit < request.budget:
-        notes.append(
-            TraceNote(
-                code="margin",
-                text=f"The counter {request.counter.name} is exact to {request.counter.margin:.0%}, "
-                f"so {request.budget - limit} of {request.budget} tokens are kept as a margin.",
-            )
-        )
+    notes = [*request.notes, *margin_notes(request.counter, request.budget)]
     if not found.by_relevance and request.plan.kinds_first is None:
         notes.append(RECENCY)
     if unsure:

@@ -20,7 +20,7 @@ from germane.testing.fakes import make_message
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-CHILD = Path(__file__).with_name("talk_child.py")
+CHILD = Path(__file__).with_name("conversation_child.py")
 
 
 def start(task: str, path: Path, argument: str, output: Path | None = None) -> subprocess.Popen[str]:
@@ -59,12 +59,12 @@ def test_killing_two_speakers_loses_nothing_acknowledged(tmp_path: Path) -> None
             acknowledged.update(line for line in whole if not line.startswith("hidden "))
             hidden.update(line.removeprefix("hidden ") for line in whole if line.startswith("hidden "))
     with germane.open(path, agent="tester", embedder=None) as engine:
-        talk = engine.conversation("shared")
-        messages = talk.messages(hidden=True)
+        chat = engine.conversation("shared")
+        messages = chat.messages(hidden=True)
         assert engine.doctor() == ()
         assert acknowledged <= {message.id for message in messages}
         assert [message.seq for message in messages] == list(range(1, len(messages) + 1))
-        assert hidden.isdisjoint({message.group for message in talk.messages()})
+        assert hidden.isdisjoint({message.group for message in chat.messages()})
         # What was appended together is there together: an answer and what came with it.
         texts = {message.text for message in messages}
         assert {text.replace("answer", "more") for text in texts if "answer" in text} == {

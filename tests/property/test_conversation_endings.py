@@ -26,15 +26,15 @@ TIERS = st.sampled_from([None, Tiers(recent=1, older=60, inactive=20)])
 
 
 @contextmanager
-def _logged(talk: tuple[Message, ...]) -> Iterator[Path]:
+def _logged(chat: tuple[Message, ...]) -> Iterator[Path]:
     """A file with the conversation as a log holds it, its hidden groups hidden, beside another one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "talks.db"
         with germane.open(path, embedder=None, durability="relaxed") as engine:
             engine.conversation("other").append("user", "Said elsewhere.", group="a")
             log = engine.conversation("chat")
-            log.extend(message.evolve(id="", hidden=False) for message in talk)
-            hidden = {str(message.group) for message in talk if message.hidden}
+            log.extend(message.evolve(id="", hidden=False) for message in chat)
+            hidden = {str(message.group) for message in chat if message.hidden}
             for group in hidden & {group.id for group in log.groups()}:
                 log.hide(group)
         yield path
@@ -52,9 +52,9 @@ def _window(
 @settings(max_examples=examples(60))
 @given(conversations(), SIZES, BUDGETS, TIERS)
 def test_the_end_alone_gives_the_same_window(
-    talk: tuple[Message, ...], groups: int, budget: int | None, tiers: Tiers | None
+    chat: tuple[Message, ...], groups: int, budget: int | None, tiers: Tiers | None
 ) -> None:
-    with _logged(talk) as path, germane.open(path, embedder=None) as engine:
+    with _logged(chat) as path, germane.open(path, embedder=None) as engine:
         log = engine.conversation("chat")
         of_the_end = _window(log, groups, budget, tiers)
         log.messages()

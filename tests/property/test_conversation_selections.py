@@ -7,49 +7,49 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations import conversations, word_cost
 from germane.conversation.groups import grouped, groups_of, ranked, window
 from germane.conversation.views import Tiers, anchored, cut_middle, tiered
 from germane.errors import BudgetTooSmall
 from germane.model.conversation import GroupScores, Message, Role, Selection
-from talks import talks, word_cost
 
 SCORES = st.dictionaries(st.sampled_from(["a", "b", "c", "m1", "m2", "m3", "m5", "m7"]), st.integers(1, 9))
 SIZES = st.integers(-1, 6)
 BUDGETS = st.none() | st.integers(0, 120)
-Talk = tuple[Message, ...]
+Messages = tuple[Message, ...]
 
 
-def check(talk: Talk, found: Selection, *, budget: int | None, groups: set[str]) -> None:
+def check(messages: Messages, found: Selection, *, budget: int | None, groups: set[str]) -> None:
     """What every selection promises."""
     assert list(found.messages) == sorted(found.messages, key=lambda each: each.seq)
     assert not any(message.hidden for message in found.messages)
-    always = [m for m in talk if not m.hidden and (m.group is None or m.role is Role.SYSTEM)]
+    always = [m for m in messages if not m.hidden and (m.group is None or m.role is Role.SYSTEM)]
     assert all(message in found.messages for message in always)
-    for group in groups_of(talk):
+    for group in groups_of(messages):
         inside = [message in found.messages for message in group]
         assert all(inside) if group.id in groups else not any(inside)
     if budget is not None:
         assert sum(map(word_cost, found.messages)) <= budget
 
 
-def tried(select: Callable[[], Selection], talk: Talk, budget: int | None) -> Selection | None:
+def tried(select: Callable[[], Selection], messages: Messages, budget: int | None) -> Selection | None:
     """The selection, or None where what is required is too much."""
     try:
         return select()
     except BudgetTooSmall as error:
         assert budget is not None
         assert error.needed > budget
-        assert error.needed <= sum(map(word_cost, talk))
+        assert error.needed <= sum(map(word_cost, messages))
         return None
 
 
-@given(talks(), SIZES, BUDGETS)
-def test_windows(talk: Talk, size: int, budget: int | None) -> None:
-    found = tried(lambda: window(talk, groups=size, budget=budget, cost=word_cost), talk, budget)
+@given(conversations(), SIZES, BUDGETS)
+def test_windows(messages: Messages, size: int, budget: int | None) -> None:
+    found = tried(lambda: window(messages, groups=size, budget=budget, cost=word_cost), messages, budget)
     if found is None:
         return
-    check(talk, found, budget=budget, groups=set(found.groups))
-    opened = [group.id for group in groups_of(talk)]
+    check(messages, found, budget=budget, groups=set(found.groups))
+    opened = [group.id for group in groups_of(messages)]
     # The window is the end of the conversation, and each group stands once.
     assert list(found.groups) == opened[len(opened) - len(found.groups) :]
     assert [*(one.group for one in found.left_out), *found.groups] == opened
@@ -59,9 +59,11 @@ def test_windows(talk: Talk, size: int, budget: int | None) -> None:
         assert len(found.groups) == (len(opened) if size == 0 else min(len(opened), max(size, 0)))
 
 
-@given(talks(), st.none() | SCORES, SIZES, BUDGETS, st.sampled_from(["all", "matched"]), st.booleans())
+@given(
+    conversations(), st.none() | SCORES, SIZES, BUDGETS, st.sampled_from(["all", "matched"]), st.booleans()
+)
 def test_ranked_groups(
-    talk: Talk,
+    messages: Messages,
     scores: dict[str, int] | None,
     size: int,
     budget: int | None,
@@ -70,7 +72,7 @@ def test_ranked_groups(
 ) -> None:
     def select() -> Selection:
         return ranked(
-            talk,
+            messages,
             scores,
             groups=size,
             budget=budget,
@@ -79,22 +81,22 @@ def test_ranked_groups(
             counts_current=counts,
         )
 
-    found = tried(select, talk, budget)
+    found = tried(select, messages, budget)
     if found is None:
         return
-    check(talk, found, budget=budget, groups=set(found.groups))
-    opened = [group.id for group in groups_of(talk)]
+    check(messages, found, budget=budget, groups=set(found.groups))
+    opened = [group.id for group in groups_of(messages)]
     assert sorted([*found.groups, *(one.group for one in found.left_out)]) == sorted(opened)
     assert opened[-1:] == [name for name in opened[-1:] if name in found.groups]
     if size > 0:
         assert len(found.groups) <= size + (not counts)
 
 
-@given(talks(), SCORES, SIZES, BUDGETS)
-def test_anchored_views(talk: Talk, scores: dict[str, int], size: int, budget: int | None) -> None:
+@given(conversations(), SCORES, SIZES, BUDGETS)
+def test_anchored_views(messages: Messages, scores: dict[str, int], size: int, budget: int | None) -> None:
     def select() -> Selection:
         found = anchored(
-            talk,
+            messages,
             GroupScores(scores=scores, bound=5),
             groups=size,
             budget=budget,
@@ -102,7 +104,7 @@ def test_anchored_views(talk: Talk, scores: dict[str, int], size: int, budget: i
             anchors={"state": "x"},
         )
         shown = [*found.window.groups, *(group.id for group in found.recalled)]
-        opened = [group.id for group in groups_of(talk)]
+        opened = [group.id for group in groups_of(messages)]
         assert sorted([*shown, *(one.group for one in found.left_out)]) == sorted(opened)
         assert sum(map(word_cost, found.messages)) == found.tokens
         assert [m for m in found.messages if m.seq] == list(found.window.messages)
@@ -114,22 +116,22 @@ def test_anchored_views(talk: Talk, scores: dict[str, int], size: int, budget: i
         found = select()
     except BudgetTooSmall:
         return
-    check(talk, found, budget=budget, groups=set(found.groups))
+    check(messages, found, budget=budget, groups=set(found.groups))
 
 
-@given(talks())
-def test_grouping_again_changes_nothing(talk: Talk) -> None:
-    assert grouped(talk) == talk
-    assert [m for group in groups_of(talk) for m in group if m.hidden] == []
+@given(conversations())
+def test_grouping_again_changes_nothing(messages: Messages) -> None:
+    assert grouped(messages) == messages
+    assert [m for group in groups_of(messages) for m in group if m.hidden] == []
 
 
-@given(talks(), st.sampled_from(["a", "m1", None]), st.integers(0, 40), st.integers(0, 3))
+@given(conversations(), st.sampled_from(["a", "m1", None]), st.integers(0, 40), st.integers(0, 3))
 def test_tiers_change_results_alone_and_never_make_them_longer(
-    talk: Talk, active: str | None, limit: int, recent: int
+    messages: Messages, active: str | None, limit: int, recent: int
 ) -> None:
-    cut = tiered(talk, active=active, tiers=Tiers(recent=recent, older=2 * limit, inactive=limit))
-    assert len(cut) == len(talk)
-    for before, after in zip(talk, cut, strict=True):
+    cut = tiered(messages, active=active, tiers=Tiers(recent=recent, older=2 * limit, inactive=limit))
+    assert len(cut) == len(messages)
+    for before, after in zip(messages, cut, strict=True):
         assert before.evolve(parts=()) == after.evolve(parts=())
         for one, two in zip(before.parts, after.parts, strict=True):
             if one != two:

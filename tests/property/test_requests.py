@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.conversation.compaction import request_tokens
+from conversations import system
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.groups import grouped, groups_of
 from germane.conversation.layout import FULL, Arrangement, RequestSpec
@@ -17,19 +17,18 @@ from germane.errors import RequestTooLarge
 from germane.model.conversation import GroupScores, Message, Provider, Role, TextPart
 from germane.model.request import Request
 from germane.tokens import CachedCounter, get_counter
-from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations
+from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations, request_tokens
 from support.examples import examples
-from talks import system
 from transcripts import anthropic_requests, openai_messages, responses_items
 
 COUNTER = CachedCounter(get_counter("o200k"))
 SCORES = st.dictionaries(st.sampled_from([f"m{n}" for n in range(1, 20)] + ["b"]), st.integers(1, 9))
 LIMITS = st.sampled_from([1000, 1500, 3000, 8000, 30_000])
-Talk = tuple[Message, ...]
+Chat = tuple[Message, ...]
 
 
 def asked(
-    talk: Talk,
+    chat: Chat,
     provider: Provider,
     limit: int,
     scores: dict[str, int] | None = None,
@@ -38,7 +37,7 @@ def asked(
     pins: frozenset[str] = frozenset(),
 ) -> Request:
     arranged = arranged or Arrangement(provider, COUNTER, Tiers())
-    arranged.follow(talk)
+    arranged.follow(chat)
     wanted = RequestSpec(
         limit=limit,
         system=[system("You are terse.")],
@@ -51,7 +50,7 @@ def asked(
     return request_of(arranged, wanted, window=limit, reserve=0)
 
 
-def check(request: Request, talk: Talk, limit: int) -> None:
+def check(request: Request, chat: Chat, limit: int) -> None:
     """What every request promises."""
     arguments = request.arguments()
     check_accepted(arguments, request.provider)
@@ -69,23 +68,23 @@ def check(request: Request, talk: Talk, limit: int) -> None:
     sent = request.serialised()
     assert "You are terse." in sent
     assert "the build is red" in sent
-    assert len({*request.state.forms} - {group.id for group in groups_of(talk)}) == 0
+    assert len({*request.state.forms} - {group.id for group in groups_of(chat)}) == 0
 
 
-def check_full(request: Request, talk: Talk, offered: Request) -> None:
+def check_full(request: Request, chat: Chat, offered: Request) -> None:
     """Where less than 90 % is used, all that says something is there, and no result is cut."""
     # The line that says that the conversation goes on stands where it must, and is nothing on offer.
     opening = sum(part.used for part in offered.parts if part.name == "opening")
     if request.tokens >= min(FULL * request.limit, offered.tokens - opening):
         return
     # White space alone says nothing: it stands in the window, but is never recalled to fill a request.
-    groups = [group.id for group in groups_of(talk)]
+    groups = [group.id for group in groups_of(chat)]
     before = set(groups[: groups.index(str(request.state.start))])
-    gone = [message for message in talk if message.group in before]
+    gone = [message for message in chat if message.group in before]
     texts = [message.text for message in gone] + [each.text for message in gone for each in message.results]
     assert any(text and not text.strip() for text in texts)
     out = {one.group for one in request.left_out}
-    left = [message for message in talk if message.group in out and not message.hidden]
+    left = [message for message in chat if message.group in out and not message.hidden]
     assert not any(message.text.strip() or message.calls for message in left)
     assert not request.state.forms
 
@@ -93,54 +92,54 @@ def check_full(request: Request, talk: Talk, offered: Request) -> None:
 @settings(max_examples=examples(150))
 @given(conversations(), st.sampled_from(PROVIDERS), LIMITS, SCORES)
 def test_a_request_is_valid_fits_and_is_full(
-    talk: Talk, provider: Provider, limit: int, scores: dict[str, int]
+    chat: Chat, provider: Provider, limit: int, scores: dict[str, int]
 ) -> None:
-    offered = asked(talk, provider, 10_000_000, scores)
-    check(offered, talk, 10_000_000)
+    offered = asked(chat, provider, 10_000_000, scores)
+    check(offered, chat, 10_000_000)
     try:
-        request = asked(talk, provider, limit, scores)
+        request = asked(chat, provider, limit, scores)
     except RequestTooLarge as error:
         assert error.budget == limit
         assert sum(error.parts.values()) == error.needed > limit
         return
-    check(request, talk, limit)
-    check_full(request, talk, offered)
-    assert request == asked(talk, provider, limit, scores)
-    assert request.serialised() == asked(talk, provider, limit, scores).serialised()
+    check(request, chat, limit)
+    check_full(request, chat, offered)
+    assert request == asked(chat, provider, limit, scores)
+    assert request.serialised() == asked(chat, provider, limit, scores).serialised()
 
 
 @settings(max_examples=examples(60))
 @given(conversations(), st.sampled_from(PROVIDERS), LIMITS, SCORES)
 def test_each_turn_keeps_all_promises_and_mostly_the_prefix(
-    talk: Talk, provider: Provider, limit: int, scores: dict[str, int]
+    chat: Chat, provider: Provider, limit: int, scores: dict[str, int]
 ) -> None:
     previous: Request | None = None
     arranged = Arrangement(provider, COUNTER, Tiers())
-    for end in range(1, len(talk) + 1):
+    for end in range(1, len(chat) + 1):
         try:
-            request = asked(talk[:end], provider, limit, scores, previous, arranged)
+            request = asked(chat[:end], provider, limit, scores, previous, arranged)
         except RequestTooLarge:
             continue
-        check(request, talk[:end], limit)
+        check(request, chat[:end], limit)
         # What was remembered of the turns before changes no request.
-        anew = asked(talk[:end], provider, limit, scores, previous)
+        anew = asked(chat[:end], provider, limit, scores, previous)
         assert request.serialised() == anew.serialised()
-        offered = asked(talk[:end], provider, 10_000_000, scores)
-        check_full(request, talk[:end], offered)
+        offered = asked(chat[:end], provider, 10_000_000, scores)
+        check_full(request, chat[:end], offered)
         previous = request
 
 
 @settings(max_examples=examples(60))
 @given(conversations(), st.sampled_from(PROVIDERS), LIMITS, st.sampled_from(["a", "b", "m2", "m3"]))
 def test_pinned_groups_stay_and_hidden_ones_never_come_back(
-    talk: Talk, provider: Provider, limit: int, group: str
+    chat: Chat, provider: Provider, limit: int, group: str
 ) -> None:
     said = "said in this group alone"
     marked = tuple(
         message.evolve(parts=(*message.parts, TextPart(text=said)))
         if message.group == group and message.role is Role.USER and not message.results
         else message
-        for message in talk
+        for message in chat
     )
     is_there = any(said in message.text and not message.hidden for message in marked)
     try:
@@ -169,9 +168,9 @@ def test_pinned_groups_stay_and_hidden_ones_never_come_back(
 )
 def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], provider: Provider) -> None:
     source, value = given_talk
-    talk = grouped(read_messages(value, source))
+    chat = grouped(read_messages(value, source))
     try:
-        request = asked(talk, provider, 1500)
+        request = asked(chat, provider, 1500)
     except RequestTooLarge:
         return
     counted = request_tokens(
@@ -191,10 +190,10 @@ def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], 
     LIMITS,
 )
 def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
-    talk: Talk, sources: list[Provider], provider: Provider, limit: int
+    chat: Chat, sources: list[Provider], provider: Provider, limit: int
 ) -> None:
     mixed: list[Message] = []
-    for number, group in enumerate(groups_of(talk)):
+    for number, group in enumerate(groups_of(chat)):
         source = sources[number % len(sources)]
         said = write_messages(group.messages, source)
         read = read_messages(said.arguments(), source)
@@ -215,8 +214,8 @@ def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
 
 @settings(max_examples=examples(80))
 @given(conversations(), st.sampled_from(PROVIDERS), st.sampled_from([1500, 4000]))
-def test_what_a_provider_said_goes_back_to_it_in_pairs(talk: Talk, provider: Provider, limit: int) -> None:
-    said = write_messages([message for message in talk if not message.hidden], provider)
+def test_what_a_provider_said_goes_back_to_it_in_pairs(chat: Chat, provider: Provider, limit: int) -> None:
+    said = write_messages([message for message in chat if not message.hidden], provider)
     native = grouped(read_messages(said.arguments(), provider))
     try:
         request = asked(native, provider, limit)

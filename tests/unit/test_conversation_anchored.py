@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from inline_snapshot import snapshot
 
+from conversations import answer, call, exchange, numbered, prompt, result, system, word_cost
 from germane.conversation.formats import write_messages
 from germane.conversation.groups import derive_query, groups_of, prompt_of
 from germane.conversation.views import RecallLimits, Tiers, anchored, section_of
@@ -14,14 +15,15 @@ from germane.errors import BudgetTooSmall, InvalidInput
 from germane.model.context import Reason
 from germane.model.conversation import DerivedQuery, GroupScores, LeftOut, Message, Role, TextPart
 from germane.model.text import fenced
-from talks import answer, call, exchange, numbered, prompt, result, system, word_cost
 
-TALK = numbered(system("Be brief."), *(exchange(name) for name in "abcdef"))
+MESSAGES = numbered(system("Be brief."), *(exchange(name) for name in "abcdef"))
 SCORES = GroupScores(scores={"a": 900, "b": 60, "c": 400, "e": 800, "f": 950}, bound=1000)
 
 
 def test_the_window_is_whole_and_recall_stands_beside_it() -> None:
-    found = anchored(TALK, SCORES, groups=2, anchors={"state": "Step 2.", "scratchpad": "", "plan": "a, b"})
+    found = anchored(
+        MESSAGES, SCORES, groups=2, anchors={"state": "Step 2.", "scratchpad": "", "plan": "a, b"}
+    )
     assert found.window.groups == ("e", "f")
     assert [group.id for group in found.recalled] == ["a", "c"]
     assert found.left_out == (
@@ -69,16 +71,16 @@ assistant: say c
 
 
 def test_nothing_to_recall_adds_nothing() -> None:
-    found = anchored(TALK, GroupScores(), groups=2)
+    found = anchored(MESSAGES, GroupScores(), groups=2)
     assert (found.beside, found.section, found.recalled) == (None, "", ())
     assert found.messages == found.window.messages
-    assert anchored(TALK, SCORES, groups=0).recalled == ()
+    assert anchored(MESSAGES, SCORES, groups=0).recalled == ()
     assert anchored((), GroupScores()).messages == ()
-    assert anchored(TALK, SCORES, groups=2, recall=RecallLimits(most=0)).recalled == ()
+    assert anchored(MESSAGES, SCORES, groups=2, recall=RecallLimits(most=0)).recalled == ()
 
 
 def test_the_current_group_is_always_shown() -> None:
-    found = anchored(TALK, SCORES, groups=-1, recall=RecallLimits(most=1))
+    found = anchored(MESSAGES, SCORES, groups=-1, recall=RecallLimits(most=1))
     assert (found.window.groups, [group.id for group in found.recalled]) == (("f",), ["a"])
     assert {one.group: one.reason for one in found.left_out} == {
         "b": Reason.NOT_RELEVANT,
@@ -89,27 +91,29 @@ def test_the_current_group_is_always_shown() -> None:
 
 
 def test_window_and_recall_share_a_budget() -> None:
-    total = anchored(TALK, SCORES, groups=2, cost=word_cost).tokens
+    total = anchored(MESSAGES, SCORES, groups=2, cost=word_cost).tokens
     for budget in range(10, total + 5):
         found = anchored(
-            TALK, SCORES, groups=2, budget=budget, cost=word_cost, recall=RecallLimits(share=0.6)
+            MESSAGES, SCORES, groups=2, budget=budget, cost=word_cost, recall=RecallLimits(share=0.6)
         )
         assert sum(map(word_cost, found.messages)) == found.tokens <= budget
         assert found.window.groups[-1] == "f"
         named = [*found.window.groups, *(group.id for group in found.recalled)]
         assert sorted([*named, *(one.group for one in found.left_out)]) == list("abcdef")
-    found = anchored(TALK, SCORES, groups=2, budget=total, cost=word_cost, recall=RecallLimits(share=0.6))
+    found = anchored(MESSAGES, SCORES, groups=2, budget=total, cost=word_cost, recall=RecallLimits(share=0.6))
     assert (found.window.groups, [group.id for group in found.recalled]) == (("e", "f"), ["a", "c"])
 
 
 def test_what_recall_leaves_goes_to_the_window() -> None:
-    half = anchored(TALK, GroupScores(), groups=0, budget=24, cost=word_cost, recall=RecallLimits(share=0.5))
+    half = anchored(
+        MESSAGES, GroupScores(), groups=0, budget=24, cost=word_cost, recall=RecallLimits(share=0.5)
+    )
     assert half.window.groups == ("d", "e", "f")
 
 
 def test_anchors_are_required_and_named_when_they_do_not_fit() -> None:
     with pytest.raises(BudgetTooSmall) as caught:
-        anchored(TALK, SCORES, budget=12, cost=word_cost, anchors={"state": "one two three"})
+        anchored(MESSAGES, SCORES, budget=12, cost=word_cost, anchors={"state": "one two three"})
     assert caught.value.required == ("system and ungrouped messages", "group f", "anchor state")
     assert (caught.value.budget, caught.value.needed) == (12, 3 + 6 + 1 + 6)
     with pytest.raises(InvalidInput):
@@ -117,13 +121,13 @@ def test_anchors_are_required_and_named_when_they_do_not_fit() -> None:
 
 
 def test_a_recalled_group_reads_as_a_past_one() -> None:
-    talk = numbered(
+    messages = numbered(
         prompt("Read a.txt\n# twice", group="a"),
         call("c1", group="a"),
         result("c1", "x" * 1000, group="a"),
         answer("", group="a"),
     )
-    assert section_of(groups_of(talk), tiers=Tiers(inactive=100)) == (
+    assert section_of(groups_of(messages), tiers=Tiers(inactive=100)) == (
         "Recalled from earlier in this conversation:\n"
         "--- from message m1\n"
         "user: Read a.txt\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import germane
+from conversations import call, numbered, prompt, result
 from germane.conversation.formats.parts import in_words
 from germane.conversation.views import Tiers, cut_middle, hint_of, tiered
 from germane.errors import InvalidInput
 from germane.model.conversation import Message, OpaquePart, Role, TextPart, ToolCall, ToolResult
 from germane.model.text import fenced, is_fenced, own_text
 from germane.tokens import get_counter
-from talks import call, numbered, prompt, result
 
 LONG = "".join(f"{number:04d} " for number in range(1000))
 
@@ -25,7 +25,7 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
 
 
 def test_three_tiers() -> None:
-    talk = numbered(
+    messages = numbered(
         prompt("old"),
         call("c1"),
         result("c1", LONG),
@@ -34,7 +34,7 @@ def test_three_tiers() -> None:
         result("c2", LONG),
         result("c3", LONG),
     )
-    cut = tiered(talk, active="m4", tiers=Tiers(recent=1, older=1000, inactive=300))
+    cut = tiered(messages, active="m4", tiers=Tiers(recent=1, older=1000, inactive=300))
     old, older, recent = texts(cut)
     assert recent == LONG
     assert [len(old), len(older)] == [300, 1000]
@@ -42,7 +42,7 @@ def test_three_tiers() -> None:
     assert older.endswith(LONG[-700:])
     assert 'expand("m6") returns the whole]' in older
     assert 'expand("m3") returns the whole]' in old
-    assert [one is two for one, two in zip(cut, talk, strict=True)] == [
+    assert [one is two for one, two in zip(cut, messages, strict=True)] == [
         True,
         True,
         False,
@@ -55,16 +55,16 @@ def test_three_tiers() -> None:
 
 
 def test_no_limit_and_nothing_recent() -> None:
-    talk = numbered(prompt("new"), call("c1"), result("c1", LONG))
-    assert tiered(talk, active="m1", tiers=Tiers(recent=0, older=None)) == talk
-    assert len(texts(tiered(talk, active="m1", tiers=Tiers(recent=0, older=500)))[0]) == 500
-    assert len(texts(tiered(talk, active=None))[0]) == 400
+    messages = numbered(prompt("new"), call("c1"), result("c1", LONG))
+    assert tiered(messages, active="m1", tiers=Tiers(recent=0, older=None)) == messages
+    assert len(texts(tiered(messages, active="m1", tiers=Tiers(recent=0, older=500)))[0]) == 500
+    assert len(texts(tiered(messages, active=None))[0]) == 400
 
 
 def test_limits_in_tokens() -> None:
     counter = get_counter("o200k")
-    talk = numbered(prompt("new"), call("c1"), result("c1", LONG))
-    (cut,) = texts(tiered(talk, active=None, tiers=Tiers(inactive=120, counter=counter)))
+    messages = numbered(prompt("new"), call("c1"), result("c1", LONG))
+    (cut,) = texts(tiered(messages, active=None, tiers=Tiers(inactive=120, counter=counter)))
     assert 110 <= counter.count(cut) <= 120
     assert cut.startswith("0000 0001")
     assert cut.endswith("0998 0999 ")
@@ -176,12 +176,12 @@ def test_tool_traffic_in_words() -> None:
 def test_a_result_that_came_late_is_cut_no_further_than_it_must() -> None:
     log = "The worker sends an invoice to the warehouse. " * 300
     with germane.open(":memory:", embedder=None) as engine:
-        talk = engine.conversation("chat")
-        talk.append("user", "What does the log say?")
-        talk.append("assistant", tool_calls=[{"id": "c1", "name": "log", "arguments": "{}"}])
-        other = talk.append("user", "Are you still there?")
-        talk.append("tool", tool_results=[{"call_id": "c1", "content": log}], group=other.group)
-        talk.append("user", "And what does it say?")
-        request = engine.request(talk, window=1200, reserve=200)
+        chat = engine.conversation("chat")
+        chat.append("user", "What does the log say?")
+        chat.append("assistant", tool_calls=[{"id": "c1", "name": "log", "arguments": "{}"}])
+        other = chat.append("user", "Are you still there?")
+        chat.append("tool", tool_results=[{"call_id": "c1", "content": log}], group=other.group)
+        chat.append("user", "And what does it say?")
+        request = engine.request(chat, window=1200, reserve=200)
     assert request.state.forms
     assert request.tokens >= 0.9 * request.limit

@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import germane
+from conversations import answer, prompt
 from germane.evaluation import trend
 from germane.ledger import TARGETS, Assembly
 from germane.testing.fakes import START, FixedClock
-from talks import answer, prompt
 
 
 @pytest.fixture

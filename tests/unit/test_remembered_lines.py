@@ -1,58 +1,79 @@
-"""Remembered lines save work and can't be wrong: they are for one very memory."""
+"""Cached lines save work and can't be wrong: they are for one very memory and section."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 import germane
 from germane import Level
 from germane.kinds import BUILT_IN
+from germane.model.memory import Memory
 from germane.model.plan import Section, Share
-from germane.packing.lines import Costs, RememberedLines, RenderedLine
+from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenderedLine
 from germane.plans.layered import relevance
 from germane.testing.fakes import make_memory
+from germane.tokens import get_counter
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PLAIN = Section(name="one", heading="## One", share=Share(weight=1)).look
-HEADED = Section(name="one", heading="## One", share=Share(weight=1), own_heading=True).look
+ONE = Section(name="one", heading="## One", share=Share(weight=1))
+COUNTER = get_counter("o200k")
 
 
-def _line(text: str, level: Level = Level.FULL) -> RenderedLine:
-    return RenderedLine(level=level, text=text, tokens=3)
+def _lines(lines: RememberedLines, memory: Memory, section: Section = ONE) -> dict[Level, RenderedLine]:
+    """What an assembly finds in the cache."""
+    return Costs(COUNTER, BUILT_IN, lines).line_cache(section, memory).lines
 
 
-def test_a_line_is_found_by_its_memory_level_and_heading() -> None:
+def _made(lines: RememberedLines, memory: Memory) -> RenderedLine:
+    """A line that an assembly makes, and leaves in the cache."""
+    return Costs(COUNTER, BUILT_IN, lines).line(ONE, memory, Level.FULL)
+
+
+def test_a_line_is_found_by_its_memory_and_level() -> None:
     lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
-    lines.keep(memory, _line("- The cache"), look=PLAIN)
-    assert lines.get(memory, Level.FULL, look=PLAIN) == _line("- The cache")
-    assert lines.get(memory, Level.MICRO, look=PLAIN) is None
-    assert lines.get(memory, Level.FULL, look=HEADED) is None
+    made = _made(lines, memory)
+    assert made.text == "- The cache lives in Redis."
+    assert _lines(lines, memory) == {Level.FULL: made}
+
+
+@pytest.mark.parametrize(
+    "option", [{"own_heading": True}, {"ids": True}, {"levels": (Level.FULL,)}, {"share": Share(weight=2)}]
+)
+def test_a_section_that_differs_in_any_option_has_lines_of_its_own(option: dict[str, Any]) -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    made = _made(lines, memory)
+    assert _lines(lines, memory, replace(ONE)) == {Level.FULL: made}
+    assert _lines(lines, memory, replace(ONE, **option)) == {}
 
 
 def test_another_memory_of_the_same_id_is_another() -> None:
     lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
-    lines.keep(memory, _line("- The cache"), look=PLAIN)
-    assert lines.get(memory.evolve(content="Something else."), Level.FULL, look=PLAIN) is None
+    _made(lines, memory)
+    assert _lines(lines, memory.evolve(content="Something else.")) == {}
 
 
-def test_what_is_counted_in_another_way_is_kept_apart() -> None:
+def test_what_is_counted_in_another_way_is_cached_apart() -> None:
     lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
-    lines.of("content").keep(memory, _line("- The cache"), look=PLAIN)
-    assert lines.of("content").get(memory, Level.FULL, look=PLAIN) is not None
-    assert lines.of("whole").get(memory, Level.FULL, look=PLAIN) is None
+    _made(lines, memory)
+    assert ContentCosts(COUNTER, BUILT_IN, lines).line_cache(ONE, memory).lines == {}
+    assert Costs(get_counter("cl100k"), BUILT_IN, lines).line_cache(ONE, memory).lines == {}
     lines.clear()
-    assert lines.of("content").get(memory, Level.FULL, look=PLAIN) is None
+    assert _lines(lines, memory) == {}
 
 
-def test_a_huge_memory_is_not_held_and_many_are_let_go() -> None:
+def test_a_huge_memory_is_not_cached_and_many_are_let_go() -> None:
     lines, huge = RememberedLines(), make_memory("word " * 5000)
-    lines.keep(huge, _line("- word"), look=PLAIN)
-    assert lines.get(huge, Level.FULL, look=PLAIN) is None
+    _made(lines, huge)
+    assert _lines(lines, huge) == {}
     first = make_memory("first")
-    lines.keep(first, _line("- first"), look=PLAIN)
-    for _ in range(1300):
-        lines.keep(make_memory("x" * 19_000), _line("- x"), look=PLAIN)
-    assert lines.get(first, Level.FULL, look=PLAIN) is None
+    _made(lines, first)
+    for number in range(1300):
+        _lines(lines, make_memory("x" * 19_000, id=f"m{number}"))
+    assert _lines(lines, first) == {}
 
 
 def test_contexts_are_the_same_with_and_without_what_was_remembered() -> None:
@@ -71,10 +92,8 @@ def test_a_purge_takes_the_remembered_lines_along() -> None:
         engine.remember("The secret lives in the vault.")
         held = engine.recall("secret")[0].memory
         engine.assemble("Where does the secret live?", budget=300, plan="relevance")
-        session, look = engine._session, relevance(BUILT_IN).sections[0].look
-        remembered = session.lines.of(f"{Costs.way} {session.counter.name}")
-        assert remembered.get(held, Level.FULL, look=look) is not None
+        session, (section,) = engine._session, relevance(BUILT_IN).sections
+        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, held).lines != {}
         engine.purge(held.id, confirm=True)
-        remembered = session.lines.of(f"{Costs.way} {session.counter.name}")
-        assert remembered.get(held, Level.FULL, look=look) is None
+        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, held).lines == {}
         assert engine.assemble("Where does the secret live?", budget=300, plan="relevance").text == ""

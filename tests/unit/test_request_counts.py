@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from germane.conversation.compaction import message_tokens, request_tokens
+from germane.conversation.compaction import message_tokens
 from germane.model.conversation import Provider
 from germane.tokens import get_counter
+from requests_of import request_tokens
 
 _ID = "call_Id8ycVMsW8gdsf7kSXfgAcf1"
 

@@ -30,21 +30,21 @@ def opened(path: Path | str = ":memory:", **options: Any) -> Engine:
 
 
 def long_talk(engine: Engine, exchanges: int = 40) -> germane.Conversation:
-    talk = engine.conversation("chat")
-    talk.append("user", "Our redis cache expires after ninety seconds, remember that.")
-    talk.append("assistant", "Ninety seconds, noted.")
+    chat = engine.conversation("chat")
+    chat.append("user", "Our redis cache expires after ninety seconds, remember that.")
+    chat.append("assistant", "Ninety seconds, noted.")
     for number in range(exchanges):
-        talk.append("user", f"Question {number}: {WORDS * 3}")
-        talk.append("assistant", f"Answer {number}: {WORDS * 3}")
-    return talk
+        chat.append("user", f"Question {number}: {WORDS * 3}")
+        chat.append("assistant", f"Answer {number}: {WORDS * 3}")
+    return chat
 
 
 def test_a_request_is_ready_for_each_client() -> None:
     with opened() as engine:
-        talk = long_talk(engine, 3)
+        chat = long_talk(engine, 3)
         for name in ("openai", "openai-responses", "anthropic"):
             provider = Provider.RESPONSES if name == "openai-responses" else Provider(name)
-            request = engine.request(talk, system="Be terse.", tools=TOOLS[provider], provider=name)
+            request = engine.request(chat, system="Be terse.", tools=TOOLS[provider], provider=name)
             check_accepted(request.arguments(), provider)
             assert request.provider is provider
             assert sorted(request.arguments()) == sorted(
@@ -59,9 +59,9 @@ def test_a_request_is_ready_for_each_client() -> None:
 
 def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> None:
     with opened() as engine:
-        talk = long_talk(engine)
-        talk.append("user", "When does the redis cache expire?")
-        request = engine.request(talk, window=2000, reserve=200)
+        chat = long_talk(engine)
+        chat.append("user", "When does the redis cache expire?")
+        request = engine.request(chat, window=2000, reserve=200)
         *_, recalled, spare, prompt = request.messages
         assert prompt == {"role": "user", "content": "When does the redis cache expire?"}
         assert recalled["role"] == "user"
@@ -79,15 +79,15 @@ def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> No
 def test_no_text_of_another_session_or_agent_appears(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as engine, opened(tmp_path / "a.db", agent="other") as stranger:
         talks = [engine.conversation("one"), engine.conversation("two"), stranger.conversation("one")]
-        for mark, talk in zip(("Lisbon", "Oslo", "Paris"), talks, strict=True):
+        for mark, chat in zip(("Lisbon", "Oslo", "Paris"), talks, strict=True):
             for number in range(20):
-                talk.append("user", f"The redis cache of the {mark} expires after {number} seconds.")
-                talk.append("assistant", f"Noted for the {mark}: {WORDS}")
-            talk.append("user", "When does the redis cache expire?")
+                chat.append("user", f"The redis cache of the {mark} expires after {number} seconds.")
+                chat.append("assistant", f"Noted for the {mark}: {WORDS}")
+            chat.append("user", "When does the redis cache expire?")
         previous: germane.Request | None = None
-        for talk in (talks[0], talks[0], talks[1], talks[0]):
-            made = engine.request(talk, window=900, reserve=100, previous=previous)
-            mine, other = ("Lisbon", "Oslo") if talk is talks[0] else ("Oslo", "Lisbon")
+        for chat in (talks[0], talks[0], talks[1], talks[0]):
+            made = engine.request(chat, window=900, reserve=100, previous=previous)
+            mine, other = ("Lisbon", "Oslo") if chat is talks[0] else ("Oslo", "Lisbon")
             assert mine in made.serialised()
             assert other not in made.serialised()
             assert "Paris" not in made.serialised()
@@ -112,16 +112,16 @@ def test_a_prompt_too_long_for_the_window_is_refused_with_its_parts() -> None:
 
 def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() -> None:
     with opened() as engine:
-        talk = engine.conversation("chat")
+        chat = engine.conversation("chat")
         previous: germane.Request | None = None
         kept = []
         for number in range(40):
-            talk.append("user", f"Question {number}: {WORDS * 2}")
-            request = engine.request(talk, system="Be terse.", window=3000, reserve=500, previous=previous)
+            chat.append("user", f"Question {number}: {WORDS * 2}")
+            request = engine.request(chat, system="Be terse.", window=3000, reserve=500, previous=previous)
             if previous is not None:
                 kept.append(request.reused_prefix(previous) / request.tokens)
             previous = request
-            talk.append("assistant", f"Answer {number}: {WORDS}")
+            chat.append("assistant", f"Answer {number}: {WORDS}")
     broken = [share for share in kept if share < 0.5]
     assert 1 <= len(broken) <= 8
     assert sum(kept) / len(kept) > 0.7
@@ -133,18 +133,18 @@ def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() 
 def test_a_tool_loop_only_appends() -> None:
     with opened() as engine:
         engine.remember("Deploys are frozen on Fridays.", kind="fact")
-        talk = long_talk(engine, 60)
-        talk.append("user", "Is the deploy of the warehouse worker frozen?")
-        previous = engine.request(talk, memory="layered", window=6000, reserve=500)
-        previous = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+        chat = long_talk(engine, 60)
+        chat.append("user", "Is the deploy of the warehouse worker frozen?")
+        previous = engine.request(chat, memory="layered", window=6000, reserve=500)
+        previous = engine.request(chat, memory="layered", window=6000, reserve=500, previous=previous)
         appended = 0
         for number in range(4):
-            talk.append("assistant", tool_calls=[{"id": f"c{number}", "name": "look"}])
-            waiting = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+            chat.append("assistant", tool_calls=[{"id": f"c{number}", "name": "look"}])
+            waiting = engine.request(chat, memory="layered", window=6000, reserve=500, previous=previous)
             check_pairs(waiting.messages, Provider.OPENAI)
             assert "no result" in waiting.messages[-1]["content"]
-            talk.append("tool", tool_results=[{"call_id": f"c{number}", "content": "nothing frozen"}])
-            request = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+            chat.append("tool", tool_results=[{"call_id": f"c{number}", "content": "nothing frozen"}])
+            request = engine.request(chat, memory="layered", window=6000, reserve=500, previous=previous)
             # What only took room gives way, once; all else stays as it was.
             gone = [block for block in previous.state.blocks if block not in request.state.blocks]
             assert all(block.spare for block in gone)
@@ -161,16 +161,16 @@ def test_a_tool_loop_only_appends() -> None:
 def test_memory_is_part_of_the_budget_and_goes_when_it_is_forgotten() -> None:
     with opened() as engine:
         kept = engine.remember("Deploys are frozen on Fridays.", kind="fact")
-        talk = engine.conversation("chat")
-        talk.append("user", "May I deploy on Friday?")
-        request = engine.request(talk, memory="layered", window=2000, reserve=100)
+        chat = engine.conversation("chat")
+        chat.append("user", "May I deploy on Friday?")
+        request = engine.request(chat, memory="layered", window=2000, reserve=100)
         assert request.memory is not None
         assert "frozen on Fridays" in request.messages[0]["content"]
         assert {part.name: part.used for part in request.parts}["memory"] > 0
-        again = engine.request(talk, memory="layered", window=2000, reserve=100, previous=request)
+        again = engine.request(chat, memory="layered", window=2000, reserve=100, previous=request)
         assert again.serialised() == request.serialised()
         engine.forget(kept.id)
-        after = engine.request(talk, memory="layered", window=2000, reserve=100, previous=request)
+        after = engine.request(chat, memory="layered", window=2000, reserve=100, previous=request)
         assert "frozen" not in after.serialised()
 
 
@@ -190,52 +190,52 @@ def test_a_context_is_taken_whole_or_refused() -> None:
 def test_what_a_space_knows_is_taken_as_a_context_and_stays_in_its_place() -> None:
     with opened() as engine, engine.space("team", create=True) as team:
         team.remember("The demo is on Tuesday.", kind="fact")
-        talk = engine.conversation("chat")
-        talk.append("user", "When is the demo?")
+        chat = engine.conversation("chat")
+        chat.append("user", "When is the demo?")
         known = engine.assemble("When is the demo?", budget=300, spaces=["team"])
-        first = engine.request(talk, memory=known)
+        first = engine.request(chat, memory=known)
         assert "Tuesday" in first.serialised()
-        talk.append("assistant", "On Tuesday.")
-        talk.append("user", "Thanks. And who comes?")
-        then = engine.request(talk, memory=known, previous=first)
+        chat.append("assistant", "On Tuesday.")
+        chat.append("user", "Thanks. And who comes?")
+        then = engine.request(chat, memory=known, previous=first)
         assert then.reused_prefix(first) == first.tokens
-        other = engine.request(talk, memory=engine.assemble("Who comes?", budget=300), previous=then)
+        other = engine.request(chat, memory=engine.assemble("Who comes?", budget=300), previous=then)
         assert "Tuesday" not in other.messages[0]["content"]
 
 
 def test_shares_bound_the_parts() -> None:
     with opened() as engine:
-        talk = long_talk(engine)
-        talk.append("user", "When does the redis cache expire? What of the invoice and the parser?")
+        chat = long_talk(engine)
+        chat.append("user", "When does the redis cache expire? What of the invoice and the parser?")
         little = RequestShares(recalled=Share(weight=1, ceiling=150), history=Share(weight=9))
-        request = engine.request(talk, window=3000, reserve=0, shares=little)
+        request = engine.request(chat, window=3000, reserve=0, shares=little)
         used = {part.name: part.used for part in request.parts}
         assert used["recalled"] <= 150
         assert request.tokens >= 0.9 * request.limit
         # Of a history that may have no more, the rest is told in words, to keep the promise of a full one.
         short = RequestShares(history=Share(weight=45, ceiling=700))
-        request = engine.request(talk, window=3000, reserve=0, shares=short)
+        request = engine.request(chat, window=3000, reserve=0, shares=short)
         used = {part.name: part.used for part in request.parts}
         assert 500 < used["history"] <= 700
         assert request.tokens >= 0.9 * request.limit
-        talk.append("assistant", "After ninety seconds.")
-        talk.append("user", "Thanks. What of the worker?")
-        request = engine.request(talk, window=3000, reserve=0, shares=short, previous=request)
+        chat.append("assistant", "After ninety seconds.")
+        chat.append("user", "Thanks. What of the worker?")
+        request = engine.request(chat, window=3000, reserve=0, shares=short, previous=request)
         used = {part.name: part.used for part in request.parts}
         assert 500 < used["history"] <= 700
 
 
 def test_calibration_keeps_the_safe_side() -> None:
     with opened() as engine:
-        talk = long_talk(engine)
-        request = engine.request(talk, window=2000, reserve=0)
+        chat = long_talk(engine)
+        request = engine.request(chat, window=2000, reserve=0)
         learned = request.calibrate(SimpleNamespace(prompt_tokens=round(request.tokens * 1.2), total=9))
-        tighter = engine.request(talk, window=2000, reserve=0, calibration=learned)
+        tighter = engine.request(chat, window=2000, reserve=0, calibration=learned)
         assert tighter.limit == int(2000 / (max(learned.ratios) * 1.03))
         assert tighter.notes[0].code == "calibration"
-        assert engine.request(talk, window=2000, reserve=0, previous=tighter).limit == tighter.limit
+        assert engine.request(chat, window=2000, reserve=0, previous=tighter).limit == tighter.limit
         with pytest.raises(InvalidInput, match="Keep a calibration for each"):
-            engine.request(talk, calibration=learned, provider="anthropic")
+            engine.request(chat, calibration=learned, provider="anthropic")
     known = TokenCalibration(counter="claude-4.8-estimate", provider="anthropic")
     assert float(known.factor(0.2)) == 1.2
     for _ in range(3):
@@ -250,9 +250,9 @@ def test_calibration_keeps_the_safe_side() -> None:
 
 def test_an_account_for_people() -> None:
     with opened() as engine:
-        talk = long_talk(engine, 12)
-        talk.append("user", "When does the redis cache expire?")
-        request = engine.request(talk, system="Be terse.", window=1000, reserve=100)
+        chat = long_talk(engine, 12)
+        chat.append("user", "When does the redis cache expire?")
+        request = engine.request(chat, system="Be terse.", window=1000, reserve=100)
         shown = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<group>", request.explain())
         assert shown == snapshot("""\
 Request  873 of 900 tokens (97%), by o200k
@@ -278,7 +278,7 @@ OUT: stopped (3), older than the first that has no room
 
 def test_a_request_can_be_asked_for_what_it_cannot_be() -> None:
     with opened() as engine, germane.open(":memory:", agent="b", embedder=None) as other:
-        talk = engine.conversation("chat")
+        chat = engine.conversation("chat")
         for wrong in (
             {"provider": "plain"},
             {"provider": "gpt"},
@@ -286,20 +286,20 @@ def test_a_request_can_be_asked_for_what_it_cannot_be() -> None:
             {"tools": "weather"},
         ):
             with pytest.raises(InvalidInput):
-                engine.request(talk, **wrong)
+                engine.request(chat, **wrong)
         with pytest.raises(InvalidInput, match="Use the engine that it came from"):
-            other.request(talk)
+            other.request(chat)
         with pytest.raises(MessageNotFound):
-            engine.request(talk, pins=["nobody"])
-        assert engine.request(talk).messages == []
+            engine.request(chat, pins=["nobody"])
+        assert engine.request(chat).messages == []
 
 
 def test_an_awaited_conversation_is_taken_as_well() -> None:
     async def main() -> list[dict[str, Any]]:
         async with await germane.aio.open(":memory:") as engine:
-            talk = await engine.conversation("chat")
-            await talk.append("user", "Hello")
-            return (await engine.request(talk)).messages
+            chat = await engine.conversation("chat")
+            await chat.append("user", "Hello")
+            return (await engine.request(chat)).messages
 
     assert asyncio.run(main()) == [{"role": "user", "content": "Hello"}]
 
@@ -328,53 +328,53 @@ class Shortener:
 )
 def test_a_compaction_is_proposed_done_and_undone(answer: str | None, by: str) -> None:
     with opened(summarizer=Shortener(answer)) as engine:
-        talk = long_talk(engine, 20)
-        before = talk.messages()
-        proposed = engine.compaction(talk, budget=800)
-        assert talk.messages() == before
+        chat = long_talk(engine, 20)
+        before = chat.messages()
+        proposed = engine.compaction(chat, budget=800)
+        assert chat.messages() == before
         assert proposed.by == by
         assert proposed.after <= 800 < proposed.before
         assert [draft.content for draft in proposed.drafts] == [
             "Our redis cache expires after ninety seconds, remember that."
         ]
         engine.remember_many(proposed.drafts)
-        engine.compact(talk, proposed)
-        assert len(talk.groups()) == 21 - len(proposed.hides)
-        assert talk.messages()[0].role == "user"
-        assert talk.anchors() == {"summary": proposed.summary}
-        assert proposed.summary in engine.request(talk).serialised() or "\n" in proposed.summary
-        engine.uncompact(talk, proposed)
-        assert talk.messages() == before
-        assert talk.anchors() == {}
+        engine.compact(chat, proposed)
+        assert len(chat.groups()) == 21 - len(proposed.hides)
+        assert chat.messages()[0].role == "user"
+        assert chat.anchors() == {"summary": proposed.summary}
+        assert proposed.summary in engine.request(chat).serialised() or "\n" in proposed.summary
+        engine.uncompact(chat, proposed)
+        assert chat.messages() == before
+        assert chat.anchors() == {}
 
 
 def test_what_a_compaction_leaves_begins_with_the_user() -> None:
     with opened() as engine:
-        talk = engine.conversation("chat")
+        chat = engine.conversation("chat")
         for number in range(12):
             # Every other group was named by the caller and begins with an answer.
             if number % 2 == 0:
-                talk.append("user", f"Question {number}: {WORDS}", group=f"g{number}")
-            talk.append("assistant", f"Answer {number}: {WORDS}", group=f"g{number}")
+                chat.append("user", f"Question {number}: {WORDS}", group=f"g{number}")
+            chat.append("assistant", f"Answer {number}: {WORDS}", group=f"g{number}")
         for budget in range(150, 400, 10):
-            proposed = engine.compaction(talk, budget=budget)
-            left = [group for group in talk.groups() if group.id not in proposed.hides]
+            proposed = engine.compaction(chat, budget=budget)
+            left = [group for group in chat.groups() if group.id not in proposed.hides]
             assert len(left) == 2 or left[0].messages[0].role == "user"
 
 
 def test_tool_output_is_cut_before_anything_is_hidden() -> None:
     with opened() as engine:
-        talk = engine.conversation("chat")
+        chat = engine.conversation("chat")
         for number in range(5):
-            talk.append("user", f"Look at file {number}")
-            talk.append("assistant", tool_calls=[{"id": f"c{number}", "name": "read"}])
-            talk.append("tool", tool_results=[{"call_id": f"c{number}", "content": WORDS * 200}])
-        proposed = engine.compaction(talk, budget=4000)
+            chat.append("user", f"Look at file {number}")
+            chat.append("assistant", tool_calls=[{"id": f"c{number}", "name": "read"}])
+            chat.append("tool", tool_results=[{"call_id": f"c{number}", "content": WORDS * 200}])
+        proposed = engine.compaction(chat, budget=4000)
         assert proposed.hides == ()
         assert proposed.cut == 4
         assert proposed.after <= 4000 < proposed.before
         with pytest.raises(BudgetTooSmall):
-            engine.compaction(talk, budget=100)
+            engine.compaction(chat, budget=100)
 
 
 def test_a_context_tells_what_stays_of_it() -> None:

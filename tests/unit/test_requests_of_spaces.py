@@ -52,10 +52,10 @@ def team(ben: Engine) -> Space:
 
 
 @pytest.fixture
-def talk(ben: Engine) -> Conversation:
-    talk = ben.conversation("chat")
-    talk.append("user", PROMPT)
-    return talk
+def chat(ben: Engine) -> Conversation:
+    chat = ben.conversation("chat")
+    chat.append("user", PROMPT)
+    return chat
 
 
 def owners(request: germane.Request) -> list[str]:
@@ -64,9 +64,9 @@ def owners(request: germane.Request) -> list[str]:
 
 
 def test_a_member_asks_what_the_space_knows_in_a_conversation_of_its_own(
-    talk: Conversation, team: Space
+    chat: Conversation, team: Space
 ) -> None:
-    request = team.request(talk, memory="layered", window=2000, reserve=500)
+    request = team.request(chat, memory="layered", window=2000, reserve=500)
     assert "Tuesday" in request.serialised()
     assert "projector" not in request.serialised()
     assert request.messages[-1] == {"role": "user", "content": PROMPT}
@@ -84,52 +84,52 @@ def test_messages_and_a_context_of_the_space_do_as_well(team: Space) -> None:
 
 
 def test_what_is_recalled_is_the_members_own_conversation(ben: Engine, team: Space) -> None:
-    talk = ben.conversation("long")
-    talk.append("user", "The redis cache expires after ninety seconds.")
-    talk.append("assistant", "Noted.")
+    chat = ben.conversation("long")
+    chat.append("user", "The redis cache expires after ninety seconds.")
+    chat.append("assistant", "Noted.")
     for number in range(30):
-        talk.append("user", f"Question {number}: what does the parser of the warehouse read next?")
-        talk.append("assistant", f"Answer {number}: the parser of the warehouse reads the next invoice.")
-    talk.append("user", "When does the redis cache expire, and when is the demo?")
-    request = team.request(talk, memory="layered", window=900, reserve=100)
+        chat.append("user", f"Question {number}: what does the parser of the warehouse read next?")
+        chat.append("assistant", f"Answer {number}: the parser of the warehouse reads the next invoice.")
+    chat.append("user", "When does the redis cache expire, and when is the demo?")
+    request = team.request(chat, memory="layered", window=900, reserve=100)
     assert "ninety seconds" in request.serialised()
     assert "Tuesday" in request.serialised()
 
 
-def test_own_memory_and_spaces_are_asked_together(ben: Engine, talk: Conversation) -> None:
-    request = ben.request(talk, memory="layered", spaces=["team"], window=2000, reserve=500)
+def test_own_memory_and_spaces_are_asked_together(ben: Engine, chat: Conversation) -> None:
+    request = ben.request(chat, memory="layered", spaces=["team"], window=2000, reserve=500)
     assert "Tuesday" in request.serialised()
     assert "projector" in request.serialised()
     assert owners(request) == ["ben", "space:team"]
 
 
 def test_what_a_request_shows_of_a_space_goes_when_it_is_forgotten_there(
-    ada: Engine, ben: Engine, talk: Conversation
+    ada: Engine, ben: Engine, chat: Conversation
 ) -> None:
-    first = ben.request(talk, memory="layered", spaces=["team"])
-    kept = ben.request(talk, memory="layered", spaces=["team"], previous=first)
+    first = ben.request(chat, memory="layered", spaces=["team"])
+    kept = ben.request(chat, memory="layered", spaces=["team"], previous=first)
     assert kept.memory is None
     assert kept.serialised() == first.serialised()
-    alone = ben.request(talk, memory="layered", previous=kept)
+    alone = ben.request(chat, memory="layered", previous=kept)
     assert "Tuesday" not in alone.serialised()
     theirs = ada.space("team")
     theirs.forget(theirs.memories()[0].id)
-    assert "Tuesday" not in ben.request(talk, memory="layered", spaces=["team"], previous=kept).serialised()
+    assert "Tuesday" not in ben.request(chat, memory="layered", spaces=["team"], previous=kept).serialised()
 
 
-def test_who_was_put_out_is_shown_nothing_more(ada: Engine, talk: Conversation, team: Space) -> None:
-    first = team.request(talk, memory="layered")
+def test_who_was_put_out_is_shown_nothing_more(ada: Engine, chat: Conversation, team: Space) -> None:
+    first = team.request(chat, memory="layered")
     ada.space("team").leave("ben")
     for previous in (None, first):
         with pytest.raises(germane.NotAllowed):
-            team.request(talk, memory="layered", previous=previous)
+            team.request(chat, memory="layered", previous=previous)
 
 
 def test_the_record_of_a_spaces_request_is_the_spaces(ada: Engine, team: Space, clock: FixedClock) -> None:
     theirs = ada.space("team")
-    talk = ada.conversation("chat")
-    talk.append("user", PROMPT)
-    request = theirs.request(talk, memory="layered", record=True)
+    chat = ada.conversation("chat")
+    chat.append("user", PROMPT)
+    request = theirs.request(chat, memory="layered", record=True)
     clock.advance(timedelta(days=40))
     theirs.remember("The demo was called off.", kind="fact")
 
@@ -146,9 +146,9 @@ def test_the_record_of_a_spaces_request_is_the_spaces(ada: Engine, team: Space, 
 
 
 def test_a_request_of_both_is_recorded_with_its_spaces_and_made_again(
-    ada: Engine, ben: Engine, talk: Conversation, clock: FixedClock
+    ada: Engine, ben: Engine, chat: Conversation, clock: FixedClock
 ) -> None:
-    request = ben.request(talk, memory="layered", spaces=["team"], record=True)
+    request = ben.request(chat, memory="layered", spaces=["team"], record=True)
     clock.advance(timedelta(days=40))
     ada.space("team").remember("The demo was called off.", kind="fact")
     ben.remember("Ben forgot the projector of the demo.", kind="fact")
@@ -162,33 +162,33 @@ def test_a_request_of_both_is_recorded_with_its_spaces_and_made_again(
     assert (replay.same, replay.context.text) == (True, request.memory.text)
 
 
-def test_what_no_request_of_a_space_can_be(ada: Engine, ben: Engine, talk: Conversation, team: Space) -> None:
+def test_what_no_request_of_a_space_can_be(ada: Engine, ben: Engine, chat: Conversation, team: Space) -> None:
     with pytest.raises(germane.InvalidInput, match="the space 'team' holds, but memory isn't given"):
-        team.request(talk)
+        team.request(chat)
     with pytest.raises(germane.InvalidInput, match="memory isn't given"):
-        ben.request(talk, spaces=["team"])
+        ben.request(chat, spaces=["team"])
     made = ben.assemble(PROMPT, budget=300)
     with pytest.raises(germane.InvalidInput, match="Name the spaces where it is assembled"):
-        ben.request(talk, memory=made, spaces=["team"])
+        ben.request(chat, memory=made, spaces=["team"])
     with pytest.raises(germane.InvalidInput, match="belongs to agent 'ben', and the engine to 'ada'"):
-        ada.space("team").request(talk, memory="layered")
+        ada.space("team").request(chat, memory="layered")
     with pytest.raises(UnknownSpace):
-        ben.request(talk, memory="layered", spaces=["nowhere"])
+        ben.request(chat, memory="layered", spaces=["nowhere"])
     ada.space("board", create=True)
     with pytest.raises(germane.NotAllowed):
-        ben.request(talk, memory="layered", spaces=["board"])
+        ben.request(chat, memory="layered", spaces=["board"])
     with pytest.raises(germane.NotAllowed):
-        ben.space("board").request(talk, memory="layered")
+        ben.space("board").request(chat, memory="layered")
 
 
 def test_a_request_of_a_space_with_await(path: Path) -> None:
     async def main() -> list[str]:
         async with await germane.aio.open(path, agent="ben") as engine:
-            talk = await engine.conversation("chat")
-            await talk.append("user", PROMPT)
+            chat = await engine.conversation("chat")
+            await chat.append("user", PROMPT)
             async with await engine.space("team") as team:
-                alone = await team.request(talk, memory="layered")
-            both = await engine.request(talk, memory="layered", spaces=["team"])
+                alone = await team.request(chat, memory="layered")
+            both = await engine.request(chat, memory="layered", spaces=["team"])
             return [alone.serialised(), both.serialised()]
 
     assert all("Tuesday" in text for text in asyncio.run(main()))

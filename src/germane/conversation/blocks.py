@@ -1,7 +1,7 @@
-"""What stands beside the dialogue of a request and what stays there, and the groups that fit.
+"""The blocks of a request beside its dialogue, and its window of groups.
 
-Whatever changes in a request makes the provider read again all that stands after it. So a block stays
-where it was first put as long as its text does, and one that changes is put just before the current group.
+A change in a request makes the provider read again all that follows it. So a block stays where it was first
+put as long as its text does, and one that changes is put just before the current group.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from germane.conversation.layout import (
@@ -16,17 +17,15 @@ from germane.conversation.layout import (
     FULL,
     Arrangement,
     GroupText,
-    MemoryBlock,
     RequestSpec,
     block_cost,
 )
-from germane.conversation.views import HEADING, Tiers, cut_middle
+from germane.conversation.views import HEADING, cut_middle
 from germane.model.conversation import GroupScores
 from germane.model.request import ContextBlock, RequestState, ResultLimit
 
 __all__ = [
     "MEMORY",
-    "PRICE",
     "RECALLED",
     "Case",
     "Window",
@@ -34,11 +33,9 @@ __all__ = [
     "carried",
     "cost_of",
     "forms_of_current",
+    "groups_in",
     "inactive_form",
-    "lifted",
     "loosened",
-    "memory_block",
-    "recall_block",
     "recalled_anew",
     "recalled_on",
     "spare",
@@ -51,77 +48,71 @@ __all__ = [
 MEMORY, RECALLED = "memory", "recalled"
 """The names of blocks; that of an anchor is `anchor` and its own."""
 
-PRICE: Final = 0.9
-"""What a token costs more that a cache doesn't hold, as a share of its price: both providers ask a tenth."""
+_PRICE: Final = 0.9
+"""The share of a token's price that a prompt cache saves: both providers charge a tenth for a cached one."""
 
 _SEPARATOR: Final = "\n---\n"
 _LEAST: Final = 0.05
 """The share of the best score, or of a full match if that is more, below which nothing is recalled."""
 _BESIDE: Final = ((1, 40), (2, 15))
-"""What a group's score gives those so many places before and after it, in hundredths."""
+"""The hundredths of a group's score that the groups at these distances before and after it get."""
 _SCORED: Final = 400
 _SMALLEST: Final = 12
 """Tokens below which an excerpt says nothing."""
 
 
-def carried(
-    arranged: Arrangement, state: RequestState | None, wanted: RequestSpec
-) -> tuple[ContextBlock, ...]:
-    """The blocks of the request before that may stay: nothing in them was hidden, changed or forgotten.
+def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec) -> tuple[ContextBlock, ...]:
+    """The blocks of the request before in which nothing was hidden, changed or forgotten.
 
-    Memory that another filter admitted may not.
+    Memory that another filter admitted isn't among them.
     """
+    anchors = anchor_blocks(spec.anchors)
+
+    def is_current(block: ContextBlock) -> bool:
+        if block.before is not None and block.before not in arranged:
+            return False
+        if block.name == MEMORY:
+            return spec.still_stands(block.shows)
+        if block.name == RECALLED:
+            shown = (each.rsplit(" ", 1) for each in block.shows)
+            return all(
+                group in arranged and arranged.group_text(group).digest == digest for group, digest in shown
+            )
+        return replace(block, before=None) in anchors
+
     if state is None:
         return ()
-    kept = []
-    for block in state.blocks:
-        if block.before is not None and block.before not in arranged:
-            continue
-        if block.name == MEMORY:
-            stands = state.admits == wanted.admits and wanted.still_stands(block.shows)
-        elif block.name == RECALLED:
-            stands = all(_is_unchanged(arranged, *shown.rsplit(" ", 1)) for shown in block.shows)
-        else:
-            stands = any(
-                block == replace(each, before=block.before) for each in anchor_blocks(wanted.anchors)
-            )
-        if stands:
-            kept.append(block)
-    return tuple(kept)
+    same_filter = state.admits == spec.admits
+    return tuple(
+        block for block in state.blocks if (block.name != MEMORY or same_filter) and is_current(block)
+    )
 
 
-def anchor_blocks(anchors: Mapping[str, str], before: str | None = None) -> list[ContextBlock]:
-    """Each anchor as a block of its own."""
+def anchor_blocks(anchors: Mapping[str, str]) -> list[ContextBlock]:
+    """Each anchor as a block of its own, in no place yet."""
     return [
-        ContextBlock(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}", before=before)
+        ContextBlock(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}")
         for name, text in anchors.items()
         if text.strip()
     ]
 
 
-def memory_block(remembered: MemoryBlock, before: str | None) -> ContextBlock | None:
-    """Memory as a block; None where there is nothing to show."""
-    if not remembered.text.strip():
-        return None
-    return ContextBlock(name=MEMORY, text=remembered.text, before=before, shows=tuple(remembered.shows))
-
-
-def worth(shown: Mapping[str, float], kept: Sequence[str], reread: int, total: int) -> bool:
+def worth(shown: Mapping[str, float], shown_before: Sequence[str], reread: int, total: int) -> bool:
     """Whether new text is worth the prefix that it breaks.
 
-    It is when the share of the new text's scores that the kept one lacks is more than the share of the
-    request that has to be read anew, times what that costs.
+    It is when the share of the new text's scores that the old text lacks is more than the share of the
+    request that has to be read again, times what that costs.
     """
     mass = sum(shown.values())
     if not shown:
         return False
-    known = set(kept)
+    known = set(shown_before)
     lacking = [score for name, score in shown.items() if name not in known]
     gain = sum(lacking) / mass if mass > 0 else len(lacking) / len(shown)
-    return gain > PRICE * reread / max(total, 1)
+    return gain > _PRICE * reread / max(total, 1)
 
 
-def recall_block(
+def _recall_block(
     arranged: Arrangement,
     candidates: Sequence[str],
     found: GroupScores,
@@ -130,19 +121,26 @@ def recall_block(
     least: int = 0,
     most: int = 0,
 ) -> ContextBlock | None:
-    """What matches best, of at most `room` tokens; then the latest, up to `least` tokens if there are any.
+    """The best matches in at most `free_tokens` tokens, then the latest groups, up to `least` tokens.
 
-    The whole block has at most the larger of `room` and `most` tokens. None where nothing is recalled.
+    One that doesn't fit is skipped. The whole block has at most the larger of `free_tokens` and `most`.
+    None where nothing is recalled.
     """
     most = max(free_tokens, most)
-    alone = block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged)
-    chosen = _Chosen(used=alone)
-    for group in _matching(arranged, candidates, found, free_tokens - alone):
-        chosen.take(group, arranged.group_text(group))
+    chosen = _Chosen(arranged, used=block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged))
+    floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
+    matched = [group for group in candidates if found.scores.get(group, 0) > floor]
+    matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
+    for group in matched[:_SCORED]:
+        if free_tokens - chosen.used < _SMALLEST:
+            break
+        text = arranged.group_text(group)
+        if text.text and text.tokens + 2 <= free_tokens - chosen.used:
+            chosen.take(group, text)
     if least > 0:
-        _fill(arranged, candidates, chosen, least, most)
-    while chosen.sources:
-        block = _written(arranged, chosen)
+        chosen.fill(candidates, least, most)
+    while chosen:
+        block = chosen.block()
         over = block_cost(block, arranged) - most
         if over <= 0:
             return block
@@ -154,46 +152,67 @@ def recall_block(
 class _Chosen:
     """The groups of a block in words, some of them cut to so many tokens; about what they cost together."""
 
-    def __init__(self, *, used: int) -> None:
-        self.used = used
-        self.sources: dict[str, GroupText] = {}
-        self.cut: dict[str, int] = {}
+    def __init__(self, arranged: Arrangement, *, used: int) -> None:
+        self._arranged, self.used = arranged, used
+        self._sources: dict[str, GroupText] = {}
+        self._cut: dict[str, int] = {}
 
-    def take(self, group: str, said: GroupText, tokens: int | None = None) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._sources)
+
+    def take(self, group: str, text: GroupText, tokens: int | None = None) -> None:
         """Add a group, or show more of it; with `tokens`, only so much."""
-        before = self.cut.pop(group, self.sources[group].tokens) + 2 if group in self.sources else 0
-        self.sources[group] = said
+        before = self._cut.pop(group, self._sources[group].tokens) + 2 if group in self._sources else 0
+        self._sources[group] = text
         if tokens is not None:
-            self.cut[group] = tokens
-        self.used += (said.tokens if tokens is None else tokens) + 2 - before
+            self._cut[group] = tokens
+        self.used += (text.tokens if tokens is None else tokens) + 2 - before
+
+    def fill(self, candidates: Sequence[str], least: int, most: int) -> None:
+        """Take the latest of what isn't there yet, then what was cut of their tool results."""
+        for whole in (False, True):
+            for group in reversed(candidates):
+                # What groups cost together is a little less than the sum.
+                if self and self.used - 2 * len(self._sources) >= least:
+                    return
+                text = self._arranged.group_text(group, whole=whole)
+                shown = self._sources.get(group)
+                if not text.text or (shown is not None and text.tokens <= shown.tokens):
+                    continue
+                left = most - self.used + (0 if shown is None else shown.tokens + 2)
+                if text.tokens + 2 <= left:
+                    self.take(group, text)
+                elif left - 2 >= max(_SMALLEST, 0 if shown is None else shown.tokens + 1):
+                    self.take(group, text, left - 2)
 
     def shorten(self, over: int) -> None:
         """Make the last one shorter by so many tokens, or leave it out."""
-        last = next(reversed(self.sources))
-        left = self.cut.get(last, self.sources[last].tokens) - over
+        last = next(reversed(self._sources))
+        left = self._cut.get(last, self._sources[last].tokens) - over
         if left >= _SMALLEST:
-            self.cut[last] = left
+            self._cut[last] = left
         else:
-            del self.sources[last]
-            self.cut.pop(last, None)
+            del self._sources[last]
+            self._cut.pop(last, None)
 
-
-def _fill(arranged: Arrangement, candidates: Sequence[str], chosen: _Chosen, least: int, most: int) -> None:
-    """Take the latest of what isn't there yet, then what was cut of their tool results."""
-    for whole in (False, True):
-        for group in reversed(candidates):
-            # What groups cost together is a little less than the sum.
-            if chosen.sources and chosen.used - 2 * len(chosen.sources) >= least:
-                return
-            said = arranged.group_text(group, whole=whole)
-            shown = chosen.sources.get(group)
-            if not said.text or (shown is not None and said.tokens <= shown.tokens):
-                continue
-            left = most - chosen.used + (0 if shown is None else shown.tokens + 2)
-            if said.tokens + 2 <= left:
-                chosen.take(group, said)
-            elif left - 2 >= max(_SMALLEST, 0 if shown is None else shown.tokens + 1):
-                chosen.take(group, said, left - 2)
+    def block(self) -> ContextBlock:
+        """The groups in the order of the conversation, as they are written."""
+        arranged, texts, shows = self._arranged, [], []
+        for group in sorted(self._sources, key=arranged.number):
+            text = self._sources[group].text
+            if group in self._cut:
+                first = arranged.members(group)[0].id
+                whole = f'; expand("{first}") returns the whole' if first else ""
+                text = cut_middle(
+                    text,
+                    self._cut[group],
+                    lambda gone, whole=whole: f"[{gone:,} characters left out{whole}]",  # type: ignore[misc]  # The default binds it.
+                    head=0.5,
+                    measure=arranged.counter.count,
+                )
+            texts.append(text)
+            shows.append(f"{group} {arranged.group_text(group).digest}")
+        return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
 
 
 def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
@@ -214,48 +233,7 @@ def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
     return GroupScores(scores=spread, bound=found.bound)
 
 
-def _is_unchanged(arranged: Arrangement, group: str, digest: str) -> bool:
-    return group in arranged and arranged.group_text(group).digest == digest
-
-
-def _matching(
-    arranged: Arrangement, candidates: Sequence[str], found: GroupScores, free_tokens: int
-) -> list[str]:
-    """The groups that match best; whoever doesn't fit is passed over."""
-    floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
-    matched = [group for group in candidates if found.scores.get(group, 0) > floor]
-    matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
-    chosen = []
-    for group in matched[:_SCORED]:
-        if free_tokens < _SMALLEST:
-            break
-        price = arranged.group_text(group).tokens + 2
-        if price <= free_tokens and arranged.group_text(group).text:
-            chosen.append(group)
-            free_tokens -= price
-    return chosen
-
-
-def _written(arranged: Arrangement, chosen: _Chosen) -> ContextBlock:
-    texts, shows = [], []
-    for group in sorted(chosen.sources, key=arranged.number):
-        text = chosen.sources[group].text
-        if group in chosen.cut:
-            first = arranged.members(group)[0].id
-            whole = f'; expand("{first}") returns the whole' if first else ""
-            text = cut_middle(
-                text,
-                chosen.cut[group],
-                lambda gone, whole=whole: f"[{gone:,} characters left out{whole}]",  # type: ignore[misc]  # The default binds it.
-                head=0.5,
-                measure=arranged.counter.count,
-            )
-        texts.append(text)
-        shows.append(f"{group} {arranged.group_text(group).digest}")
-    return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
-
-
-# Which groups a request shows, and in which form: as far back as there is room, tool output cut first.
+# The groups of a request, and their forms: as far back as they fit, tool output cut first.
 
 _TRIES: Final = 14
 _NEAR: Final = 0.98
@@ -295,39 +273,38 @@ def forms_of_current(arranged: Arrangement, group: str) -> Iterator[ResultLimit 
             yield ResultLimit(count=count, limit=limit)
 
 
-def inactive_form(arranged: Arrangement, group: str, tiers: Tiers) -> ResultLimit | None:
+def inactive_form(arranged: Arrangement, group: str) -> ResultLimit | None:
     """The form of a group that is over, where all is cut; whole where it has no results or nothing is cut."""
-    whole = arranged.rendered(group)
-    if not whole.results or tiers.inactive is None:
+    whole, limit = arranged.rendered(group), arranged.tiers.inactive
+    if not whole.results or limit is None:
         return None
-    form = ResultLimit(count=whole.results, limit=tiers.inactive)
+    form = ResultLimit(count=whole.results, limit=limit)
     return form if arranged.rendered(group, form).tokens < whole.tokens else None
 
 
 def window_of(
     arranged: Arrangement, free_tokens: int, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> tuple[Window, bool]:
-    """The window that goes back furthest within `room` tokens, and whether it holds the whole conversation.
+    """The longest window within `free_tokens`, and whether it has the whole conversation.
 
-    `current` is the form that the current group has at least. What fits whole is whole; else tool
+    `current` is the loosest form of the current group that is allowed. What fits whole is whole; else tool
     results are cut before groups are left out, the oldest first.
     """
-    order, tiers = arranged.order, arranged.tiers
+    order = arranged.order
     if not order:
         return Window(), True
-    last = order[-1]
-    if current is None and _all_whole(arranged, free_tokens):
-        return Window(pins=tuple(pins)), True
-    forms = {last: current or _shorter(arranged, last)}
-    pinned = set(pins) - {last}
-    for group in pinned:
-        forms[group] = inactive_form(arranged, group, tiers)
+    if current is None:
+        # Summed from the latest on: a long conversation is over the limit soon.
+        costs = accumulate(arranged.rendered(group).tokens for group in reversed(order))
+        if all(cost <= free_tokens for cost in costs):
+            return Window(pins=tuple(pins)), True
+    forms = _least_forms(arranged, current, pins)
     used = sum(arranged.rendered(group, form).tokens for group, form in forms.items())
     start = len(order) - 1
     for number in range(len(order) - 2, -1, -1):
         group = order[number]
-        if group not in pinned:
-            form = inactive_form(arranged, group, tiers)
+        if group not in forms:
+            form = inactive_form(arranged, group)
             price = arranged.rendered(group, form).tokens
             if used + price > free_tokens:
                 break
@@ -344,19 +321,17 @@ def window_of(
 def window_ceiling(
     arranged: Arrangement, ceiling: int | None, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> int | None:
-    """What a window may cost at most for its history to stay under a ceiling; None without one."""
+    """The most tokens of a window whose history stays under a ceiling; None without one."""
     if ceiling is None or not arranged.order:
         return None
-    last = arranged.order[-1]
-    forms = {group: inactive_form(arranged, group, arranged.tiers) for group in pins}
-    forms[last] = current or _shorter(arranged, last)
+    forms = _least_forms(arranged, current, pins)
     return ceiling + sum(arranged.rendered(group, form).tokens for group, form in forms.items())
 
 
 def loosened(arranged: Arrangement, window: Window, free_tokens: int, used: int) -> Window:
-    """The window with its results less cut, the latest first, as far as `room` tokens go.
+    """The window with its results less cut, the latest first, within `free_tokens`.
 
-    `used` is what it costs as it is. One that can't be whole is cut to what is left.
+    `used` is what it costs as it is. A result that can't be whole is cut to what is left.
     """
     forms = dict(window.forms)
     for group in reversed(window.groups(arranged)):
@@ -377,24 +352,24 @@ def loosened(arranged: Arrangement, window: Window, free_tokens: int, used: int)
     return Window(start=window.start, forms=forms, pins=window.pins)
 
 
-def _shorter(arranged: Arrangement, group: str) -> ResultLimit | None:
-    """The first form of the current group that costs less than the whole; None where none does."""
-    whole = arranged.rendered(group).tokens
-    forms = (form for form in forms_of_current(arranged, group) if form is not None)
-    return next((form for form in forms if arranged.rendered(group, form).tokens < whole), None)
+def _least_forms(
+    arranged: Arrangement, current: ResultLimit | None, pins: Sequence[str]
+) -> dict[str, ResultLimit | None]:
+    """The forms of the current group and of pinned ones in a window that isn't whole.
 
-
-def _all_whole(arranged: Arrangement, free_tokens: int) -> bool:
-    used = 0
-    for group in reversed(arranged.order):
-        used += arranged.rendered(group).tokens
-        if used > free_tokens:
-            return False
-    return True
+    The current group has the form that is given, or the first that costs less than the whole, if any.
+    """
+    last = arranged.order[-1]
+    whole = arranged.rendered(last).tokens
+    shorter = (
+        form for form in forms_of_current(arranged, last) if arranged.rendered(last, form).tokens < whole
+    )
+    pinned = {group: inactive_form(arranged, group) for group in pins if group != last}
+    return {last: current or next(shorter, None), **pinned}
 
 
 def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: int) -> ResultLimit | None:
-    """The loosest form of a group within `room` tokens that a few tries find; None if none is looser."""
+    """The loosest form of a group within `free_tokens` that a few tries find; None if none is looser."""
     shown = arranged.rendered(group)
     low, high = form.limit, arranged.longest_result(group)
     low_cost, high_cost = arranged.rendered(group, form).tokens, shown.tokens
@@ -416,45 +391,46 @@ def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: i
     return best
 
 
-# What is recalled beside a window: at first, and what of it stays from one request to the next.
+# The recalled blocks beside a window: of a first request, and of one that follows another.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a request is solved for: `fixed` is what its head and the blocks but the recalled one cost.
+    """What a request is solved for: `fixed` are the tokens of its head and of all blocks but recalled ones.
 
-    `share` is what may be recalled by relevance, `bound` the most that the window may cost.
+    `share` are the tokens that may be recalled by relevance, `bound` the most that the window may cost.
     """
 
     arranged: Arrangement
-    wanted: RequestSpec
-    fixed: int
-    share: int
+    spec: RequestSpec
+    fixed: int = 0
+    share: int = 0
     bound: int | None = None
 
     @property
     def full(self) -> int:
         """The tokens from which on a request is full enough."""
-        return math.ceil(FULL * self.wanted.limit)
+        return math.ceil(FULL * self.spec.limit)
 
     @property
     def is_same_question(self) -> bool:
-        """Whether the request before was for the same group and query."""
-        before, now = self.wanted.previous, (self.arranged.current, self.wanted.query)
+        """Whether the previous request was for the same group and query."""
+        before, now = self.spec.previous, (self.arranged.current, self.spec.query)
         return before is not None and (before.current, before.query) == now
 
     def free_tokens(self, taken: int) -> int:
-        """What the window may cost beside `taken` tokens of other things."""
-        left = self.wanted.limit - self.fixed - taken
+        """The tokens that the window may cost beside `taken` tokens of other parts."""
+        left = self.spec.limit - self.fixed - taken
         return left if self.bound is None else min(left, self.bound)
 
-    def to_fill(self, used: int, held: int) -> tuple[int, int]:
-        """How many tokens at least and at most fill a request that costs `used`, `held` of it recalled.
+    def to_fill(self, used: int, recalled_tokens: int) -> tuple[int, int]:
+        """How many tokens at least and at most fill a request that costs `used`, of them recalled
+        `recalled_tokens`.
 
         More than the ceiling says is recalled only to keep the promise of a full request.
         """
-        limit, ceiling = self.wanted.limit, self.wanted.shares.recalled.ceiling
-        bound = limit if ceiling is None else max(ceiling - held, math.ceil(FULL * limit) - used)
+        limit, ceiling = self.spec.limit, self.spec.shares.recalled.ceiling
+        bound = limit if ceiling is None else max(ceiling - recalled_tokens, math.ceil(FULL * limit) - used)
         return min(self.full - used, bound), min(limit - used, bound)
 
     def tokens(self, window: Window, blocks: Sequence[ContextBlock]) -> int:
@@ -463,14 +439,14 @@ class Case:
 
 
 def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[ContextBlock]:
-    """What is recalled beside a new window, within its share or, to fill the request, beyond it."""
+    """The recalled blocks beside a new window, within their share or, to fill the request, beyond it."""
     used = case.tokens(window, ())
     least, most = case.to_fill(used, 0) if fill else (0, 0)
-    block = recall_block(
+    block = _recall_block(
         case.arranged,
         _before(case, window),
-        case.wanted.results(),
-        free_tokens=min(case.share, case.wanted.limit - used - slack),
+        case.spec.results(),
+        free_tokens=min(case.share, case.spec.limit - used - slack),
         least=least,
         most=most,
     )
@@ -480,48 +456,38 @@ def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False)
 def recalled_on(
     case: Case, window: Window, recalled: list[ContextBlock]
 ) -> tuple[Window, list[ContextBlock]]:
-    """The same beside a window that only grew: as it was, with more beside it, or anew.
+    """The recalled blocks beside a window that only grew: the old ones, more beside them, or new ones.
 
-    It is anew when what the question asks for and isn't shown is worth the prefix that this breaks.
+    They are new when the matches that aren't shown are worth the prefix that this breaks.
     """
     before = _before(case, window)
     if before and not case.is_same_question:
         recalled = _for_question(case, window, recalled, before)
     total = case.tokens(window, recalled)
     if total < case.full and window.forms:
-        room = case.free_tokens(cost_of(case.arranged, recalled))
-        window = loosened(case.arranged, window, room, window.tokens(case.arranged))
+        free = case.free_tokens(cost_of(case.arranged, recalled))
+        window = loosened(case.arranged, window, free, window.tokens(case.arranged))
         total = case.tokens(window, recalled)
     if total < case.full and before:
         least, most = case.to_fill(total, cost_of(case.arranged, recalled))
         unshown = _unshown(before, recalled)
-        more = recall_block(case.arranged, unshown, GroupScores(), free_tokens=0, least=least, most=most)
+        more = _recall_block(case.arranged, unshown, GroupScores(), free_tokens=0, least=least, most=most)
         recalled = _with_more(case, recalled, more)
     return window, recalled
 
 
 def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[ContextBlock]:
-    """What takes the room that is left for the next turn until that turn needs it: the latest unshown."""
+    """A block of the latest unshown groups, which fills the request until the next turn needs the tokens."""
     used = case.tokens(window, recalled)
-    wanting = math.ceil(AIM * case.wanted.limit) - used
+    wanting = math.ceil(AIM * case.spec.limit) - used
     if wanting <= 0:
         return []
     _, most = case.to_fill(used, cost_of(case.arranged, recalled))
     unshown = _unshown(_before(case, window), recalled)
-    block = recall_block(
+    block = _recall_block(
         case.arranged, unshown, GroupScores(), free_tokens=0, least=min(wanting, most), most=most
     )
     return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
-
-
-def lifted(arranged: Arrangement, blocks: Sequence[ContextBlock], window: Window) -> list[ContextBlock]:
-    """The blocks, those that stood before a group that is gone now above the window."""
-    return [
-        replace(block, before=None)
-        if block.before is not None and arranged.number(block.before) < window.start
-        else block
-        for block in blocks
-    ]
 
 
 def cost_of(arranged: Arrangement, blocks: Sequence[ContextBlock]) -> int:
@@ -532,25 +498,25 @@ def cost_of(arranged: Arrangement, blocks: Sequence[ContextBlock]) -> int:
 def _for_question(
     case: Case, window: Window, recalled: list[ContextBlock], before: Sequence[str]
 ) -> list[ContextBlock]:
-    """What is shown for another question than the request before answered."""
-    found, arranged = case.wanted.results(), case.arranged
+    """The recalled blocks for another question than that of the previous request."""
+    found, arranged = case.spec.results(), case.arranged
     used = case.tokens(window, ())
-    held = cost_of(arranged, recalled)
-    best = recall_block(arranged, before, found, free_tokens=min(case.share, case.wanted.limit - used))
+    recalled_tokens = cost_of(arranged, recalled)
+    best = _recall_block(arranged, before, found, free_tokens=min(case.share, case.spec.limit - used))
     if best is None:
         return recalled
-    wants = {name: float(found.scores.get(group, 0)) for name, group in _groups_in([best]).items()}
-    if wants.keys() <= _groups_in(recalled).keys():
+    wants = {name: float(found.scores.get(group, 0)) for name, group in groups_in([best]).items()}
+    if wants.keys() <= groups_in(recalled).keys():
         return recalled
-    left = min(case.share, case.wanted.limit - used) - held
+    left = min(case.share, case.spec.limit - used) - recalled_tokens
     wider = _with_more(
-        case, recalled, recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
+        case, recalled, _recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
     )
-    shown = _groups_in(wider).keys()
+    shown = groups_in(wider).keys()
     if (
         recalled
         and not wants.keys() <= shown
-        and worth(wants, tuple(shown), _after(case, recalled), used + held)
+        and worth(wants, tuple(shown), _after(case, recalled), used + recalled_tokens)
     ):
         return [replace(best, before=arranged.current)]
     return wider
@@ -561,12 +527,12 @@ def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | No
 
 
 def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]:
-    known: Collection[str] = set(_groups_in(blocks).values())
+    known: Collection[str] = set(groups_in(blocks).values())
     return [group for group in groups if group not in known]
 
 
-def _groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
-    """The groups that blocks recall, by their names there, which tell what was said in them."""
+def groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
+    """The groups that blocks recall, by their names there, which have a digest of the group's text."""
     return {name: name.rpartition(" ")[0] for block in blocks for name in block.shows}
 
 

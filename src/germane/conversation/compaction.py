@@ -10,11 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import regex
 
-from germane.conversation.formats.parts import in_words, names_of_calls
+from germane.conversation.formats.parts import spoken_lines
 from germane.conversation.groups import current_of, groups_of, is_always_selected
 from germane.conversation.views import Tiers, tiered
 from germane.errors import BudgetTooSmall
@@ -36,21 +37,18 @@ from germane.renditions import shorten
 
 __all__ = [
     "ANCHOR",
-    "IMAGE",
-    "PER_MESSAGE",
+    "PRIMING",
     "Compacting",
     "as_json",
     "compacted",
     "cost_by",
     "message_tokens",
-    "priming_tokens",
-    "request_tokens",
     "system_tokens",
     "tools_tokens",
 ]
 
 ANCHOR: Final = "summary"
-"""The name of the anchor that a summary is kept as."""
+"""The name of the anchor in which a summary is stored."""
 
 _SUMMARY: Final = 0.1
 """The share of the budget that a summary has at most."""
@@ -60,7 +58,7 @@ _LONGEST: Final = 60
 _MOST_DRAFTS: Final = 40
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’_-]*")
 _SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
-# An answer of a model that was asked for a summary and had nothing to say.
+# The answer of a model that had nothing to summarize.
 _META = regex.compile(
     r"(?i)^\W*(?:please provide|i (?:can't|cannot|don't see)|there is no (?:text|conversation))"
 )
@@ -94,8 +92,8 @@ class Compacting:
 def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     """What to hide of a conversation, and what stands for it, so that the rest has at most the budget.
 
-    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups go, so that
-    what stays begins with a user's message wherever one of its groups but the kept ones does. Raises
+    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups are hidden, so
+    that the rest begins with a user's message wherever one of its groups but the last `keep` does. Raises
     BudgetTooSmall where the last groups alone don't fit.
     """
     cost = cost_by(how.counter)
@@ -110,11 +108,11 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
         return Compaction(before=before, after=shorter, anchor=how.anchor, summary=how.previous, cut=number)
     always = sum(cost(message) for message in cut if is_always_selected(message))
     costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
-    room = max(1, int(how.budget * _SUMMARY))
+    free_tokens = max(1, int(how.budget * _SUMMARY))
     begins = {group.id for group in groups_of(cut) if group.messages[0].role is Role.USER}
-    hides = _hidden(costs, how, always + room, begins)
+    hides = _hidden(costs, how, always + free_tokens, begins)
     gone = [group for group in groups_of(visible) if group.id in hides]
-    summary, by = _summary(gone, how, room)
+    summary, by = _summary(gone, how, free_tokens)
     rest = sum(tokens for group, tokens in costs.items() if group not in hides)
     return Compaction(
         hides=tuple(group.id for group in gone),
@@ -146,24 +144,26 @@ def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Coll
 
 
 def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[str, str]:
-    """What stands for these groups, and who made it: a model, or the most telling sentences."""
+    """The summary of these groups, and how it was made: by the summarizer, or of their own sentences."""
     if how.summarizer is not None:
-        text = "\n".join([how.previous, *_lines(gone)]).strip()
+        shown = (each for group in gone for each in spoken_lines(tiered(group.messages, active=None)))
+        text = "\n".join([how.previous, *(f"{role}: {text}" for role, text in shown)]).strip()
         try:
-            said = how.summarizer.summarize(text, free_tokens).strip()
+            summary = how.summarizer.summarize(text, free_tokens).strip()
         except Exception:  # noqa: BLE001 - Whatever a summarizer raises, the conversation has to get shorter.
-            said = ""
-        if said and not _META.match(said):
-            return shorten(said, free_tokens, how.counter), "summarizer"
+            summary = ""
+        if summary and not _META.match(summary):
+            return shorten(summary, free_tokens, how.counter), "summarizer"
     return _extract(gone, how, free_tokens), "extractive"
 
 
 def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
-    """The sentences that share most with all that was said, in their order, under who said them."""
-    said = [(who, text) for who, text, _ in _spoken_messages(gone)]
+    """The sentences that share most with the whole text, in their order, each after its speaker."""
+    spoken = [(who, text) for who, text, _ in _spoken_messages(gone)]
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
-    sentences = [*earlier, *((who, each) for who, text in said for each in _sentences(text))]
-    words = [set(map(str.casefold, _WORD.findall(text))) for _, text in sentences]
+    sentences = [*earlier, *((who, each) for who, text in spoken for each in _sentences(text))]
+    # Each once, in their order: a sum of floats depends on it, and that of a set changes from run to run.
+    words = [list(dict.fromkeys(map(str.casefold, _WORD.findall(text)))) for _, text in sentences]
     often = Counter(word for each in words for word in each)
     weights = {word: math.log1p(len(words) / times) * math.log1p(times) for word, times in often.items()}
 
@@ -193,24 +193,15 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
-    """What user and assistant said in words of their own; what came from memory isn't among it."""
+    """The role, own text and message of what user and assistant wrote, without what came from memory."""
     for group in gone:
         for message in group:
             if message.role in (Role.USER, Role.ASSISTANT) and message.own_text.strip():
                 yield message.role.value, message.own_text, message
 
 
-def _lines(gone: Sequence[Group]) -> Iterator[str]:
-    for group in gone:
-        names: dict[str, str] = {}
-        for message in tiered(group.messages, active=None):
-            names |= names_of_calls(message)
-            if text := in_words(message, names).strip():
-                yield f"{message.role.value}: {text}"
-
-
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
-    """What is said like a rule, a preference, a decision or a fact, once each, the user's before all."""
+    """Sentences in the form of a rule, a preference, a decision or a fact, once each, the user's first."""
     known: set[str] = set()
     found = []
     for who, text, message in _spoken_messages(gone):
@@ -245,7 +236,8 @@ IMAGE: Final = 4800
 """What an image counts: the most that either provider charges for one, at full resolution."""
 
 _PER_MESSAGE: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 4}
-_PRIMING: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 8}
+PRIMING: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 8}
+"""What a provider puts before the answer, whatever the request is."""
 _PER_NAME: Final = 1
 _PER_PART: Final = 2
 _PER_CALL: Final = 8
@@ -271,30 +263,6 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def request_tokens(
-    provider: Provider,
-    counter: TokenCounter,
-    *,
-    messages: Sequence[Mapping[str, Any]],
-    system: str | Sequence[Mapping[str, Any]] | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
-) -> int:
-    """What a whole request costs, by the counter and without its margin; the sum of its parts below."""
-    beside = priming_tokens(provider) + tools_tokens(tools, provider, counter)
-    total = beside + system_tokens(system, provider, counter)
-    parallel = False
-    for message in messages:
-        if message.get("role") not in _RESULTS:
-            parallel = len(message.get("tool_calls") or ()) > 1
-        total += message_tokens(message, provider, counter, parallel=parallel)
-    return total
-
-
-def priming_tokens(provider: Provider) -> int:
-    """What stands before the answer whatever the request is."""
-    return _PRIMING[provider]
-
-
 def message_tokens(
     message: Mapping[str, Any], provider: Provider, counter: TokenCounter, *, parallel: bool = False
 ) -> int:
@@ -306,9 +274,12 @@ def message_tokens(
     """
     count: _Count = counter.count
     if parallel and provider is Provider.OPENAI and message.get("role") in _RESULTS:
-        count = _escaped(count)
+        count = partial(_count_escaped, count)
     if "role" not in message:
-        return _PER_MESSAGE[provider] + _item(message, count)
+        # An item of the Responses API that is no message.
+        if isinstance(message.get("output"), str | list):
+            return _PER_MESSAGE[provider] + _around(message, "output", count)
+        return _PER_MESSAGE[provider] + count(as_json(message))
     total = _PER_MESSAGE[provider] + 1
     for key, value in message.items():
         if key == "content":
@@ -338,14 +309,10 @@ def tools_tokens(tools: Sequence[Mapping[str, Any]], provider: Provider, counter
     return _TOOLS[provider] + sum(_PER_TOOL + counter.count(as_json(tool)) for tool in tools)
 
 
-def _escaped(count: _Count) -> _Count:
-    """Counts a text as it stands in JSON of ASCII alone; what is written around it is counted already."""
-
-    def counted(text: str) -> int:
-        escaped = json.dumps(text)[1:-1]
-        return count(text) if escaped == text else max(count(text), count(escaped))
-
-    return counted
+def _count_escaped(count: _Count, text: str) -> int:
+    """The tokens of a text inside JSON of ASCII alone; what is written around it is counted already."""
+    escaped = json.dumps(text)[1:-1]
+    return count(text) if escaped == text else max(count(text), count(escaped))
 
 
 def _content(content: object, count: _Count) -> int:
@@ -364,8 +331,7 @@ def _part(part: Mapping[str, Any], count: _Count) -> int:
         rest = {key: value for key, value in part.items() if key not in ("type", "text") and value}
         return _PER_PART + count(part["text"]) + (count(as_json(rest)) if rest else 0)
     if kind == "tool_result":
-        rest = {key: value for key, value in part.items() if key != "content"}
-        return _PER_PART + count(as_json(rest)) + _content(part.get("content"), count)
+        return _PER_PART + _around(part, "content", count)
     return _PER_PART + count(as_json(part))
 
 
@@ -380,13 +346,10 @@ def _call(call: Mapping[str, Any], count: _Count) -> int:
     return total
 
 
-def _item(item: Mapping[str, Any], count: _Count) -> int:
-    """An item of the Responses API that is no message."""
-    output = item.get("output")
-    if isinstance(output, str | list):
-        rest = {key: value for key, value in item.items() if key != "output"}
-        return count(as_json(rest)) + _content(output, count)
-    return count(as_json(item))
+def _around(fields: Mapping[str, Any], content: str, count: _Count) -> int:
+    """A content, and as JSON all that stands around it."""
+    rest = {key: value for key, value in fields.items() if key != content}
+    return count(as_json(rest)) + _content(fields.get(content), count)
 
 
 def _any(value: object, count: _Count) -> int:

@@ -27,15 +27,11 @@ from germane.ranking.signals import fuse_ranks
 
 __all__ = [
     "ALL",
-    "ENOUGH",
     "NONE",
     "RECENCY",
     "SYSTEM",
     "WEIGHTS",
-    "Placed",
-    "Rarity",
     "RecencyScope",
-    "TermsOf",
     "checked_size",
     "current_of",
     "derive_query",
@@ -44,11 +40,11 @@ __all__ = [
     "groups_of",
     "is_always_selected",
     "opens_group",
+    "pick",
     "placed",
     "prompt_of",
     "ranked",
     "required_cost",
-    "selected",
     "window",
     "with_earlier",
 ]
@@ -58,14 +54,16 @@ _SYSTEM = Role.SYSTEM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """New messages with their groups; those of the first `joining` without one join the log's current one."""
+    """New messages with their groups. Of the first `joining` messages, those without one join the log's
+    current group.
+    """
 
     messages: tuple[Message, ...]
     joining: int = 0
 
 
 def opens_group(message: Message) -> bool:
-    """Whether a message is a prompt: the user's, with something of its own in it, and no results."""
+    """Whether a message is a prompt: the user's, with content of its own, and no results."""
     if message.role is not Role.USER or message.results:
         return False
     has_more = any(isinstance(part, OpaquePart) for part in message.parts)
@@ -73,7 +71,7 @@ def opens_group(message: Message) -> bool:
 
 
 def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages of a list with a group each: one that is given stays, a prompt opens one, the rest join.
+    """The messages with a group each: a given group stays, a prompt opens one, the rest join.
 
     A result joins its call, however late it comes. System messages, and what comes before the first
     prompt, have none. A group that is opened here is named after its message, by id or number.
@@ -82,7 +80,10 @@ def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Placed:
-    """The same for messages that continue a log; `earlier` is the log as far as results need it."""
+    """New messages with their groups, as `grouped` gives them, where they continue a log.
+
+    `earlier` is the log as far as results need it.
+    """
     made: list[Message] = []
     current: str | None = None
     joining = 0
@@ -108,9 +109,9 @@ def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Placed:
 
 
 def groups_of(messages: Iterable[Message], *, hidden: bool = False) -> tuple[Group, ...]:
-    """The groups in the order in which they were opened, the hidden ones if asked.
+    """The groups in the order in which they were opened; with `hidden`, the hidden ones as well.
 
-    What the system says within a group stands apart.
+    System messages belong to no group, whatever they name.
     """
     if not isinstance(messages, Messages):
         return _grouped(messages, hidden=hidden)
@@ -163,15 +164,15 @@ ALL, NONE = 0, -1
 """Numbers of groups with a meaning of their own."""
 
 SYSTEM = "system and ungrouped messages"
-"""What an error calls the messages that every selection keeps."""
+"""The name in an error of the messages that are in every selection."""
 
 
 def window(
     messages: Sequence[Message], *, groups: int = ALL, budget: int | None = None, cost: Cost | None = None
 ) -> Selection:
-    """The last `groups` groups (0 all, -1 none), and no more than `budget` tokens; what binds first, binds.
+    """The last `groups` groups (0 all, -1 none) of at most `budget` tokens; the tighter limit counts.
 
-    System messages and those of no group are kept besides, and paid first. The order is that of the
+    System messages and those of no group are always selected, and paid first. The order is that of the
     conversation. The first group that doesn't fit ends the window, so it has no holes. Raises
     BudgetTooSmall when the current group doesn't fit, and InvalidInput.
     """
@@ -180,31 +181,70 @@ def window(
     wanted = 0 if groups == NONE else len(candidates) if groups == ALL else groups
     must = candidates[-1:] if wanted else ()
     used = required_cost(messages, must, budget, cost)
-    chosen = list(must)
-    left_out: list[LeftOut] = []
+    earlier = candidates[: len(candidates) - len(must)]
+    chosen, left_out, spent = pick(
+        earlier[::-1],
+        places=wanted - len(must),
+        budget=None if budget is None else budget - used,
+        cost_of=_cost_of(cost),
+        stops=True,
+    )
+    names = {group.id for group in (*must, *chosen)}
+    reasons = [left_out[group.id] for group in earlier if group.id in left_out]
+    return _selected(messages, candidates, names, tokens=used + spent, left_out=reasons)
+
+
+def pick(
+    order: Sequence[Group],
+    *,
+    places: float,
+    budget: int | None,
+    cost_of: Callable[[Group], int],
+    scores: Mapping[str, float] | None = None,
+    least: float = 0.0,
+    tried: float = math.inf,
+    stops: bool = False,
+) -> tuple[list[Group], dict[str, LeftOut], int]:
+    """The first groups of an order that fit, why each other doesn't by its id, and what the former cost.
+
+    At most `places` groups are chosen, of the first `tried`. With `scores`, a group that has none, or less
+    than `least`, is not relevant. A group that exceeds the budget is skipped; with `stops` it ends the
+    choice.
+    """
+    chosen: list[Group] = []
+    left_out: dict[str, LeftOut] = {}
+    spent = 0
     stopped = False
-    for place, group in enumerate(reversed(candidates[: len(candidates) - len(must)]), start=len(must)):
-        if stopped or place >= wanted:
-            reason = Reason.STOPPED if stopped else Reason.LIMIT
-            left_out.append(LeftOut(group=group.id, reason=reason))
-            continue
-        price = sum(map(cost, group)) if cost else 0
-        if budget is not None and used + price > budget:
-            stopped = True
-            left_out.append(
-                LeftOut(
-                    group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=used + price - budget
-                )
-            )
+    for rank, group in enumerate(order):
+        score = None if scores is None else scores.get(group.id)
+        price = short_by = 0
+        reason: Reason | None = None
+        if stopped:
+            reason = Reason.STOPPED
+        elif scores is not None and (score is None or score < least):
+            reason = Reason.NOT_RELEVANT
+        elif rank >= tried or len(chosen) >= places:
+            reason = Reason.LIMIT
         else:
-            used += price
+            price = cost_of(group)
+            if budget is not None and spent + price > budget:
+                reason, short_by, stopped = Reason.OVER_BUDGET, spent + price - budget, stops
+        if reason is None:
             chosen.append(group)
-    names = {group.id for group in chosen}
-    return selected(messages, candidates, names, tokens=used, left_out=left_out[::-1])
+            spent += price
+        else:
+            left_out[group.id] = LeftOut(
+                group=group.id, reason=reason, tokens=price, short_by=short_by, score=score
+            )
+    return chosen, left_out, spent
+
+
+def _cost_of(cost: Cost | None) -> Callable[[Group], int]:
+    return lambda group: sum(map(cost, group)) if cost else 0
 
 
 def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
-    """A window over the last groups as one over all of them; `opened` are their names, oldest first."""
+    """A window over the last groups as one over all groups, whose names are `opened`, oldest first."""
     known = {*selection.groups, *(one.group for one in selection.left_out)}
     stopped = any(one.reason is Reason.OVER_BUDGET for one in selection.left_out)
     reason = Reason.STOPPED if stopped else Reason.LIMIT
@@ -213,7 +253,7 @@ def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
 
 
 def checked_size(groups: int, budget: int | None, cost: Cost | None) -> None:
-    """Raise InvalidInput for a number of groups or a budget that can't be."""
+    """Raise InvalidInput for an invalid number of groups or budget, or a budget without a cost."""
     if isinstance(groups, bool) or groups < NONE:
         raise InvalidInput(
             f"groups={groups!r} can't be used: take a number of groups, 0 for all, or -1 for none."
@@ -225,18 +265,18 @@ def checked_size(groups: int, budget: int | None, cost: Cost | None) -> None:
 def required_cost(
     messages: Sequence[Message], groups: Sequence[Group], budget: int | None, cost: Cost | None
 ) -> int:
-    """What the messages that are always kept and these groups cost. Raises BudgetTooSmall."""
+    """The tokens of the messages that are always selected and of these groups. Raises BudgetTooSmall."""
     if cost is None:
         return 0
-    kept = sum(cost(message) for message in messages if is_always_selected(message))
-    needed = kept + sum(cost(message) for group in groups for message in group)
+    always = sum(cost(message) for message in messages if is_always_selected(message))
+    needed = always + sum(cost(message) for group in groups for message in group)
     if budget is not None and needed > budget:
-        named = (*((SYSTEM,) if kept else ()), *(f"group {group.id}" for group in groups))
+        named = (*((SYSTEM,) if always else ()), *(f"group {group.id}" for group in groups))
         raise BudgetTooSmall(budget=budget, needed=needed, required=named)
     return needed
 
 
-def selected(
+def _selected(
     messages: Sequence[Message],
     candidates: Sequence[Group],
     chosen: AbstractSet[str],
@@ -244,7 +284,7 @@ def selected(
     tokens: int,
     left_out: Sequence[LeftOut],
 ) -> Selection:
-    """The messages of the chosen groups and those that are always kept, in the conversation's order."""
+    """The messages of the chosen groups and those that are always selected, in the conversation's order."""
     return Selection(
         messages=tuple(
             each
@@ -261,14 +301,13 @@ def selected(
 #
 # Pure: scores come in as plain data.
 #
-# This is std_slop's FTS_RANKED. Two parts of it are chosen differently unless the caller says
-# otherwise: recency ranks all groups and not only those that match, so that free places are
-# filled, and the number of groups counts the current one.
+# This is std_slop's FTS_RANKED with two other defaults: recency ranks all groups and not only those that
+# match, so that free places are filled, and the number of groups counts the current one.
 
 RecencyScope: TypeAlias = Literal["all", "matched"]
 
 WEIGHTS = (1.5, 1.0)
-"""What a rank by words counts, and what one by recency does."""
+"""The weights of a rank by words and of a rank by recency."""
 
 RECENCY = TraceNote(
     code="recency", text="The prompt names nothing to search for, so the latest groups are shown."
@@ -289,12 +328,12 @@ def ranked(
 ) -> Selection:
     """The best `groups` groups (0 all, -1 none but the current) of no more than `budget` tokens.
 
-    `scores` are those of the prompt by group id; None when the prompt says nothing, and the result is
-    then the recent window. The current group is no candidate and always in; system messages are as well.
+    `scores` are those of the prompt by group id; None when the prompt has no terms, and the result is
+    then the recent window. The current group is always selected, and so are system messages.
     With `recency_scope="matched"`, recency ranks only what matches, if anything does.
     `counts_current=False` takes `groups` groups beside the current one where any matches; where none does,
     recency ranks the current group too, and it is one of `groups`. `depth` is how many of each
-    ranking count, `weights` what a rank by words and one by recency do. Of equal scores the later group
+    ranking count, `weights` are those of a rank by words and by recency. Of equal scores the later group
     wins. Raises BudgetTooSmall and InvalidInput.
     """
     if recency_scope not in ("all", "matched"):
@@ -318,13 +357,21 @@ def ranked(
         opened, {} if ranks_current else scores, recency_scope=recency_scope, depth=depth, weights=weights
     )
     counted = counts_current or ranks_current
-    room = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
+    places = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
     used = required_cost(messages, current, budget, cost)
-    left = None if budget is None else budget - used
-    best, left_out, spent = _best(others, parts, free_tokens=room, budget=left, cost=cost)
+    latest_first = others[::-1]
+    best, left_out, spent = pick(
+        sorted(latest_first, key=lambda group: -parts.get(group.id, 0.0)),
+        places=places,
+        budget=None if budget is None else budget - used,
+        cost_of=_cost_of(cost),
+        scores=parts,
+    )
     chosen = {group.id for group in (*current, *best)}
-    found = selected(messages, candidates, chosen, tokens=used + spent, left_out=left_out)
-    return replace(found, scores=parts)
+    reasons = [left_out[group.id] for group in others if group.id in left_out]
+    return replace(
+        _selected(messages, candidates, chosen, tokens=used + spent, left_out=reasons), scores=parts
+    )
 
 
 def fused(
@@ -354,52 +401,21 @@ def fused(
     return {name: each.score for name, each in found.items()}
 
 
-def _best(
-    groups: Sequence[Group],
-    scores: Mapping[str, float],
-    *,
-    free_tokens: int,
-    budget: int | None,
-    cost: Cost | None,
-) -> tuple[list[Group], list[LeftOut], int]:
-    """The groups that win a place, why each other doesn't, in their order, and what the winners cost."""
-    chosen: list[Group] = []
-    left_out: dict[str, LeftOut] = {}
-    spent = 0
-    opened = {group.id: place for place, group in enumerate(groups)}
-    for group in sorted(groups, key=lambda each: (-scores.get(each.id, 0.0), -opened[each.id])):
-        score = scores.get(group.id)
-        if score is None or len(chosen) >= free_tokens:
-            reason = Reason.NOT_RELEVANT if score is None else Reason.LIMIT
-            left_out[group.id] = LeftOut(group=group.id, reason=reason, score=score)
-            continue
-        price = sum(map(cost, group)) if cost else 0
-        if budget is not None and spent + price > budget:
-            short = spent + price - budget
-            left_out[group.id] = LeftOut(
-                group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short, score=score
-            )
-            continue
-        spent += price
-        chosen.append(group)
-    return chosen, [left_out[group.id] for group in groups if group.id in left_out], spent
-
-
-# What to search a conversation for, where the last prompt alone says too little.
+# The query for a conversation whose last prompt alone is too short.
 #
-# Pure: no model is asked. The terms of a text and how rare each is come from functions that are passed in,
+# Pure: no model is called. The terms of a text and how rare each is come from functions that are passed in,
 # since the index belongs to `germane.retrieval`.
 
 TermsOf: TypeAlias = Callable[[str], Sequence[str]]
-"""The distinct terms that a text asks an index for; none for a text that says nothing."""
+"""The distinct terms of a text that an index can be searched for."""
 
 Rarity: TypeAlias = Callable[[Sequence[str]], Sequence[float]]
-"""How rare each of these terms is in the language at large: natural logarithms, 0 for what all texts have."""
+"""How rare each of these terms is in the language: natural logarithms, 0 for a term that all texts have."""
 
 ENOUGH: Final = 11.0
-"""What a prompt's terms say together from which on it needs nothing beside it: about two telling words."""
+"""The sum of rarities from which on a prompt is a query of its own: about two informative words."""
 
-_RARE: Final = 5.0  # Below it a word is common talk: it says nothing of the topic.
+_RARE: Final = 5.0  # Below it a word is common in any dialogue: it names no topic.
 _MOST: Final = 6
 _REACH: Final = 3
 _FADES: Final = 0.5  # From each exchange to the one before it.
@@ -422,11 +438,11 @@ def derive_query(
     most: int = _MOST,
     reach: int = _REACH,
 ) -> DerivedQuery:
-    """The terms of the latest prompt and, where they say less than `enough`, those of what it goes on about.
+    """The terms of the latest prompt and, where their rarities sum to less than `enough`, those of its topic.
 
     Carried are at most `most` terms from up to `reach` exchanges before it, back to the first whose prompt
-    stood on its own: rare ones rather than common, names above all, near ones rather than far, what the
-    user said rather than the answer. What came from memory is never carried.
+    was a query of its own: rare terms before common ones, names before all, near before far, the user's
+    before the answer's. Text from memory is never carried.
     """
     groups = groups_of(messages)
     prompt = prompt_of(groups[-1]) if groups else ""
@@ -436,12 +452,12 @@ def derive_query(
     weights: dict[str, float] = {}
     fade = 1.0
     for group in reversed(groups[:-1][-reach:]):
-        asked = prompt_of(group)
-        answered = "\n".join(each.own_text for each in group if each.role is Role.ASSISTANT)
-        for text, share in ((asked, fade), (answered, fade * _OF_AN_ANSWER)):
+        question = prompt_of(group)
+        answers = "\n".join(each.own_text for each in group if each.role is Role.ASSISTANT)
+        for text, share in ((question, fade), (answers, fade * _OF_AN_ANSWER)):
             for term, weight in _weighed(text, terms_of, rarity).items():
                 weights[term] = max(weights.get(term, 0.0), weight * share)
-        if sum(rarity(tuple(terms_of(asked)))) >= enough:
+        if sum(rarity(tuple(terms_of(question)))) >= enough:
             break
         fade *= _FADES
     for term in own:
@@ -451,14 +467,14 @@ def derive_query(
 
 
 def prompt_of(group: Group | Iterable[Message]) -> str:
-    """What the user said in an exchange, in words of its own."""
+    """The user's own text in an exchange, without what came from memory."""
     return "\n".join(
         each.own_text for each in group if each.role is Role.USER and (opens_group(each) or each.own_text)
     )
 
 
 def _weighed(text: str, terms_of: TermsOf, rarity: Rarity) -> Mapping[str, float]:
-    """The rare terms of a text, each with how much it says."""
+    """The rare terms of a text, each with its weight."""
     terms = tuple(terms_of(text))
     named = {term for name in _NAME.findall(text) for term in terms_of(name)}
     return {

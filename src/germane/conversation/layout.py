@@ -1,11 +1,9 @@
-"""A conversation as one provider can be sent it, what is asked of it, and what stands at its head.
+"""A conversation in the layout of one provider, the specification of a request, and the request's head.
 
-Pure but for what it remembers: an arrangement that follows a growing conversation works on what is new
-alone.
+Pure but for a cache: an arrangement that follows a growing conversation processes only new messages.
 
-Providers refuse a call that isn't answered by the very next messages, and a result that stands
-anywhere else. So a result that came late moves to its call, and a call without one gets a result
-that says so. Whatever parts a call from its result would have to part a message.
+Providers refuse a call that isn't answered by the very next messages, and a result anywhere else. So a
+result that came late moves to its call, and a call without one gets a result that says so.
 """
 
 from __future__ import annotations
@@ -16,13 +14,7 @@ from hashlib import blake2b
 from threading import RLock
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from germane.conversation.compaction import (
-    as_json,
-    message_tokens,
-    priming_tokens,
-    system_tokens,
-    tools_tokens,
-)
+from germane.conversation.compaction import PRIMING, as_json, message_tokens, system_tokens, tools_tokens
 from germane.conversation.formats import anthropic, openai, translated
 from germane.conversation.formats.parts import content_in_words
 from germane.conversation.groups import is_always_selected
@@ -49,22 +41,21 @@ __all__ = [
     "AIM",
     "FULL",
     "MISSING",
-    "OPENING",
     "Arrangement",
     "GroupText",
     "Head",
     "MemoryBlock",
-    "RenderedGroup",
     "RequestEntry",
     "RequestShares",
     "RequestSpec",
     "block_cost",
+    "block_message",
     "entry_of",
     "head_of",
 ]
 
 MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
-"""What answers a call without a result, since no provider takes an unanswered one."""
+"""The result that is sent for a call without one, since providers refuse it otherwise."""
 
 _WRITE = {
     Provider.OPENAI: openai.write_chat,
@@ -111,19 +102,21 @@ class GroupText:
     digest: str
 
 
+@dataclass(slots=True)
 class _Slot:
     """A message, and the results of its calls by the calls' places in it."""
 
-    __slots__ = ("message", "place", "results")
-
-    def __init__(self, place: int, message: Message) -> None:
-        self.place = place
-        self.message = message
-        self.results: dict[int, tuple[int, ToolResult, Message]] = {}
+    place: int
+    message: Message
+    results: dict[int, tuple[int, ToolResult, Message]] = field(default_factory=dict)
 
 
 class Arrangement:
-    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used."""
+    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used.
+
+    `order` are the groups in the order in which they were opened. `beside` is what the system says where the
+    provider keeps it beside the messages.
+    """
 
     def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
         self.lock = renewed(RLock())
@@ -146,19 +139,9 @@ class Arrangement:
         self._source = source
 
     @property
-    def order(self) -> Sequence[str]:
-        """The groups in the order in which they were opened."""
-        return self._order
-
-    @property
     def current(self) -> str | None:
         """The group that was opened last."""
-        return self._order[-1] if self._order else None
-
-    @property
-    def beside(self) -> Sequence[Message]:
-        """What the system says where the provider keeps it beside the messages."""
-        return self._beside
+        return self.order[-1] if self.order else None
 
     def number(self, group: str) -> int:
         """The place of a group in `order`."""
@@ -192,7 +175,7 @@ class Arrangement:
         if (group, whole) not in self._group_texts:
             members = Group(id=group, messages=tuple(self._members[group]))
             tiers = replace(self.tiers, inactive=None) if whole else self.tiers
-            # Nothing of what was said in words is cut, so neither a heading nor an id is needed.
+            # Only tool results are cut, so neither a heading nor an id is needed.
             text = section_of((members,), tiers=tiers).partition("\n")[2].partition("\n")[2]
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
             self._group_texts[group, whole] = GroupText(
@@ -201,20 +184,20 @@ class Arrangement:
         return self._group_texts[group, whole]
 
     def prompt(self) -> Sequence[Message]:
-        """The messages of the last groups, by which it can be told what is asked for."""
-        return [message for group in self._order[-5:] for message in self._members[group]]
+        """The messages of the last groups, from which a query can be derived."""
+        return [message for group in self.order[-5:] for message in self._members[group]]
 
     def members(self, group: str) -> Sequence[Message]:
-        """The messages of a group as they were said."""
+        """The messages of a group in their order."""
         return self._members[group]
 
     def _forget(self) -> None:
         self._source = ()
-        self._order: list[str] = []
+        self.order: list[str] = []
+        self.beside: list[Message] = []
         self._numbers: dict[str, int] = {}
         self._slots: dict[str | None, list[_Slot]] = {}
         self._members: dict[str, list[Message]] = {}
-        self._beside: list[Message] = []
         self._waiting: dict[str, list[tuple[str | None, _Slot, list[int]]]] = {}
         self._made: dict[str | None, dict[ResultLimit | None, RenderedGroup]] = {}
         self._group_texts: dict[tuple[str, bool], GroupText] = {}
@@ -225,7 +208,7 @@ class Arrangement:
             self._members.setdefault(group, []).append(message)
             self._changed(group)
         if message.provider not in (self.provider, Provider.PLAIN):
-            # Calls and results of another provider are left out together, so no pair is parted.
+            # Calls and results of another provider are left out together, so no pair is split.
             for one in translated((message,), self.provider):
                 self._keep(place, one, group)
             return
@@ -244,11 +227,11 @@ class Arrangement:
 
     def _keep(self, place: int, message: Message, group: str | None) -> None:
         if self._is_beside(message):
-            self._beside.append(message)
+            self.beside.append(message)
             return
         if group is not None and group not in self._numbers:
-            self._numbers[group] = len(self._order)
-            self._order.append(group)
+            self._numbers[group] = len(self.order)
+            self.order.append(group)
         slot = _Slot(place, message)
         self._slots.setdefault(group, []).append(slot)
         self._changed(group)
@@ -287,9 +270,13 @@ class Arrangement:
         results = cut = prompt = 0
         for slot in slots:
             calls = slot.message.calls
-            if any(self._is_unanswerable(call, slot, index) for index, call in enumerate(calls)):
+            if self.provider is Provider.RESPONSES and any(
+                index not in slot.results and call.form not in _ANSWERED_BY
+                for index, call in enumerate(calls)
+            ):
+                # A call of the provider's own tools has a result of its own form, which can't be written.
                 continue
-            made = self._entries(_WRITE[self.provider]([slot.message]), (slot.place, 0))
+            made = [entry_of(each, self, (slot.place, 0)) for each in _WRITE[self.provider]([slot.message])]
             entries += made
             if slot.message.role is Role.USER:
                 prompt += sum(entry.tokens for entry in made)
@@ -306,12 +293,13 @@ class Arrangement:
 
     def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[RequestEntry]:
         if self.provider is Provider.RESPONSES:
-            # Its items name their calls, so that each may stay where it was said.
-            return [made for place, each in answers for made in self._entries([each], (place, 1))]
+            # Its items name their calls, so that each may stay in its place.
+            return [entry_of(each, self, (place, 1)) for place, each in answers]
         written = [each for _, each in answers]
         if self.provider is Provider.ANTHROPIC and written:
             written = [{"role": "user", "content": [part for each in written for part in each["content"]]}]
-        return self._entries(written, (slot.place, 1), parallel=len(slot.message.calls) > 1)
+        parallel = len(slot.message.calls) > 1
+        return [entry_of(each, self, (slot.place, 1), parallel=parallel) for each in written]
 
     def _answered(
         self, slot: _Slot, index: int, call: ToolCall, form: ResultLimit | None, number: int
@@ -329,48 +317,43 @@ class Arrangement:
         return place, shorter, shorter is not whole
 
     def _missing(self, call: ToolCall) -> Message:
-        said = TextPart(text=MISSING)
+        text = TextPart(text=MISSING)
         if self.provider is Provider.OPENAI and call.form == _OLD:
             extra = as_json({"role": "function", "name": call.name})
-            result = ToolResult(call_id="", content=(said,), form=_OLD)
+            result = ToolResult(call_id="", content=(text,), form=_OLD)
             return Message(role=Role.TOOL, parts=(result,), provider=Provider.OPENAI, extra=extra)
         form = _ANSWERED_BY.get(call.form, "") if self.provider is Provider.RESPONSES else ""
         provider = self.provider if form else Provider.PLAIN
-        result = ToolResult(call_id=call.id, content=(said,), form=form)
+        result = ToolResult(call_id=call.id, content=(text,), form=form)
         return Message(role=Role.TOOL, parts=(result,), provider=provider)
 
-    def _is_unanswerable(self, call: ToolCall, slot: _Slot, index: int) -> bool:
-        """Whether a call has no result and none can be written: the provider's own tools have their forms."""
-        in_responses = self.provider is Provider.RESPONSES
-        return in_responses and index not in slot.results and call.form not in _ANSWERED_BY
 
-    def _entries(
-        self, written: Sequence[Mapping[str, Any]], place: tuple[int, int], *, parallel: bool = False
-    ) -> list[RequestEntry]:
-        def tokens_of(each: Mapping[str, Any]) -> int:
-            return message_tokens(each, self.provider, self.counter, parallel=parallel)
-
-        return [RequestEntry(place, as_json(each), tokens_of(each)) for each in written]
+def entry_of(
+    written: Mapping[str, Any], arranged: Arrangement, place: tuple[int, int], *, parallel: bool = False
+) -> RequestEntry:
+    """A message in the provider's layout as it is sent; `parallel` as `message_tokens` takes it."""
+    tokens = message_tokens(written, arranged.provider, arranged.counter, parallel=parallel)
+    return RequestEntry(place, as_json(written), tokens)
 
 
-# What is asked of a request, as one value.
+# The specification of a request, as one value.
 
 FULL: Final = 0.9
 """The share of what may be spent that a request takes at least, where more than that is on offer."""
 
 AIM: Final = 0.96
-"""The share that it is filled to, since its parts don't end where the room does, and since what is counted
+"""The share that it is filled to, since its parts don't end exactly at the limit, and since what is counted
 high for safety is less by a plainer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
 class RequestShares:
-    """How what a request may spend is split, once all that must stand in it does.
+    """How the tokens of a request are split, once its required parts are paid.
 
-    Each part has a weight, a floor and a ceiling in tokens; what one leaves, the others take.
-    `recalled` is what matches from before the window, and counts only where the window doesn't hold all.
-    It has more than its ceiling only where less than 90 % of the room would be used else.
+    Each part has a weight, a floor and a ceiling in tokens; the tokens that one leaves go to the others.
+    `recalled` is what matches from before the window, and counts only where the window doesn't have all
+    groups. It exceeds its ceiling only where the request would else use less than 90 % of its limit.
     """
 
     memory: Share = field(default_factory=lambda: Share(weight=15, ceiling=8_000))
@@ -380,9 +363,9 @@ class RequestShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBlock:
-    """What memory offers: a text, and how much each memory in it has to do with the question.
+    """A text of memories, and how relevant each memory in it is to the question.
 
-    What is `required` stands in the request whole, or none is made.
+    A `required` block is in the request whole, or none is made.
     """
 
     text: str
@@ -391,17 +374,16 @@ class MemoryBlock:
 
 
 Remember: TypeAlias = Callable[[int], MemoryBlock]
-"""Memory of at most so many tokens. Raises BudgetTooSmall where what is required has more."""
+"""Memory of at most so many tokens. Raises BudgetTooSmall where required memories have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpec:
-    """One request: what must stand in it, what may, and how much there is to spend.
+    """One request: its required parts, its optional ones, and its limit.
 
-    `limit` is in tokens by the arrangement's counter, all margins taken off. `query` tells two questions
-    of the same group apart, `admits` two filters of memory. `still_stands` says whether memories that were
-    shown are what they were. With `opens`, a line of the user's stands first, where the provider has it so
-    and nothing else does.
+    `limit` is in tokens by the arrangement's counter, without margins. `query` distinguishes two questions of
+    the same group, `admits` two filters of memory. `still_stands` says whether memories that were shown
+    are unchanged. With `opens`, the request begins with a line of the user's, which some providers require.
     """
 
     limit: int
@@ -415,27 +397,21 @@ class RequestSpec:
     query: str = ""
     admits: str = ""
     shares: RequestShares = field(default_factory=RequestShares)
-    tiers: Tiers = field(default_factory=Tiers)
     previous: RequestState | None = None
     opens: bool = False
 
 
 def block_cost(block: ContextBlock, arranged: Arrangement) -> int:
     """What a block costs as the message that it is sent as."""
-    return message_tokens(_message(block), arranged.provider, arranged.counter)
+    return message_tokens(block_message(block), arranged.provider, arranged.counter)
 
 
-def entry_of(block: ContextBlock, arranged: Arrangement) -> tuple[str, int]:
-    """A block as it is sent, and its cost."""
-    return as_json(_message(block)), block_cost(block, arranged)
-
-
-def _message(block: ContextBlock) -> dict[str, Any]:
-    """The user's and not the system's: what was recalled informs and doesn't instruct."""
+def block_message(block: ContextBlock) -> dict[str, Any]:
+    """A block as a message: the user's and not the system's, since recalled text doesn't instruct."""
     return {"role": "user", "content": fenced(block.text)}
 
 
-# What stands before the dialogue of a request and never gives way: tools, and what the system says.
+# The head of a request, which is never shortened: tools and system.
 
 OPENING: Final = "[the conversation goes on from here]"
 """The user's first line where a request would else begin with somebody else's."""
@@ -443,7 +419,7 @@ OPENING: Final = "[the conversation goes on from here]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Tools and system as JSON, the messages that are always kept, and what all that costs, by part."""
+    """Tools and system as JSON, the messages that are in every request, and the tokens of each part."""
 
     tools: str = "[]"
     system: str = "null"
@@ -456,10 +432,10 @@ class Head:
         return sum(self.parts.values())
 
 
-def head_of(arranged: Arrangement, wanted: RequestSpec) -> Head:
-    """What the caller's system and tools and the messages of no group come to."""
+def head_of(arranged: Arrangement, spec: RequestSpec) -> Head:
+    """The head of the caller's system and tools and the messages of no group."""
     provider, counter = arranged.provider, arranged.counter
-    given = list(wanted.system)
+    given = list(spec.system)
     beside: str | list[dict[str, Any]] | None = None
     entries: list[RequestEntry] = []
     if provider is Provider.ANTHROPIC:
@@ -468,24 +444,20 @@ def head_of(arranged: Arrangement, wanted: RequestSpec) -> Head:
         instructions = [each.evolve(form=openai.INSTRUCTIONS, provider=Provider.RESPONSES) for each in given]
         beside = openai.write_instructions([*instructions, *arranged.beside])
     else:
-        entries = [
-            RequestEntry((-1, number), as_json(each), message_tokens(each, provider, counter))
-            for number, each in enumerate(openai.write_chat(given))
-        ]
-    opening: list[RequestEntry] = []
-    if wanted.opens:
-        line = {"role": "user", "content": OPENING}
-        opening = [RequestEntry((-2, 0), as_json(line), message_tokens(line, provider, counter))]
+        written = openai.write_chat(given)
+        entries = [entry_of(each, arranged, (-1, number)) for number, each in enumerate(written)]
+    line = {"role": "user", "content": OPENING}
+    opening = [entry_of(line, arranged, (-2, 0))] if spec.opens else []
     always = arranged.rendered(None)
     parts = {
         "opening": sum(entry.tokens for entry in opening),
-        "tools": tools_tokens(wanted.tools, provider, counter),
+        "tools": tools_tokens(spec.tools, provider, counter),
         "system": system_tokens(beside, provider, counter) + sum(entry.tokens for entry in entries),
         "messages of no group": always.tokens,
-        "priming": priming_tokens(provider),
+        "priming": PRIMING[provider],
     }
     return Head(
-        tools=as_json(list(wanted.tools)),
+        tools=as_json(list(spec.tools)),
         system=as_json(beside),
         entries=(*opening, *entries, *always.entries),
         parts={name: tokens for name, tokens in parts.items() if tokens},

@@ -1,14 +1,14 @@
-"""What of a conversation is shown: tool results in tiers, the recent window, and what is recalled from
-before it.
+"""Views of a conversation: tool results in tiers, the recent window, and what is recalled from before it.
 
-Pure: scores come in as plain data.
+Pure: scores are arguments.
 
-Ranked groups in place of the recent ones make a dialogue with holes, which models fill by
-inventing. So the window stays unbroken, and what an earlier exchange has to add stands apart, labelled.
+Ranked groups in place of the recent ones make a dialogue with holes, which models fill by inventing. So the
+window has no holes, and recalled exchanges are a labelled section of their own.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from typing import Final
 
 import regex
 
-from germane.conversation.formats.parts import content_in_words, in_words, kind_of, names_of_calls
-from germane.conversation.groups import checked_size, groups_of, required_cost, window
+from germane.conversation.formats.parts import content_in_words, kind_of, spoken_lines
+from germane.conversation.groups import checked_size, groups_of, pick, required_cost, window
 from germane.errors import BudgetTooSmall
 from germane.model.context import Reason
 from germane.model.conversation import (
@@ -42,12 +42,10 @@ __all__ = [
     "HEADING",
     "MARK",
     "RecallLimits",
-    "RecalledGroups",
     "Tiers",
     "anchored",
     "cut_middle",
     "hint_of",
-    "length_by",
     "recalled",
     "section_of",
     "tiered",
@@ -69,8 +67,9 @@ def anchored(
 ) -> Anchored:
     """The last `groups` groups unbroken (0 all, -1 the current alone), and what matches from before them.
 
-    `found` are the query's scores. Of a budget, what one side leaves the other takes. Raises
-    BudgetTooSmall when system messages, anchors and the current group don't fit, and InvalidInput.
+    `found` are the query's scores. The tokens that the window or the recalled section leaves go to the
+    other. Raises BudgetTooSmall when system messages, anchors and the current group don't fit, and
+    InvalidInput.
     """
     checked_size(groups, budget, cost)  # From here on its amount counts: -1 asks for one as well.
     anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
@@ -79,8 +78,8 @@ def anchored(
     most = budget
     if budget is not None:
         budget -= _cost_beside(anchors, cost)
-        room = budget - _required(messages, candidates[-1:], budget, cost, anchors)
-        most = budget if limits.most == 0 else budget - int(room * limits.share)
+        free = budget - _required(messages, candidates[-1:], budget, cost, anchors)
+        most = budget if limits.most == 0 else budget - int(free * limits.share)
     recent = window(messages, groups=abs(groups), budget=most, cost=cost)
 
     def recall_beside(recent: Selection) -> RecalledGroups:
@@ -102,16 +101,14 @@ def anchored(
         section=beside.section,
         anchors=anchors,
         query=query or DerivedQuery(),
-        left_out=_left_out(recent, beside),
+        # Why a group was not recalled says more than its age does.
+        left_out=tuple(
+            one
+            for name, one in {each.group: each for each in (*recent.left_out, *beside.left_out)}.items()
+            if name not in {group.id for group in beside.groups}
+        ),
         tokens=recent.tokens + _cost_beside(anchors, cost, beside.section),
     )
-
-
-def _left_out(recent: Selection, beside: RecalledGroups) -> tuple[LeftOut, ...]:
-    """Why each group stands in neither; what was judged for recalling says more than its age."""
-    named = {group.id for group in beside.groups}
-    others = {one.group: one for one in recent.left_out} | {one.group: one for one in beside.left_out}
-    return tuple(one for name, one in others.items() if name not in named)
 
 
 def _required(
@@ -164,7 +161,7 @@ class RecallLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledGroups:
-    """The recalled groups in the order of their opening, in words, and what the others were left out for."""
+    """The recalled groups in the order of their opening, as text, and why the others were left out."""
 
     groups: tuple[Group, ...] = ()
     section: str = ""
@@ -181,28 +178,37 @@ def recalled(
     limits: RecallLimits,
     tiers: Tiers | None,
 ) -> RecalledGroups:
-    """The best matches, as many as the limits and the budget allow; one that doesn't fit is passed over."""
+    """The best matches, as many as the limits and the budget allow; one that doesn't fit is skipped."""
     least = limits.least * max([found.bound, *found.scores.values()], default=0)
-    places = (_MOST if budget is None else _SCORED) if limits.most is None else limits.most
-    matched = [place for place, group in enumerate(earlier) if found.scores.get(group.id, 0) > 0]
-    matched.sort(key=lambda place: (-found.scores[earlier[place].id], -place))
-    left_out: dict[int, LeftOut] = {}
-    chosen: list[int] = []
-    base = spent = _price([HEADING], cost)
-    for rank, place in enumerate(matched):
-        group = earlier[place]
-        score = found.scores[group.id]
-        if score < least or rank >= _SCORED or len(chosen) >= places:
-            reason = Reason.NOT_RELEVANT if score < least else Reason.LIMIT
-            left_out[place] = LeftOut(group=group.id, reason=reason, score=score)
-            continue
-        price = _price([HEADING, _block(group, tiers)], cost) - base if budget is not None else 0
-        if budget is not None and spent + price > budget:
-            left_out[place] = _over(group, price, spent + price - budget, score)
-        else:
-            chosen.append(place)
-            spent += price
-    return _fitted(earlier, found, chosen, left_out, budget=budget, cost=cost, tiers=tiers)
+    places = (_MOST if budget is None else math.inf) if limits.most is None else limits.most
+    matched = [group for group in earlier[::-1] if found.scores.get(group.id, 0) > 0]
+    matched.sort(key=lambda group: -found.scores[group.id])
+    base = _cost_beside({}, cost, HEADING)
+    chosen, left_out, _ = pick(
+        matched,
+        places=places,
+        budget=None if budget is None else budget - base,
+        cost_of=lambda group: (
+            0 if budget is None else _cost_beside({}, cost, section_of([group], tiers=tiers)) - base
+        ),
+        scores=found.scores,
+        least=least,
+        tried=_SCORED,
+    )
+    order = {group.id: place for place, group in enumerate(earlier)}
+    while True:
+        groups = sorted(chosen, key=lambda group: order[group.id])
+        section = section_of(groups, tiers=tiers)
+        tokens = _cost_beside({}, cost, section)
+        if budget is None or tokens <= budget:
+            break
+        # The whole counts more than its parts, so the last one chosen leaves.
+        gone = chosen.pop().id
+        left_out[gone] = LeftOut(
+            group=gone, reason=Reason.OVER_BUDGET, short_by=tokens - budget, score=found.scores[gone]
+        )
+    reasons = tuple(left_out[name] for name in order if name in left_out)
+    return RecalledGroups(groups=tuple(groups), section=section, tokens=tokens, left_out=reasons)
 
 
 def section_of(groups: Iterable[Group], *, tiers: Tiers | None = None) -> str:
@@ -211,51 +217,11 @@ def section_of(groups: Iterable[Group], *, tiers: Tiers | None = None) -> str:
     return "\n".join([HEADING, *blocks]) if blocks else ""
 
 
-def _fitted(
-    earlier: Sequence[Group],
-    found: GroupScores,
-    chosen: list[int],
-    left_out: dict[int, LeftOut],
-    *,
-    budget: int | None,
-    cost: Cost | None,
-    tiers: Tiers | None,
-) -> RecalledGroups:
-    """What was chosen as it is written; the last of it leave where the whole counts more than its parts."""
-    while True:
-        section = section_of([earlier[place] for place in sorted(chosen)], tiers=tiers)
-        tokens = _price([section], cost) if section else 0
-        if budget is None or tokens <= budget:
-            break
-        place = chosen.pop()
-        gone = earlier[place]
-        left_out[place] = _over(gone, 0, tokens - budget, found.scores[gone.id])
-    return RecalledGroups(
-        groups=tuple(earlier[place] for place in sorted(chosen)),
-        section=section,
-        tokens=tokens,
-        left_out=tuple(left_out[place] for place in sorted(left_out)),
-    )
-
-
-def _over(group: Group, price: int, short_by: int, score: float) -> LeftOut:
-    return LeftOut(group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short_by, score=score)
-
-
 def _block(group: Group, tiers: Tiers | None) -> str:
-    names: dict[str, str] = {}
     lines = [f"--- from message {group.messages[0].id or group.messages[0].seq}"]
-    for message in tiered(group.messages, active=None, tiers=tiers):
-        names |= names_of_calls(message)
-        said = in_words(message, names).strip()
-        if said:
-            lines.append(f"{message.role.value}: " + said.replace("\n", "\n  "))
+    shown = spoken_lines(tiered(group.messages, active=None, tiers=tiers))
+    lines += [f"{role}: " + text.replace("\n", "\n  ") for role, text in shown]
     return "\n".join(lines)
-
-
-def _price(blocks: Sequence[str], cost: Cost | None) -> int:
-    beside = beside_message({}, "\n".join(blocks))
-    return cost(beside) if cost is not None and beside is not None else 0
 
 
 # Tool results in three tiers: whole where they are in use, shorter later, shortest in what is over.
@@ -264,11 +230,11 @@ def _price(blocks: Sequence[str], cost: Cost | None) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields(recent=(0, inf), older=(0, inf), inactive=(0, inf), head=(0, 1))
 class Tiers:
-    """How much of a tool's result is kept: characters, or tokens where a counter is given.
+    """How much of a tool's result is shown: characters, or tokens where a counter is given.
 
     The last `recent` results of the active group are whole, its others have at most `older`, those of
-    other groups at most `inactive`; None sets no limit. `head` is the share of what is kept that comes
-    from the beginning: errors and outcomes stand at the end.
+    other groups at most `inactive`; None sets no limit. `head` is the share of the shown text that comes
+    from the beginning: errors and outcomes are mostly at the end.
     """
 
     recent: int = 5
@@ -281,11 +247,11 @@ class Tiers:
 def tiered(
     messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
 ) -> tuple[Message, ...]:
-    """The messages with their results cut to their tiers; all else is the very same value.
+    """The messages with their results cut to their tiers; other messages are the same values.
 
-    Each cut says what is gone and by which message id the whole is had, where the limit has a place for that;
-    a smaller limit shows "…" instead, one character at the least. Images and the like become their names in
-    brackets: they are left out of a result of any length.
+    Each cut names what is left out and the message id by which `expand` returns the whole, where the limit is
+    long enough; a smaller limit shows "…" instead, one character at the least. Images and the like become
+    their names in brackets: they are left out of a result of any length.
     """
     return tuple(map(tiering(messages, active=active, tiers=tiers), messages))
 
@@ -293,7 +259,7 @@ def tiered(
 def tiering(
     messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
 ) -> Callable[[Message], Message]:
-    """What cuts any of these messages as `tiered` does, when it is asked for, and only once."""
+    """A function that cuts the results of one of these messages to its tier, once for each message."""
     tiers = tiers or Tiers()
     whole = _recent_results(messages, active, tiers.recent)
     made: dict[int, Message] = {}
@@ -316,7 +282,7 @@ def tiering(
 
 
 def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> str:
-    """What stands where something was cut: so many characters, and parts that have no text."""
+    """The text in place of a cut: how many characters are left out, and which parts without text."""
     counted = Counter(kind_of(part.form) for part in parts)
     named = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counted.items()]
     left_out = " and ".join([f"{gone:,} characters"] * bool(gone) + named)
@@ -339,7 +305,7 @@ def _recent_results(messages: Iterable[Message], active: str | None, recent: int
 def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> ToolResult:
     text = content_in_words(result.content)
     more = [part for part in result.content if isinstance(part, OpaquePart)]
-    measure = length_by(tiers.counter)
+    measure = len if tiers.counter is None else tiers.counter.count
     shown = cut_middle(
         text, limit, lambda gone: hint_of(message, gone, more), head=tiers.head, measure=measure
     )
@@ -361,18 +327,13 @@ def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> Tool
 # Shortens a long text to its head and its tail, never within what a reader sees as one character.
 
 MARK = "…"
-"""What stands for what was left out where a limit has no place for more words."""
+"""The mark of a cut where the limit is too small for a hint."""
 
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST_GRAPHEME = 200
 """Characters looked at around a place; longer graphemes exist only to do harm, and may be cut."""
 _CHARACTERS_OF_A_TOKEN = 16
 """No token that is common is longer, so a search for a place need not look further."""
-
-
-def length_by(counter: TokenCounter | None) -> Callable[[str], int]:
-    """What measures a text: the counter's tokens, or characters without one."""
-    return len if counter is None else counter.count
 
 
 def cut_middle(
@@ -385,9 +346,9 @@ def cut_middle(
 ) -> str:
     """The text where it has at most `limit`, else its beginning and end, with a hint between them.
 
-    `hint` is told how many characters are gone, and counts towards the limit. Where the hint doesn't fit,
-    MARK stands in its place. `head` is the share of what is kept that comes from the beginning. The result
-    has at most `limit`; MARK alone is the least, also for a limit of 0.
+    `hint` takes how many characters are left out, and counts towards the limit. Where the hint doesn't fit,
+    MARK replaces it. `head` is the share of the shown text that comes from the beginning. The result has at
+    most `limit`; MARK alone is the least, also for a limit of 0.
     """
     if measure(text) <= limit:
         return text
@@ -404,39 +365,29 @@ def _text_cut(
     text: str, limit: int, between: Callable[[int], str], *, head: float, measure: Callable[[str], int]
 ) -> str | None:
     """The beginning and the end with something between them; None where nothing of the text has a place."""
-    room = limit - measure(between(len(text)))
-    while room > 0:
-        first = int(room * head)
-        start = _grapheme_start(text, _prefix(text, first, measure))
-        end = _grapheme_end(text, max(start, len(text) - _suffix(text, room - first, measure)))
+    free = limit - measure(between(len(text)))
+    while free > 0:
+        first = int(free * head)
+        start = _grapheme_start(text, _longest(text, first, measure))
+        rest = _longest(text, free - first, measure, from_end=True)
+        end = _grapheme_end(text, max(start, len(text) - rest))
         shown = f"{text[:start]}{between(end - start)}{text[end:]}"
         excess = measure(shown) - limit
         # Tokens don't add up where texts meet, so a little less may have to do.
         if excess <= 0:
             return shown
-        room -= excess
+        free -= excess
     return None
 
 
-def _prefix(text: str, limit: int, measure: Callable[[str], int]) -> int:
-    """How many characters from the beginning have at most `limit`."""
+def _longest(text: str, limit: int, measure: Callable[[str], int], *, from_end: bool = False) -> int:
+    """How many characters from the beginning, or from the end, measure at most `limit`."""
     if measure is len:
         return min(limit, len(text))
-    return _most(lambda size: measure(text[:size]) <= limit, min(len(text), limit * _CHARACTERS_OF_A_TOKEN))
-
-
-def _suffix(text: str, limit: int, measure: Callable[[str], int]) -> int:
-    if measure is len:
-        return min(limit, len(text))
-    most = min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
-    return _most(lambda size: measure(text[len(text) - size :]) <= limit, most)
-
-
-def _most(fits: Callable[[int], bool], most: int) -> int:
-    low, high = 0, most
+    low, high = 0, min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
+        if measure(text[len(text) - middle :] if from_end else text[:middle]) <= limit:
             low = middle
         else:
             high = middle - 1

@@ -145,7 +145,7 @@ class Engine(ContextMethods):
 
     def uncompact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
         """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
-        return operations.request.uncompact(self._session, conversation, compaction)
+        return operations.request.compact(self._session, conversation, compaction, undo=True)
 
     def space(self, name: str, *, create: bool = False, admits: Right | str | None = "write") -> Space:
         """The space of that name, as this agent has it; it needs to join before it can do more.

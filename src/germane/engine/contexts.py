@@ -252,9 +252,7 @@ class ContextMethods(MemoryMethods):
             provider=provider,
             system=system,
             tools=tools,
-            remembering=self._remembering(
-                memory, spaces, frame=frame, query=query, record=record, where=where
-            ),
+            selection=self._selection(memory, spaces, frame=frame, query=query, record=record, where=where),
             anchors=anchors,
             pins=pins,
             previous=previous,
@@ -311,7 +309,7 @@ class ContextMethods(MemoryMethods):
         """Whose conversations these are: the agent's own, also where it acts in a space."""
         return self._session
 
-    def _remembering(
+    def _selection(
         self,
         memory: str | Plan | Context | None,
         spaces: Sequence[str],

@@ -24,7 +24,6 @@ __all__ = [
     "FrameChoice",
     "Fusion",
     "KindPriority",
-    "Look",
     "Overflow",
     "Plan",
     "Repeats",
@@ -40,9 +39,6 @@ Fusion: TypeAlias = Literal["floored", "rrf", "weighted_sum", "weighted_sum_v1"]
 
 Repeats: TypeAlias = Literal["never", "across", "always"]
 """Where a text that stands in a context may stand again: nowhere, in another section, or anywhere."""
-
-Look: TypeAlias = tuple[bool, ...]
-"""The options of a section that change the text of an item, as a key for what is cached of such texts."""
 
 Alike: TypeAlias = Literal["subject", "category", "tag", "kind"]
 """What makes two memories of a section alike: subject, category (of their metadata), first tag or kind."""
@@ -170,11 +166,8 @@ class Section:
     sources: bool = False
     ids: bool = False
     where: Filter | None = None
-    look: Look = field(init=False, default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        look = self.own_heading, self.by_session, self.dates, self.sources, self.ids
-        object.__setattr__(self, "look", look)
         headed = self.heading or self.text or self.own_heading or self.by_session
         if self.reverse and self.style is Style.BULLETS:
             raise InvalidPlan(

@@ -1,4 +1,4 @@
-"""conversation: the log of a session, what of it to show, and what a question needs no memory for."""
+"""conversation: the log of a session, views of it, and the memories that it already contains."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from germane.model.context import Reason
 from germane.model.conversation import (
     Anchored,
     Append,
+    ConversationChange,
     Cost,
     DerivedQuery,
     Group,
@@ -60,7 +61,6 @@ from germane.stores.location import RecentGroupsStore
 from germane.tokens import CachedCounter, get_counter, spendable
 
 __all__ = [
-    "CONTAINED",
     "Call",
     "Conversation",
     "Result",
@@ -68,7 +68,6 @@ __all__ = [
     "conversation",
     "conversing",
     "derived",
-    "group_scores",
     "in_conversation",
     "matched",
     "message_of",
@@ -76,7 +75,7 @@ __all__ = [
 
 
 def conversing(session: AgentContext) -> ConversationStore:
-    """The store as one that keeps conversations. Raises InvalidInput where it doesn't."""
+    """The store as one with conversations. Raises InvalidInput for one without."""
     if not isinstance(session.store, ConversationStore):
         raise InvalidInput(
             f"The store {type(session.store).__name__} keeps no conversations: it lacks the methods of "
@@ -86,7 +85,7 @@ def conversing(session: AgentContext) -> ConversationStore:
 
 
 def conversation(session: AgentContext, name: str) -> Conversation:
-    """The conversation of that name. Raises InvalidInput for an empty name, or a store that keeps none."""
+    """The conversation of that name. Raises InvalidInput for an empty name, or a store without any."""
     if not checked_text(name, name="session").strip():
         raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
     return Conversation(session, name, conversing(session))
@@ -111,7 +110,7 @@ class Conversation:
 
     @property
     def agent(self) -> str:
-        """Whose conversation it is."""
+        """The agent or space that owns the conversation."""
         return self._session.agent
 
     def append(
@@ -125,11 +124,11 @@ class Conversation:
         group: str | Group | None = None,
         created_at: datetime | None = None,
     ) -> Message:
-        """Add a message at the end: a role with what was said, or a whole one in a provider's layout.
+        """Add a message at the end: a role with its content, or a whole message in a provider's layout.
 
-        A user's message opens a group unless one is named; what answers it joins it, and results join
-        their calls. `provider` names the layout, which is found out otherwise; beside a role it says
-        whose the tool traffic is. Raises InvalidInput for what is no message.
+        A user's message opens a group unless one is named; answers join it, and results join their calls.
+        `provider` names the layout, which is detected otherwise; beside a role it names the provider of the
+        tool traffic. Raises InvalidInput for an invalid message.
         """
         given = message_of(message, content, tool_calls, tool_results, as_provider(provider))
         return append(self._session, self._log, self._name, [given], group=_id_of(group), at=created_at)[0]
@@ -140,9 +139,9 @@ class Conversation:
         *,
         provider: str | Provider | None = None,
     ) -> tuple[Message, ...]:
-        """Add many messages, all or none: a list, or a request with what stands beside its messages.
+        """Add many messages, all or none: a list, or a request with its system or instructions.
 
-        Raises InvalidInput, naming the message by its number, for what is none.
+        Raises InvalidInput, naming the message by its number, for an invalid one.
         """
         given: Any = messages if isinstance(messages, Mapping) else list(messages)
         if isinstance(given, list) and any(isinstance(each, Message) for each in given):
@@ -152,11 +151,11 @@ class Conversation:
         return append(self._session, self._log, self._name, read)
 
     def messages(self, *, hidden: bool = False) -> tuple[Message, ...]:
-        """All messages in order; those of hidden groups as well, if asked."""
+        """All messages in order; with `hidden`, those of hidden groups as well."""
         return self._log.messages(self.agent, self._name, hidden=hidden)
 
     def groups(self, *, hidden: bool = False) -> tuple[Group, ...]:
-        """All groups in the order in which they were opened; the hidden ones as well, if asked."""
+        """All groups in the order in which they were opened; with `hidden`, the hidden ones as well."""
         return groups_of(self.messages(hidden=hidden), hidden=hidden)
 
     def current(self) -> Group | None:
@@ -165,18 +164,16 @@ class Conversation:
         return groups[-1] if groups else None
 
     def hide(self, group: str | Group) -> Group:
-        """Take a group out of every view; it stays stored. Raises MessageNotFound."""
-        return self._set_hidden(group, hidden=True)
+        """Remove a group from every view; it stays stored. Raises MessageNotFound."""
+        return self._change(group, lambda name: SetHidden(group=name, hidden=True))
 
     def unhide(self, group: str | Group) -> Group:
-        """Put a hidden group back in its place. Raises MessageNotFound."""
-        return self._set_hidden(group, hidden=False)
+        """Restore a hidden group to its place. Raises MessageNotFound."""
+        return self._change(group, lambda name: SetHidden(group=name, hidden=False))
 
     def remove(self, group: str | Group) -> Group:
         """Delete a group, and return what it was. Raises MessageNotFound."""
-        name = _required_id(group)
-        gone = self._log.converse(self.agent, self._name, [RemoveGroup(group=name)])
-        return Group(id=name, messages=gone)
+        return self._change(group, lambda name: RemoveGroup(group=name))
 
     def remove_message(self, message_id: str) -> Message:
         """Delete one message, and return what it was. Raises MessageNotFound."""
@@ -185,7 +182,7 @@ class Conversation:
     def undo(self) -> Group | None:
         """Delete the current group, and return what it was; None where there is none."""
         current = self.current()
-        return None if current is None else self.remove(current)
+        return current and self.remove(current)
 
     def purge(self, group: str | Group | None = None, *, confirm: bool = False) -> int:
         """Delete a group, or the whole conversation and its anchors, and every trace of their text.
@@ -198,9 +195,9 @@ class Conversation:
         return len(self._log.converse(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
 
     def anchor(self, name: str, text: str) -> None:
-        """Keep a text outside any window, in place of the one of the same name; an empty one removes it.
+        """Store a text outside any window, in place of the one of the same name; an empty one removes it.
 
-        `state` and `scratchpad` are two names that agents use; each text stays a block of its own.
+        `state` and `scratchpad` are two names that agents use; each text is a block of its own.
         """
         if not checked_text(name, name="name").strip():
             raise InvalidInput(f"name={name!r} is empty: give the anchor a name, such as 'state'.")
@@ -208,7 +205,7 @@ class Conversation:
         self._log.converse(self.agent, self._name, [SetAnchor(name=name, text=text)])
 
     def anchors(self) -> Mapping[str, str]:
-        """The texts that stand outside any window, by name."""
+        """The texts that are stored outside any window, by name."""
         return self._log.anchors(self.agent, self._name)
 
     def expand(self, message_id: str) -> str | list[dict[str, Any]]:
@@ -230,9 +227,9 @@ class Conversation:
         return in_words(message, names)
 
     def payload(self, provider: str | Provider, messages: Iterable[Message] | None = None) -> Payload:
-        """Messages as a provider takes them; all visible ones unless a view's are given.
+        """Messages in a provider's layout; all visible ones unless a view's are given.
 
-        What came from another provider keeps its text and loses its tool traffic.
+        Messages of another provider are sent as text, without their tool traffic.
         """
         return write_messages(self.messages() if messages is None else messages, provider)
 
@@ -244,9 +241,9 @@ class Conversation:
         counter: str | TokenCounter | None = None,
         tiers: Tiers | None = None,
     ) -> Selection:
-        """The last `groups` groups (0 all, -1 none), of at most `budget` tokens; what binds first, binds.
+        """The last `groups` groups (0 all, -1 none), of at most `budget` tokens; the tighter limit counts.
 
-        System messages and those of no group are kept besides. `tiers` shortens tool results.
+        System messages and those of no group are always selected. `tiers` shortens tool results.
         Raises BudgetTooSmall and InvalidInput.
         """
         end = self._end(groups)
@@ -271,7 +268,7 @@ class Conversation:
     ) -> Selection:
         """The best `groups` groups (0 all, -1 the current alone) for a query, in their order.
 
-        The query is the latest prompt unless one is given; one that says nothing ranks by recency
+        The query is the latest prompt unless one is given; one without terms ranks by recency
         alone. `weights` are those of words and recency. `recency_scope="matched"`, `counts_current=False`
         and `depth=20` select as std_slop does; see `germane.conversation.groups`. Raises BudgetTooSmall
         and InvalidInput.
@@ -305,9 +302,9 @@ class Conversation:
     ) -> Anchored:
         """The last `groups` groups unbroken, and beside them anchors and what is recalled from before.
 
-        What is searched for is the latest prompt, or a query that is given, and where that says too
-        little the topic of the exchanges before it. Tool results are cut to `tiers`. Raises
-        BudgetTooSmall and InvalidInput.
+        The query is the latest prompt unless one is given; where the prompt is too short, the topic of the
+        exchanges before it joins the query. Tool results are cut to `tiers`. Raises BudgetTooSmall and
+        InvalidInput.
         """
         messages = self.messages()
         shown = _shown(messages, tiers or Tiers())
@@ -330,13 +327,15 @@ class Conversation:
     def __repr__(self) -> str:
         return f"<germane.Conversation session={self._name!r} agent={self.agent!r}>"
 
-    def _set_hidden(self, group: str | Group, *, hidden: bool) -> Group:
-        name = _required_id(group)
-        moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
-        return Group(id=name, messages=moved)
+    def _change(self, group: str | Group, make: Callable[[str], ConversationChange]) -> Group:
+        """The group with the messages that a change of it hid, showed or deleted."""
+        name = _id_of(group)
+        if name is None:
+            raise InvalidInput("group=None names no group: name one, such as conversation.current().")
+        return Group(id=name, messages=self._log.converse(self.agent, self._name, [make(name)]))
 
     def _end(self, groups: int) -> LastGroups | None:
-        """What a window of so many groups needs, where the store can read it without the rest."""
+        """The messages that a window of so many groups needs, where the store can read only these."""
         if type(groups) is not int or groups < 1 or not isinstance(self._log, RecentGroupsStore):
             return None
         return self._log.last_groups(self.agent, self._name, groups)
@@ -344,7 +343,7 @@ class Conversation:
     def _cost(
         self, budget: int | None, counter: str | TokenCounter | None, shown: Callable[[Message], Message]
     ) -> tuple[Cost, int | None]:
-        """What a message costs as it is shown, and what the budget leaves to spend by an inexact counter."""
+        """The cost of a message as it is shown, and the budget without the counter's margin."""
         counts = self._session.counter if counter is None else CachedCounter(get_counter(counter))
         cost = cost_by(counts)
         most = None if budget is None else spendable(checked_count(budget, name="budget"), counts)
@@ -352,7 +351,7 @@ class Conversation:
 
 
 def _shown(messages: Sequence[Message], tiers: Tiers | None) -> Callable[[Message], Message]:
-    """What shortens a message's results where it is shown; without tiers each is shown as it is."""
+    """A function that cuts a message's results to the tiers, if there are any."""
     if tiers is None:
         return lambda message: message
     return tiering(messages, active=current_of(messages), tiers=tiers)
@@ -371,14 +370,7 @@ def _id_of(group: str | Group | None) -> str | None:
     return name
 
 
-def _required_id(group: str | Group) -> str:
-    name = _id_of(group)
-    if name is None:
-        raise InvalidInput("group=None names no group: name one, such as conversation.current().")
-    return name
-
-
-# Appends messages to a conversation's log: reads what is given, and finds each one's group.
+# Append messages to a conversation's log: read them, and find the group of each.
 
 Call: TypeAlias = ToolCall | Mapping[str, Any]
 """A call, as itself or as an object with `id`, `name` and `arguments`."""
@@ -394,7 +386,7 @@ def message_of(
     tool_results: Sequence[Result],
     provider: Provider | None,
 ) -> Message:
-    """The message that was given in one of the forms that `append` takes. Raises InvalidInput."""
+    """The message in one of the forms that `Conversation.append` takes. Raises InvalidInput."""
     if not isinstance(message, str):
         if content is not None or tool_calls or tool_results:
             raise InvalidInput(
@@ -435,23 +427,23 @@ def append(
         )
         for message in messages
     ]
-    # Only a result needs what was said before: it belongs to the group of its call.
+    # Only a result needs earlier messages: it belongs to the group of its call.
     returns = any(message.results and message.group is None for message in new)
     earlier = log.messages(session.agent, name, hidden=True) if returns else ()
     joined = placed(new, earlier)
     return log.converse(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
 
 
-# Asks a conversation's log which groups a prompt has to do with.
+# Search a conversation's log for the groups that match a prompt.
 
 _USUAL_RARITY = 6.5
-"""What a term counts in a language whose words nobody has counted: a fairly telling one."""
+"""The rarity of every term in a language without word statistics: that of a fairly rare word."""
 
 
 def group_scores(
     session: AgentContext, log: ConversationStore, name: str, messages: Sequence[Message], query: str | None
 ) -> GroupScores | None:
-    """How well the groups match a query, or the latest prompt; None when it says nothing."""
+    """How well the groups match a query, or the latest prompt; None for one without terms."""
     groups = groups_of(messages)
     text = checked_text(query, name="query") if query is not None else prompt_of(groups[-1]) if groups else ""
     terms = query_terms(text, language=session.language)
@@ -459,16 +451,16 @@ def group_scores(
 
 
 def derived(session: AgentContext, messages: Sequence[Message], query: str | None) -> DerivedQuery:
-    """What to search for: the query's own terms, or what the latest prompt goes on about."""
+    """The query's own terms, or those of the latest prompt and its topic."""
     terms_of = partial(query_terms, language=session.language)
     if query is not None:
         return DerivedQuery(prompt=query, own=terms_of(checked_text(query, name="query")))
-    rarity = _rarity if session.language == "english" else _usual
+    rarity = partial(_information, language=session.language, usual=_USUAL_RARITY)
     return derive_query(messages, terms_of=terms_of, rarity=rarity)
 
 
 def matched(session: AgentContext, log: ConversationStore, name: str, query: DerivedQuery) -> GroupScores:
-    """How well the groups match a query; a carried term counts half of one that was said."""
+    """How well the groups match a query; a carried term counts half of one of its own."""
     own = log.match_groups(session.agent, name, query.own)
     if not query.carried:
         return own
@@ -480,23 +472,19 @@ def matched(session: AgentContext, log: ConversationStore, name: str, query: Der
     )
 
 
-def _rarity(terms: Sequence[str]) -> Sequence[float]:
-    if not terms:
-        return ()
-    found: list[float] = (
-        english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32)).tolist()
-    )
-    return found
+def _information(terms: Sequence[str], *, language: str, usual: float) -> Sequence[float]:
+    """The rarity of each term in English; `usual` for each in another language."""
+    if language != "english" or not terms:
+        return [usual] * len(terms)
+    hashes = np.array([term_hash(term) for term in terms], dtype=np.uint32)
+    weights: list[float] = english_idf().of(hashes).tolist()
+    return weights
 
 
-def _usual(terms: Sequence[str]) -> Sequence[float]:
-    return [_USUAL_RARITY] * len(terms)
-
-
-# Finds memories that stand in the running conversation already.
+# Find memories that the running conversation contains already.
 
 CONTAINED = 0.8
-"""The share of what a memory says, by its words, that one message has to have for the memory to be said."""
+"""The share of a memory's information, by its words, that one message must have to contain the memory."""
 
 _LINES = 3
 _LONGEST = 20_000
@@ -507,10 +495,10 @@ def in_conversation(
 ) -> Mapping[str, Reason]:
     """The ids of the candidates that the conversation contains, each with that reason.
 
-    It is the memory that has to be contained in what was said, never the other way around: a short
-    message hides no long memory. Measured are the memory's distinct terms, each by its information in
-    English, within one message, or within three lines of a text: words scattered over a long talk say
-    nothing together. Raises InvalidInput for what is neither a text nor a conversation.
+    The memory has to be contained in a message, never the other way around: a short message hides no long
+    memory. Measured are the memory's distinct terms, each by its information in English, within one message,
+    or within three lines of a text: words scattered over a long conversation mean nothing together. Raises
+    InvalidInput for what is neither a text nor a conversation.
     """
     pieces = [frozenset(query_terms(piece, language=language)) for piece in _pieces(conversation)]
     everything = frozenset[str]().union(*pieces)
@@ -519,9 +507,9 @@ def in_conversation(
         terms = query_terms(candidate.memory.content[:_LONGEST], language=language)
         if not terms:
             continue
-        weights = dict(zip(terms, _weights(terms, language), strict=True))
+        weights = dict(zip(terms, _information(terms, language=language, usual=1.0), strict=True))
         least = CONTAINED * sum(weights.values())
-        # Nearly nothing stands in the whole of a conversation, and that is asked once.
+        # Few memories are contained in the whole conversation, which is checked once, and first.
         if _contained_share(weights, everything) >= least and any(
             _contained_share(weights, piece) >= least for piece in pieces
         ):
@@ -543,12 +531,3 @@ def _pieces(conversation: str | Conversation) -> list[str]:
 
 def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in piece)
-
-
-def _weights(terms: Sequence[str], language: str) -> Sequence[float]:
-    if language != "english":
-        return [1.0] * len(terms)
-    weights: list[float] = (
-        english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32)).tolist()
-    )
-    return weights

@@ -1,4 +1,4 @@
-"""request and compact: what to send to a model so that it fits, and a shorter form of a conversation."""
+"""request and compact: a request to a model that fits its window, and a shorter form of a conversation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeAlias
 
 from germane.conversation.blocks import with_neighbours
@@ -49,15 +50,15 @@ from germane.retrieval.tokenizer import index_terms, term_hash
 from germane.stores.relational.conversation_cache import indexed_words
 from germane.tokens import CachedCounter, get_counter, spendable
 
-__all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request", "uncompact"]
+__all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request"]
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
-"""What a request is about: a conversation, or messages in any layout."""
+"""The dialogue of a request: a conversation, or messages in any layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSpending:
-    """What there is to spend, and by whose counting.
+    """The window of a model, the tokens reserved for its answer, and how tokens are counted.
 
     `counter` None is the one that fits the provider.
     """
@@ -70,11 +71,11 @@ class TokenSpending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySelection:
-    """Which memory a request shows: a plan's, for a frame and a query, or a context as it is.
+    """The memory of a request: a plan, for a frame and a query, or a context as it is.
 
-    `of` are whose memories: an agent's or a space's, whose ledger keeps the record as well, and spaces beside
-    it, as far as `where` admits them, None being every active one. `record` says whether it goes into the
-    ledger, None as the session does; `cold` that it is the first of its engine.
+    `of` are the sessions of the agent or space whose memories are shown and whose ledger gets the record, and
+    of spaces beside it. `where` filters the memories, None being every active one. `record` says whether the
+    assembly is recorded, None as the session does; `cold` that it is the first of its engine.
     """
 
     of: tuple[AgentContext, ...]
@@ -87,7 +88,7 @@ class MemorySelection:
 
     @property
     def query_key(self) -> str:
-        """What tells two requests about the same group apart."""
+        """A key by which two requests about the same group differ."""
         plan = self.memory
         named = plan.text if isinstance(plan, Context) else plan.name if isinstance(plan, Plan) else plan
         return "\n".join([self.query or "", named or "", self.frame, *(one.agent for one in self.of)])
@@ -95,62 +96,59 @@ class MemorySelection:
 
 def request(
     session: AgentContext,
-    said: Sayable,
+    given: Sayable,
     *,
     spending: TokenSpending,
     provider: str | Provider,
     system: str | Sequence[Mapping[str, Any]] | None,
     tools: Sequence[Mapping[str, Any]],
-    remembering: MemorySelection,
+    selection: MemorySelection,
     shares: RequestShares | None,
     tiers: Tiers | None,
     anchors: Mapping[str, str] | None,
     pins: Sequence[str | Group],
     previous: Request | None,
 ) -> Request:
-    """The request for a conversation or messages of the session's own, whosever memory it shows."""
-    _check_gathers(session, remembering)
+    """The request for a conversation or messages of the session, with the memory that is selected."""
+    _check_gathers(session, selection)
     to = _provider(provider)
     counter = _counter(session, to, spending.counter)
     calibration = _calibration(spending.calibration, previous, counter, to)
     limit, notes = _limit(spending, counter, calibration)
-    messages, name = _messages(session, said)
+    messages, name = _messages(session, given)
     tiers = tiers or Tiers()
     arranged = session.arrangements.of(session.agent, name, to, counter, tiers)
     contexts: list[Context] = []
-    recorder = _recorder(remembering)
+    recorder = _recorder(selection)
     with arranged.lock:
         arranged.follow(messages)
-        asked = derived(session, arranged.prompt(), remembering.query)
-        wanted = RequestSpec(
+        query = derived(session, arranged.prompt(), selection.query)
+        spec = RequestSpec(
             limit=limit,
             system=_system(system),
             tools=_tools(tools),
-            anchors=_anchors(said, anchors),
+            anchors=_anchors(given, anchors),
             pins=_pins(arranged, pins, name),
-            remember=_remember(arranged, remembering, asked, contexts=contexts, recorder=recorder),
-            results=_found(session, arranged, name, asked),
-            still_stands=lambda ids: _still_stands(remembering, ids),
-            query=remembering.query_key,
-            admits=repr(remembering.where or ""),
+            remember=_remember(arranged, selection, query, contexts=contexts, recorder=recorder),
+            results=_found(session, arranged, name, query),
+            still_stands=lambda ids: _still_stands(selection, ids),
+            query=selection.query_key,
+            admits=repr(selection.where or ""),
             shares=shares or RequestShares(),
-            tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
         )
         sizes = {"window": spending.window, "reserve": spending.reserve}
-        made = request_of(
-            arranged, wanted, **sizes, notes=notes, calibration=calibration, remembered=contexts
-        )
+        made = request_of(arranged, spec, **sizes, notes=notes, calibration=calibration, remembered=contexts)
     if recorder is not None:
-        recorder.record(made.memory, cold=remembering.cold and len(contexts) == 1)
+        recorder.record(made.memory, cold=selection.cold and len(contexts) == 1)
     return made
 
 
-def _check_gathers(session: AgentContext, remembering: MemorySelection) -> None:
-    """Raise InvalidInput for spaces or a filter where nothing is gathered that they could say anything of."""
-    first, *beside = remembering.of
-    memory = remembering.memory
-    if remembering.where is not None and (memory is None or isinstance(memory, Context)):
+def _check_gathers(session: AgentContext, selection: MemorySelection) -> None:
+    """Raise InvalidInput for spaces or a filter where no memories are gathered."""
+    first, *beside = selection.of
+    memory = selection.memory
+    if selection.where is not None and (memory is None or isinstance(memory, Context)):
         given = "isn't given" if memory is None else "is a context that is made already"
         raise InvalidInput(
             f"where filters the memories that a request gathers, but memory {given}. Give the name of a "
@@ -172,16 +170,16 @@ def _named(spaces: Sequence[AgentContext]) -> str:
     return f"the space {' and the space '.join(repr(space_of(one.agent)) for one in spaces)}"
 
 
-def _recorder(remembering: MemorySelection) -> Recorder | None:
-    """What records the memory of a request. Raises InvalidInput where that is asked and there is nothing."""
-    session = remembering.of[0]
-    if not (session.records if remembering.record is None else remembering.record):
+def _recorder(selection: MemorySelection) -> Recorder | None:
+    """The recorder of a request's memory, if any. Raises InvalidInput where recording finds no memory."""
+    session = selection.of[0]
+    if not (session.records if selection.record is None else selection.record):
         return None
-    if remembering.memory is not None and not isinstance(remembering.memory, Context):
+    if selection.memory is not None and not isinstance(selection.memory, Context):
         return Recorder(session)
-    if remembering.record is None:
+    if selection.record is None:
         return None
-    given = "is a context that is made already" if remembering.memory is not None else "isn't given"
+    given = "is a context that is made already" if selection.memory is not None else "isn't given"
     raise InvalidInput(
         f"record=True has nothing to record, since memory {given}. Give the name of a plan, such as "
         "memory='layered', or record the context where it is assembled."
@@ -208,7 +206,7 @@ def _counter(session: AgentContext, provider: Provider, given: str | TokenCounte
 def _calibration(
     given: TokenCalibration | None, previous: Request | None, counter: TokenCounter, provider: Provider
 ) -> TokenCalibration | None:
-    """What is known of the counter: what is given, or what the request before went by."""
+    """The calibration of the counter: the given one, or that of the previous request."""
     learned_for = (counter.name, provider.value)
     if given is None:
         known = previous.calibration if previous is not None else None
@@ -224,7 +222,7 @@ def _calibration(
 def _limit(
     spending: TokenSpending, counter: TokenCounter, calibration: TokenCalibration | None
 ) -> tuple[int, list[TraceNote]]:
-    """The tokens to spend by the counter, all margins taken off, and what to say of it."""
+    """The tokens to spend by the counter, without margins, and a note on these."""
     window = checked_count(spending.window, name="window", least=1)
     reserve = checked_count(spending.reserve, name="reserve")
     if reserve >= window:
@@ -245,24 +243,20 @@ def _limit(
     return limit, [TraceNote(code="calibration" if known.ratios else "margin", text=text)]
 
 
-def _messages(session: AgentContext, said: Sayable) -> tuple[tuple[Message, ...], str | None]:
-    """What is said, and the name of the conversation where it is one."""
-    if isinstance(said, Conversation):
-        if said.agent != session.agent:
-            raise InvalidInput(
-                f"The conversation belongs to agent {said.agent!r}, and the engine to {session.agent!r}. "
-                "Use the engine that it came from, or a space of that engine's."
-            )
-        return said.messages(), said.session
-    if isinstance(said, Sequence) and any(isinstance(each, Message) for each in said):
-        if not all(isinstance(each, Message) for each in said):
+def _messages(session: AgentContext, given: Sayable) -> tuple[tuple[Message, ...], str | None]:
+    """The messages, and the name of the conversation where they are one."""
+    if isinstance(given, Conversation):
+        _check_own(session, given)
+        return given.messages(), given.session
+    if isinstance(given, Sequence) and any(isinstance(each, Message) for each in given):
+        if not all(isinstance(each, Message) for each in given):
             raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")
-        values = [each for each in said if isinstance(each, Message)]
+        values = [each for each in given if isinstance(each, Message)]
         for each in values:
             checked_text("".join([each.text, *(result.text for result in each.results)]), name="messages")
         numbered = [each if each.seq else each.evolve(seq=place) for place, each in enumerate(values, 1)]
         return grouped(numbered), None
-    return grouped(read_messages(said)), None
+    return grouped(read_messages(given)), None
 
 
 def _system(system: str | Sequence[Mapping[str, Any]] | None) -> list[Message]:
@@ -276,8 +270,8 @@ def _system(system: str | Sequence[Mapping[str, Any]] | None) -> list[Message]:
 def _tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     if isinstance(tools, str | Mapping) or not all(isinstance(tool, Mapping) for tool in tools):
         raise InvalidInput(f"tools={str(tools)[:60]!r} can't be sent: give a list of the provider's objects.")
-    held: list[dict[str, Any]] = json.loads(to_json(list(tools)))
-    return held
+    sent: list[dict[str, Any]] = json.loads(to_json(list(tools)))
+    return sent
 
 
 def _anchors(said: Sayable, given: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -298,14 +292,14 @@ def _pins(arranged: Arrangement, pins: Sequence[str | Group], session: str | Non
 
 def _remember(
     arranged: Arrangement,
-    remembering: MemorySelection,
-    asked: DerivedQuery,
+    selection: MemorySelection,
+    query: DerivedQuery,
     *,
     contexts: list[Context],
     recorder: Recorder | None,
 ) -> Callable[[int], MemoryBlock] | None:
-    """What gives memory within a budget; each context made is told."""
-    memory = remembering.memory
+    """A function that assembles memory within a budget, and adds each context to `contexts`."""
+    memory = selection.memory
     if memory is None:
         return None
     if isinstance(memory, Context):
@@ -313,16 +307,16 @@ def _remember(
         given = MemoryBlock(text=memory.text, shows=_shown(memory), required=True)
         return lambda _: given
     plan = memory
-    session, *beside = remembering.of
-    text = " ".join([asked.prompt, *asked.carried])
+    session, *beside = selection.of
+    text = " ".join([query.prompt, *query.carried])
 
     def remember(budget: int) -> MemoryBlock:
         asks: dict[str, Any] = {
             "query": text,
             "budget": budget,
-            "where": remembering.where or Filter(),
+            "where": selection.where or Filter(),
             "plan": plan,
-            "frame": remembering.frame,
+            "frame": selection.frame,
             "counter": arranged.counter,
             "spaces": beside,
         }
@@ -340,36 +334,32 @@ def _shown(context: Context) -> dict[str, float]:
     return {item.memory.version_id: max(item.score, 0.0) for item in context.items}
 
 
-def _still_stands(remembering: MemorySelection, ids: Sequence[str]) -> bool:
-    if isinstance(remembering.memory, Context):
-        # It stands as its text does, whosever memories are in it: a space's are no agent's own.
+def _still_stands(selection: MemorySelection, ids: Sequence[str]) -> bool:
+    if isinstance(selection.memory, Context):
+        # Its text is given, whosever memories are in it: a space's are no agent's own.
         return True
-    found = [each for one in remembering.of for each in one.store.get(one.agent, ids) if each is not None]
-    standing = {each.version_id for each in found if each.status in (Status.ACTIVE, Status.ARCHIVED)}
-    return standing.issuperset(ids)
+    found = [each for one in selection.of for each in one.store.get(one.agent, ids) if each is not None]
+    current = {each.version_id for each in found if each.status in (Status.ACTIVE, Status.ARCHIVED)}
+    return current.issuperset(ids)
 
 
 def _found(
-    session: AgentContext, arranged: Arrangement, name: str | None, asked: DerivedQuery
+    session: AgentContext, arranged: Arrangement, name: str | None, query: DerivedQuery
 ) -> Callable[[], GroupScores]:
-    """How well the groups match, once somebody asks: a window that holds all needs no search."""
-    known: list[GroupScores] = []
+    """A function that scores the groups when it is first called: a window of all groups needs no search."""
 
-    def found() -> GroupScores:
-        if not known:
-            if name is not None:
-                scores = matched(session, conversing(session), name, asked)
-            else:
-                scores = _scores(session, arranged, asked)
-            known.append(with_neighbours(arranged, scores))
-        return known[0]
+    @cache
+    def scores() -> GroupScores:
+        if name is None:
+            return with_neighbours(arranged, _scores(session, arranged, query))
+        return with_neighbours(arranged, matched(session, conversing(session), name, query))
 
-    return found
+    return scores
 
 
-def _scores(session: AgentContext, arranged: Arrangement, asked: DerivedQuery) -> GroupScores:
-    """The same scores for messages that no store keeps: by an index made for this question alone."""
-    if not asked.terms:
+def _scores(session: AgentContext, arranged: Arrangement, query: DerivedQuery) -> GroupScores:
+    """How well the groups of unstored messages match a query, by an index made for it."""
+    if not query.terms:
         return GroupScores()
     index = Postings()
     for number, group in enumerate(arranged.order):
@@ -377,7 +367,7 @@ def _scores(session: AgentContext, arranged: Arrangement, asked: DerivedQuery) -
         index.add(number, index_terms(text, language=session.language))
     scores: dict[str, int] = {}
     bound = 0.0
-    for terms, share in ((asked.own, 1), (asked.carried, 2)):
+    for terms, share in ((query.own, 1), (query.carried, 2)):
         found = index.score([term_hash(term) for term in terms])
         bound += found.bound / share
         for ordinal, score in zip(found.ordinals.tolist(), found.scores.tolist(), strict=True):
@@ -398,7 +388,7 @@ def compaction(
     counter: str | TokenCounter | None,
     tiers: Tiers | None,
 ) -> Compaction:
-    """What would make a conversation fit a budget. Raises BudgetTooSmall or InvalidInput."""
+    """A compaction that makes a conversation fit a budget. Raises BudgetTooSmall or InvalidInput."""
     _check_own(session, conversation)
     checked_count(budget, name="budget", least=1)
     checked_count(keep, name="keep", least=1)
@@ -414,33 +404,27 @@ def compaction(
     return compacted(conversation.messages(), how)
 
 
-def compact(session: AgentContext, conversation: Conversation, proposed: Compaction) -> Compaction:
-    """Hide what a compaction hides and keep its summary, in one transaction. Raises MessageNotFound."""
+def compact(
+    session: AgentContext, conversation: Conversation, proposed: Compaction, *, undo: bool = False
+) -> Compaction:
+    """Hide the groups of a compaction and store its summary as an anchor, in one transaction, or `undo` that.
+
+    Undoing restores the summary that the compaction replaced. Raises MessageNotFound.
+    """
     _check_own(session, conversation)
     if proposed.hides:
-        _converse(session, conversation, proposed, hidden=True, text=proposed.summary)
+        text = proposed.replaces if undo else proposed.summary
+        changes: list[ConversationChange] = [
+            *(SetHidden(group=group, hidden=not undo) for group in proposed.hides),
+            SetAnchor(name=proposed.anchor, text=text),
+        ]
+        conversing(session).converse(session.agent, conversation.session, changes)
     return proposed
-
-
-def uncompact(session: AgentContext, conversation: Conversation, done: Compaction) -> Compaction:
-    """Put back what a compaction hid, with the summary that stood before it. Raises MessageNotFound."""
-    _check_own(session, conversation)
-    if done.hides:
-        _converse(session, conversation, done, hidden=False, text=done.replaces)
-    return done
-
-
-def _converse(
-    session: AgentContext, conversation: Conversation, moved: Compaction, *, hidden: bool, text: str
-) -> None:
-    hiding = [SetHidden(group=group, hidden=hidden) for group in moved.hides]
-    changes: list[ConversationChange] = [*hiding, SetAnchor(name=moved.anchor, text=text)]
-    conversing(session).converse(session.agent, conversation.session, changes)
 
 
 def _check_own(session: AgentContext, conversation: Conversation) -> None:
     if conversation.agent != session.agent:
         raise InvalidInput(
             f"The conversation belongs to agent {conversation.agent!r}, and the engine to {session.agent!r}. "
-            "Use the engine that it came from."
+            "Use the engine that it came from, or a space of that engine's."
         )

@@ -1,28 +1,28 @@
-"""The items of a working set: what it holds now, what comes in and makes room, and their order in a
-context.
+"""The items of a working set: reading, adding and evicting them, and their order in a context.
 
-A decision is taken on the set as it was read, and done only if nothing has moved since; else it is taken
-anew. So no set ever holds more than it may, whoever adds to it at the same time.
+A change is decided on the set as it was read, and applied only if nothing has moved since; else it is decided
+again. So no set ever exceeds its maximum, whoever adds to it at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
-from germane.model.plan import Overflow, Plan, Style
+from germane.model.plan import Overflow
 from germane.model.query import Filter
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count, checked_text
 from germane.operations.read import head_of
 from germane.operations.search import ParsedQuery, query_of, understand
-from germane.packing.layout import Paragraphs, assemble_list
+from germane.packing.layout import assemble_list
+from germane.plans.layered import working
 from germane.protocols import FeedbackStore, WorkingSetStore
 from germane.ranking.eviction import (
     EvictionPolicy,
@@ -50,9 +50,7 @@ from germane.working_sets import (
 )
 
 __all__ = [
-    "EMPTY_QUERY",
     "Policy",
-    "WorkingSetHandle",
     "WorkingSetView",
     "add",
     "assemble_working_set",
@@ -60,67 +58,62 @@ __all__ = [
     "id_of",
 ]
 
+T = TypeVar("T")
+
 Policy: TypeAlias = EvictionPolicy | Value | str
-"""Who leaves first: the name of a policy, or a function of an entry and a moment that says its worth."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetHandle:
-    """An agent's side of a working set: the owner's session, the set, and whose deeds these are."""
-
-    session: AgentContext
-    store: WorkingSetStore
-    name: str
-    by: str
-    now: WorkingSetView
+"""What is evicted first: the name of a policy, or a function that gives an entry's value at a moment."""
 
 
 def id_of(named: Named) -> str:
-    """The id of a memory that is named in any of the forms, whichever version of it is."""
+    """The id of a memory that is given in any form and version."""
     if isinstance(named, Item | Ranked | WorkingSetItem):
         return named.memory.id
     return named.id if isinstance(named, Memory) else split_id(checked_text(named, name="memory"))[0]
 
 
 def add(
-    side: WorkingSetHandle,
+    view: WorkingSetView,
     named: Iterable[Named],
     *,
     pinned: bool,
     recalled: bool,
     policy: Policy,
     basis: AgeBasis | str,
-    fitting: bool = False,
 ) -> AddResult:
-    """Take memories in, or touch those that are held, in one transaction; others make room if they must.
+    """Add memories, or touch those that the set has, in one transaction; as few others as needed are evicted.
 
-    What is added together never evicts each other. With `fitting`, as many of the first as fit are
-    taken in, and the last of them first, so that the first is the latest. Raises NotFound, InvalidInput for
+    Memories that are added together never evict each other. Of `recalled` ones, best first, as many as fit
+    are added, and the last of them first, so that the best is the latest. Raises NotFound, InvalidInput for
     a forgotten memory or one that is longer than the set, and BudgetTooSmall when what is pinned leaves
-    too little room; then nothing has changed.
+    too few tokens; then nothing has changed.
     """
-    at = as_utc(side.session.clock(), name="clock")
-    memories = _current_versions(side.session, [id_of(one) for one in named])
+    at = view.now()
+    memories = _current_versions(view.session, [id_of(one) for one in named])
     basis = _checked_basis(basis)
     while True:
-        held = side.now.read(policy=policy, basis=basis)
-        here = {one.memory.id: one for one in held.items}
-        entries = [here.get(memory.id) or _entry(side, memory, at) for memory in memories]
-        taken = _fitting(held, here, entries) if fitting else entries
-        eviction = _eviction_for(side, held, taken, here=here, policy=policy, basis=basis, now=at)
-        leaving = [RemoveItem(memory_id=one.item.memory.id, at=at, evicted=True) for one in eviction.evicted]
+        state = view.read(policy=policy, basis=basis)
+        here = {one.memory.id: one for one in state.items}
+        entries = [here.get(memory.id) or _entry(view, memory, at) for memory in memories]
+        taken = _fitting(state, here, entries) if recalled else entries
+        eviction = _eviction_for(view, state, taken, here=here, policy=policy, basis=basis, now=at)
+        leaving = _leaving([one.item for one in eviction.evicted], at)
         entering = [
             AddItem(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
-            for one in (reversed(taken) if fitting else taken)
+            for one in (reversed(taken) if recalled else taken)
         ]
-        moves = _apply(side, [*leaving, *entering], seen=held.moved)
+        moves = view.apply([*leaving, *entering], seen=state.moved)
         if moves is not None:
             ids = {one.memory.id for one in taken}
             orders = {move.memory_id: move.number for move in moves if move.kind in _ENTRANCES}
             return AddResult(
+                # The entries as the moves have left them.
                 items=tuple(
-                    _as_added(
-                        one, orders, known=one.memory.id in here, at=at, pinned=pinned, recalled=recalled
+                    one.evolve(
+                        order=orders.get(one.memory.id, one.order),
+                        touched_at=max(one.touched_at, at),
+                        touches=one.touches + (one.memory.id in here),
+                        pinned=one.pinned or pinned,
+                        recalled=one.recalled or recalled,
                     )
                     for one in taken
                 ),
@@ -130,16 +123,16 @@ def add(
             )
 
 
-def evict_for(side: WorkingSetHandle, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
-    """Evict as few as free at least so many tokens; what is pinned stays, and the report says what lacks."""
-    at = as_utc(side.session.clock(), name="clock")
+def evict_for(view: WorkingSetView, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
+    """Evict as few entries as free at least so many tokens, and report what lacks; pinned entries stay."""
+    at = view.now()
     basis = _checked_basis(basis)
     while True:
-        held = side.now.read(policy=policy, basis=basis)
-        learned = side.now.learned()
-        eviction = evict(held.items, tokens, now=at, policy=policy, learned=learned, basis=basis)
-        leaving = [RemoveItem(memory_id=one.item.memory.id, at=at, evicted=True) for one in eviction.evicted]
-        if _apply(side, leaving, seen=held.moved) is not None:
+        state = view.read(policy=policy, basis=basis)
+        learned = view.learned()
+        eviction = evict(state.items, tokens, now=at, policy=policy, learned=learned, basis=basis)
+        leaving = _leaving([one.item for one in eviction.evicted], at)
+        if view.apply(leaving, seen=state.moved) is not None:
             return eviction
 
 
@@ -147,7 +140,7 @@ _ENTRANCES = frozenset({WorkingSetEventKind.ADD, WorkingSetEventKind.TOUCH})
 
 
 def _current_versions(session: AgentContext, ids: Sequence[str]) -> list[Memory]:
-    """The current versions of these memories, each once; one that was merged stands for the other."""
+    """The current versions of these memories, each once; a merged memory is its successor."""
     found: dict[str, Memory] = {}
     distinct = tuple(dict.fromkeys(ids))
     for memory_id, memory in zip(distinct, session.store.get(session.agent, distinct), strict=True):
@@ -169,30 +162,34 @@ def _checked_basis(basis: AgeBasis | str) -> AgeBasis:
         ) from None
 
 
-def _entry(side: WorkingSetHandle, memory: Memory, at: datetime) -> WorkingSetItem:
+def _leaving(items: Iterable[WorkingSetItem], at: datetime) -> list[RemoveItem]:
+    return [RemoveItem(memory_id=one.memory.id, at=at, evicted=True) for one in items]
+
+
+def _entry(view: WorkingSetView, memory: Memory, at: datetime) -> WorkingSetItem:
     entry = WorkingSetItem(memory=memory, entered_at=at, touched_at=at, order=0, tokens=0)
-    return entry.evolve(tokens=side.now.tokens_of(entry))
+    return entry.evolve(tokens=view.tokens_of(entry))
 
 
 def _fitting(
-    held: StoredWorkingSet, here: Mapping[str, WorkingSetItem], entries: Sequence[WorkingSetItem]
+    state: StoredWorkingSet, here: Mapping[str, WorkingSetItem], entries: Sequence[WorkingSetItem]
 ) -> list[WorkingSetItem]:
-    """Those that fit beside what stays, the first before the others."""
+    """The entries that fit beside what isn't evicted, in their order."""
     wanted = {one.memory.id for one in entries}
-    # What is held already costs nothing more, and can't be evicted by what comes with it.
-    room = held.max_tokens - sum(one.tokens for one in held.items if one.stays or one.memory.id in wanted)
+    # An item of the set costs nothing more, and can't be evicted by what is added with it.
+    free = state.max_tokens - sum(one.tokens for one in state.items if one.stays or one.memory.id in wanted)
     taken = []
     for one in entries:
         known = one.memory.id in here
-        if known or one.tokens <= room:
+        if known or one.tokens <= free:
             taken.append(one)
-            room -= 0 if known else one.tokens
+            free -= 0 if known else one.tokens
     return taken
 
 
 def _eviction_for(
-    side: WorkingSetHandle,
-    held: StoredWorkingSet,
+    view: WorkingSetView,
+    state: StoredWorkingSet,
     entries: Sequence[WorkingSetItem],
     *,
     here: Mapping[str, WorkingSetItem],
@@ -200,86 +197,59 @@ def _eviction_for(
     basis: AgeBasis,
     now: datetime,
 ) -> Eviction:
-    """Who leaves so that the entries fit. Raises InvalidInput or BudgetTooSmall where nobody could."""
+    """What is evicted so that the entries fit. Raises InvalidInput or BudgetTooSmall where nothing can be."""
     new = [one for one in entries if one.memory.id not in here]
-    # One that is longer than the whole set is refused, and not asked to make room for itself.
-    lacking((), tokens=max((one.tokens for one in new), default=0), max_tokens=held.max_tokens)
-    needed = sum(one.tokens for one in (*held.items, *new)) - held.max_tokens if new else 0
+    # One that is longer than the whole set is refused, whatever could be evicted.
+    lacking((), tokens=max((one.tokens for one in new), default=0), max_tokens=state.max_tokens)
+    needed = sum(one.tokens for one in (*state.items, *new)) - state.max_tokens if new else 0
     ids = {one.memory.id for one in entries}
-    # What use says of importances is read where somebody has to leave.
-    learned = side.now.learned() if needed > 0 else {}
-    eviction = evict(held.items, needed, now=now, policy=policy, learned=learned, basis=basis, keep=ids)
+    # What use says of importances is read only where something has to be evicted.
+    learned = view.learned() if needed > 0 else {}
+    eviction = evict(state.items, needed, now=now, policy=policy, learned=learned, basis=basis, keep=ids)
     if eviction.shortfall:
         required = (*(one.memory.id for one in new), *(one.memory.id for one in eviction.in_the_way))
         raise BudgetTooSmall(
-            budget=held.max_tokens, needed=held.max_tokens + eviction.shortfall, required=required
+            budget=state.max_tokens, needed=state.max_tokens + eviction.shortfall, required=required
         )
     return eviction
 
 
-def _apply(
-    side: WorkingSetHandle, changes: Sequence[HeldChange], *, seen: int
-) -> tuple[WorkingSetEvent, ...] | None:
-    if not changes:
-        return ()
-    return side.store.hold(side.session.agent, side.name, changes, seen=seen, by=side.by)
-
-
-def _as_added(
-    one: WorkingSetItem,
-    orders: Mapping[str | None, int],
-    *,
-    known: bool,
-    at: datetime,
-    pinned: bool,
-    recalled: bool,
-) -> WorkingSetItem:
-    """The entry as the moves have left it."""
-    return one.evolve(
-        order=orders.get(one.memory.id, one.order),
-        touched_at=max(one.touched_at, at),
-        touches=one.touches + known,
-        pinned=one.pinned or pinned,
-        recalled=one.recalled or recalled,
-    )
-
-
-# What a working set holds just now, counted by the caller's counter, and what is known of its memories.
+# The items of a working set now, counted by the caller's counter, and what is known of their memories.
 #
-# All of it can be read anew from the store; what is kept here saves time only.
+# All of it can be read again from the store; what is cached here saves time only.
 
 
 class WorkingSetView:
-    """One set of one owner. Threads may share it: at worst something is worked out twice."""
+    """One set of one owner, as the agent `by` sees and changes it.
 
-    __slots__ = (
-        "_by",
-        "_counted",
-        "_featured",
-        "_features",
-        "_figures",
-        "_learned",
-        "_name",
-        "_paragraphs",
-        "_pinned",
-        "_session",
-        "_shortened",
-        "_store",
-    )
+    Threads may share it: at worst something is computed twice.
+    """
 
     def __init__(self, session: AgentContext, store: WorkingSetStore, name: str, *, by: str) -> None:
-        self._session = session
-        self._store = store
-        self._name = name
-        self._by = by
+        self.session, self.store, self.name, self.by = session, store, name, by
         self._counted: tuple[StoredWorkingSet, StoredWorkingSet] | None = None
+        self._derived: dict[str, tuple[StoredWorkingSet, Any]] = {}
         self._features: dict[str, tuple[Memory, Features]] = {}
-        self._featured: tuple[StoredWorkingSet, Mapping[str, Features]] | None = None
-        self._figures: tuple[StoredWorkingSet, ItemColumns] | None = None
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
-        self._paragraphs: dict[Style, Paragraphs] = {}
-        self._pinned: tuple[StoredWorkingSet, frozenset[str]] | None = None
-        self._shortened: tuple[StoredWorkingSet, frozenset[str]] | None = None
+
+    def now(self) -> datetime:
+        """The time by the session's clock, in UTC."""
+        return as_utc(self.session.clock(), name="clock")
+
+    def apply(
+        self, changes: Sequence[HeldChange], *, seen: int | None = None
+    ) -> tuple[WorkingSetEvent, ...] | None:
+        """What changes do to the set, in one transaction; None where it moved since `seen`, and nothing was
+        done.
+        """
+        if not changes:
+            return ()
+        return self.store.hold(self.session.agent, self.name, changes, seen=seen, by=self.by)
+
+    def moves(self, *, since: int) -> Iterator[WorkingSetEvent]:
+        """What became of the set after the move of that number."""
+        every = self.store.moves(self.session.agent, since=since)
+        return (move for move in every if move.working_set == self.name)
 
     def read(
         self, *, policy: EvictionPolicy | Value | str = "importance", basis: AgeBasis = AgeBasis.ENTERED
@@ -287,18 +257,18 @@ class WorkingSetView:
         """The set as it is stored, each entry's tokens by the session's counter, in all at most its maximum.
 
         A revision can make an entry longer than it was. Where the set then exceeds its maximum, entries
-        leave by the policy; a reader that can't write sees the set without them. Only what is pinned
+        are evicted by the policy; a reader that can't write sees the set without them. Only pinned entries
         can exceed the maximum.
         """
         while True:
-            stored = self._store.stored_working_set(self._session.agent, self._name)
+            stored = self.store.stored_working_set(self.session.agent, self.name)
             known = self._counted
             # The store gives the same value until something moves.
             if known is not None and known[0] is stored:
                 return known[1]
             counted = self._count(stored)
-            if known is not None and self._paragraphs and self._has_purged(since=known[0].moved):
-                self._paragraphs.clear()  # They hold the text of what is gone.
+            if known is not None and self._has_purged(since=known[0].moved):
+                self.session.lines.clear()  # They hold the text of what is gone.
             leaving = self._too_much(counted, policy=policy, basis=basis)
             if leaving and self._evicted(leaving, seen=stored.moved):
                 continue
@@ -310,49 +280,54 @@ class WorkingSetView:
             self._counted = stored, counted
             return counted
 
-    def pinned(self, held: StoredWorkingSet) -> frozenset[str]:
-        """The ids of those of its memories that stay whatever comes."""
-        known = self._pinned
-        if known is None or known[0] is not held:
-            known = self._pinned = held, frozenset(one.memory.id for one in held.items if one.stays)
-        return known[1]
+    def pinned(self, state: StoredWorkingSet) -> frozenset[str]:
+        """The ids of the memories that nothing evicts."""
+        return self._once(
+            "pinned", state, lambda: frozenset(one.memory.id for one in state.items if one.stays)
+        )
 
-    def figures(self, held: StoredWorkingSet) -> ItemColumns:
-        """The numbers of its entries, which are made once for as long as nothing moves."""
-        known = self._figures
-        if known is None or known[0] is not held:
-            known = self._figures = held, ItemColumns(held.items)
-        return known[1]
+    def figures(self, state: StoredWorkingSet) -> ItemColumns:
+        """The numbers of its entries as columns."""
+        return self._once("figures", state, lambda: ItemColumns(state.items))
 
-    def shortened(self, held: StoredWorkingSet) -> frozenset[str]:
-        """The ids of those that are longer than the whole set, which holds them by a shorter text."""
-        known = self._shortened
-        if known is None or known[0] is not held:
-            ids = frozenset(one.memory.id for one in held.items if one.tokens < self.tokens_of(one))
-            known = self._shortened = held, ids
-        return known[1]
+    def shortened(self, state: StoredWorkingSet) -> frozenset[str]:
+        """The ids of the memories that are longer than the whole set, which holds them by a shorter text."""
+        return self._once(
+            "shortened",
+            state,
+            lambda: frozenset(one.memory.id for one in state.items if one.tokens < self.tokens_of(one)),
+        )
 
-    def tokens_of(self, held: WorkingSetItem, level: Level = Level.FULL) -> int:
+    def features(self, state: StoredWorkingSet) -> Mapping[str, Features]:
+        """What the index knows of the memories of the set, by their ids."""
+        # Whatever is written of a memory, its vector too, makes another value of it, and of the set.
+        return self._once("features", state, lambda: self._looked_up(state.items))
+
+    def _once(self, name: str, state: StoredWorkingSet, make: Callable[[], T]) -> T:
+        """What is made of a set, once for as long as the store gives the same value of it."""
+        known = self._derived.get(name)
+        if known is None or known[0] is not state:
+            known = self._derived[name] = state, make()
+        made: T = known[1]
+        return made
+
+    def tokens_of(self, item: WorkingSetItem, level: Level = Level.FULL) -> int:
         """How many tokens the text of an entry takes, by the session's counter."""
-        renditions, counter = held.memory.renditions, self._session.counter
+        renditions, counter = item.memory.renditions, self.session.counter
         text = renditions.at(level)
         return text.tokens if renditions.counter == counter.name else counter.count(text.text)
 
-    def tokens_within(self, held: WorkingSetItem, most: int) -> int:
-        """The tokens of an entry's longest text that the set has room for; of the full one if none has."""
-        full = self.tokens_of(held)
+    def tokens_within(self, item: WorkingSetItem, most: int) -> int:
+        """The tokens of an entry's longest text of at most `most` tokens, or of the full one if none is."""
+        full = self.tokens_of(item)
         if full <= most:
             return full
-        shorter = (self.tokens_of(held, level) for level in (Level.SUMMARY, Level.MICRO))
+        shorter = (self.tokens_of(item, level) for level in (Level.SUMMARY, Level.MICRO))
         return next((tokens for tokens in shorter if tokens <= most), full)
-
-    def paragraphs(self, style: Style) -> Paragraphs:
-        """What makes the paragraphs of a text, and keeps them for the next."""
-        return self._paragraphs.setdefault(style, Paragraphs(self._session.counter, style=style))
 
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
-        store, agent = self._session.store, self._session.agent
+        store, agent = self.session.store, self.session.agent
         if not isinstance(store, FeedbackStore):
             return {}
         state = store.settle_learning(agent, None)
@@ -360,59 +335,51 @@ class WorkingSetView:
             return {}
         known = self._learned
         if known is None or known[0] != state.stamp:
-            # Read after the stamp: newer examples than it says are read again, older ones never kept.
+            # Read after the stamp: newer examples than it says are read again, older ones never cached.
             examples = [one for one in store.examples(agent) if one.parts]
             known = self._learned = state.stamp, learn_importance(examples)
         return known[1]
 
-    def features(self, held: StoredWorkingSet) -> Mapping[str, Features]:
-        """What the index knows of held memories, by their ids."""
-        known = self._featured
-        # What is written of a memory, its vector too, makes another value of it, and of the set.
-        if known is None or known[0] is not held:
-            known = self._featured = held, self._looked_up(held.items)
-        return known[1]
-
     def _looked_up(self, items: Sequence[WorkingSetItem]) -> Mapping[str, Features]:
-        known = self._features
-        kept = {}
+        cached = {}
         for one in items:
-            if (found := known.get(one.memory.id)) is not None and found[0] is one.memory:
-                kept[one.memory.id] = found
-        wanted = [one.memory for one in items if one.memory.id not in kept]
+            known = self._features.get(one.memory.id)
+            if known is not None and known[0] is one.memory:
+                cached[one.memory.id] = known
+        wanted = [one.memory for one in items if one.memory.id not in cached]
         if wanted:
-            fresh = self._store.features(self._session.agent, [memory.id for memory in wanted])
+            fresh = self.store.features(self.session.agent, [memory.id for memory in wanted])
             for memory, features in zip(wanted, fresh, strict=True):
                 if features is not None:
-                    kept[memory.id] = memory, features
-        self._features = kept
-        return {memory_id: features for memory_id, (_, features) in kept.items()}
+                    cached[memory.id] = memory, features
+        self._features = cached
+        return {memory_id: features for memory_id, (_, features) in cached.items()}
 
     def _has_purged(self, *, since: int) -> bool:
-        moves = self._store.moves(self._session.agent, since=since)
+        moves = self.store.moves(self.session.agent, since=since)
         return any(move.kind is WorkingSetEventKind.PURGE for move in moves)
 
     def _count(self, stored: StoredWorkingSet) -> StoredWorkingSet:
         """The set with each entry's tokens by the session's counter, of a shorter text where it must be."""
-        name, most = self._session.counter.name, stored.max_tokens
+        name, most = self.session.counter.name, stored.max_tokens
         if all(one.memory.renditions.counter == name and one.tokens <= most for one in stored.items):
             return stored
         items = tuple(one.evolve(tokens=self.tokens_within(one, most)) for one in stored.items)
         return replace(stored, items=items)
 
     def _too_much(
-        self, held: StoredWorkingSet, *, policy: EvictionPolicy | Value | str, basis: AgeBasis
+        self, state: StoredWorkingSet, *, policy: EvictionPolicy | Value | str, basis: AgeBasis
     ) -> tuple[WorkingSetItem, ...]:
-        """The entries that leave so that the set keeps within its maximum, first those that can't fit."""
-        over = sum(one.tokens for one in held.items) - held.max_tokens
+        """The entries to evict so that the set keeps within its maximum, first those that can't fit."""
+        over = sum(one.tokens for one in state.items) - state.max_tokens
         if over <= 0:
             return ()
-        giants = tuple(one for one in held.items if one.tokens > held.max_tokens and not one.stays)
+        giants = tuple(one for one in state.items if one.tokens > state.max_tokens and not one.stays)
         over -= sum(one.tokens for one in giants)
         found = evict(
-            held.items,
+            state.items,
             over,
-            now=as_utc(self._session.clock(), name="clock"),
+            now=self.now(),
             policy=policy,
             learned=self.learned(),
             basis=basis,
@@ -421,122 +388,112 @@ class WorkingSetView:
         return (*giants, *(one.item for one in found.evicted))
 
     def _evicted(self, leaving: Sequence[WorkingSetItem], *, seen: int) -> bool:
-        """Whether the set is to be read anew: they have left it, or it has moved meanwhile."""
-        at = as_utc(self._session.clock(), name="clock")
-        changes = [RemoveItem(memory_id=one.memory.id, at=at, evicted=True) for one in leaving]
+        """Whether the set has to be read again: the entries were evicted, or it has moved meanwhile."""
         try:
-            self._store.hold(self._session.agent, self._name, changes, seen=seen, by=self._by)
+            self.apply(_leaving(leaving, self.now()), seen=seen)
         except (SpaceError, StoreError):
-            # Who may not write, or can't now, can still read; the next who can lets them leave.
+            # A reader that may not write, or can't now, can still read; the next writer evicts them.
             return False
         return True
 
 
-# assemble of a working set: put what is held in order, and make one list of it.
+# assemble of a working set: put its items in order, and make one list of them.
 #
 # It changes nothing that it reads.
 
 EMPTY_QUERY = TraceNote(
     code="nothing_asked", text="No token was allowed, so the text is empty, and what is pinned isn't in it."
 )
-"""What a trace says where a text of 0 tokens was asked of a set with pinned memories."""
+"""The note of a trace where a text of 0 tokens was requested of a set with pinned memories."""
 
 
 def assemble_working_set(
-    side: WorkingSetHandle,
+    view: WorkingSetView,
     query: str,
     *,
     strategy: Strategy,
-    plan: Plan,
+    layout: Mapping[str, Any],
     budget: int | None,
-    held: StoredWorkingSet | None = None,
+    state: StoredWorkingSet | None = None,
 ) -> Context:
-    """The context of what is held, by a plan of one list. The clock is read once, and so is the set.
+    """The context of the items of a set, by a plan of one list; the clock and the set are read once.
 
-    `held` is the set where it is read already.
+    `layout` is what the plan takes: overflow, order and raw. `state` is the set where it is read already.
     """
-    held = held or side.now.read()
-    budget = held.max_tokens if budget is None else checked_count(budget, name="budget")
-    now = as_utc(side.session.clock(), name="clock")
-    asked = understand(side.session, query, Filter(), now=now)
-    found = _arranged(side, held, asked, strategy=strategy, now=now)
-    required = side.now.pinned(held)
-    notes = [*asked.notes, *found.notes]
+    plan = working(**layout)
+    state = state or view.read()
+    budget = state.max_tokens if budget is None else checked_count(budget, name="budget")
+    now = view.now()
+    parsed = understand(view.session, query, Filter(), now=now)
+    arranged = _arranged(view, state, parsed, strategy=strategy, now=now)
+    required = view.pinned(state)
+    notes = [*parsed.notes, *arranged.notes]
     if budget == 0 and required:
         # Asking for no text is no way to ask for what is pinned.
         required = frozenset()
         notes.append(EMPTY_QUERY)
-    if shortened := side.now.shortened(held):
-        plan = _degrading(plan)
-        notes.append(_shortened_note(len(shortened), held.max_tokens))
+    if shortened := len(view.shortened(state)):
+        (section,) = plan.sections
+        overflow = Overflow.DEGRADE_STOP if section.overflow.stops else Overflow.DEGRADE
+        levels = (Level.FULL, Level.SUMMARY, Level.MICRO)
+        plan = replace(plan, sections=(replace(section, levels=levels, overflow=overflow),))
+        some = "1 memory is" if shortened == 1 else f"{shortened:,} memories are"
+        text = f"{some} longer than the whole set of {state.max_tokens:,} tokens, which holds a shorter text "
+        text += "of it; what doesn't fit whole is shown shorter."
+        notes.append(TraceNote(code="shortened", text=text))
     return assemble_list(
         plan,
-        found.ranked,
-        memories=found.memories,
-        paragraphs=side.now.paragraphs(plan.sections[0].style),
+        arranged.ranked,
+        memories=arranged.memories,
+        counter=view.session.counter,
+        kinds=view.session.kinds,
+        lines=view.session.lines,
         budget=budget,
         now=now,
-        question=asked.question,
+        question=parsed.question,
         required=required,
         notes=notes,
     )
 
 
-def _degrading(plan: Plan) -> Plan:
-    """The plan, with shorter texts for what doesn't fit whole."""
-    (section,) = plan.sections
-    overflow = Overflow.DEGRADE_STOP if section.overflow.stops else Overflow.DEGRADE
-    shorter = (Level.FULL, Level.SUMMARY, Level.MICRO)
-    return replace(plan, sections=(replace(section, levels=shorter, overflow=overflow),))
-
-
-def _shortened_note(count: int, max_tokens: int) -> TraceNote:
-    some = "1 memory is" if count == 1 else f"{count:,} memories are"
-    return TraceNote(
-        code="shortened",
-        text=f"{some} longer than the whole set of {max_tokens:,} tokens, which holds a shorter text of it; "
-        "what doesn't fit whole is shown shorter.",
-    )
-
-
 def _arranged(
-    side: WorkingSetHandle, held: StoredWorkingSet, asked: ParsedQuery, *, strategy: Strategy, now: datetime
+    view: WorkingSetView, state: StoredWorkingSet, parsed: ParsedQuery, *, strategy: Strategy, now: datetime
 ) -> Arranged:
-    """What is held, in the order of a strategy, with what is known of it."""
-    asks = bool(asked.informative) and strategy.relevance > 0
+    """The items in the order of a strategy, with what is known of them."""
+    uses_query = bool(parsed.informative) and strategy.relevance > 0
     clusters = strategy.name == "clustered"
-    features = side.now.features(held) if asks or clusters else {}
+    features = view.features(state) if uses_query or clusters else {}
     known = ItemFeatures(
-        learned=side.now.learned(),
-        relevance=_relevance(asked, features) if asks else None,
+        learned=view.learned(),
+        relevance=_relevance(parsed, features) if uses_query else None,
         vectors={name: each.vector for name, each in features.items() if each.vector is not None},
         terms={name: each.hashes for name, each in features.items()} if clusters else {},
     )
     return arrange(
-        held.items,
+        state.items,
         strategy,
         now=now,
-        query=query_of(asked, ()),
+        query=query_of(parsed, ()),
         known=known,
-        figures=side.now.figures(held),
+        figures=view.figures(state),
     )
 
 
-def _relevance(asked: ParsedQuery, features: Mapping[str, Features]) -> Mapping[str, float]:
-    """How much each memory has to do with the question, from 0 to 1.
+def _relevance(parsed: ParsedQuery, features: Mapping[str, Features]) -> Mapping[str, float]:
+    """How relevant each memory is to the question, from 0 to 1.
 
-    The share of the question's information that stands in its words, and where both have a vector the
-    mean of that and of their cosine on the scale that a recall uses.
+    It is the share of the question's information that the memory's words have; where both have a vector, the
+    mean of that share and of their cosine on the scale that a recall uses.
     """
     names = list(features)
-    shares = coverages(asked.informative, [features[name].hashes for name in names]).tolist()
+    shares = coverages(parsed.informative, [features[name].hashes for name in names]).tolist()
     found = dict(zip(names, shares, strict=True))
-    if asked.vector is None:
+    if parsed.vector is None:
         return found
     near = {
-        name: float(asked.vector @ each.vector)
+        name: float(parsed.vector @ each.vector)
         for name, each in features.items()
-        if each.vector is not None and each.vector.shape == asked.vector.shape
+        if each.vector is not None and each.vector.shape == parsed.vector.shape
     }
     top = max(near.values(), default=0.0)
     for name, cosine in near.items():

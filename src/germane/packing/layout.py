@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from germane.errors import BudgetTooSmall, InvalidPlan
+from germane.kinds import Kinds
 from germane.model.context import (
     Context,
     EmptyReason,
@@ -23,25 +23,23 @@ from germane.model.context import (
     Trace,
     TraceNote,
 )
-from germane.model.memory import Level, Memory
+from germane.model.memory import Memory
 from germane.model.plan import Plan, Section, Style
 from germane.model.query import Deferred
-from germane.packing.lines import RenderedLine
-from germane.packing.render import fence, session_of
+from germane.packing.lines import BETWEEN, ListCosts, RememberedLines, RenderedLine
+from germane.packing.render import session_of
 from germane.packing.sections import Choice, ExcludedCandidates, Fitted, SectionBlock
 from germane.protocols import TokenCounter
 from germane.tokens import spendable
 
 __all__ = [
-    "BETWEEN",
-    "Paragraph",
-    "Paragraphs",
     "assemble_list",
     "blocks_of",
     "entries_of",
     "items_of",
     "label_of",
     "lines_of",
+    "margin_notes",
     "uses_of",
 ]
 
@@ -82,16 +80,20 @@ def items_of(fitted: Fitted) -> Sequence[Item]:
 
     def item(place: int) -> Item:
         section, choice, line = shown[place]
-        return Item(
-            memory=choice.memory,
-            section=section,
-            level=line.level,
-            text=line.text,
-            tokens=line.tokens,
-            score=choice.score,
-        )
+        return _item(section, choice, line, line.tokens)
 
     return Deferred(len(shown), item)
+
+
+def _item(section: str, ranked: Choice | Ranked, line: RenderedLine, tokens: int) -> Item:
+    return Item(
+        memory=ranked.memory,
+        section=section,
+        level=line.level,
+        text=line.text,
+        tokens=tokens,
+        score=ranked.score,
+    )
 
 
 def lines_of(fitted: Fitted) -> list[RenderedLine]:
@@ -217,25 +219,18 @@ def _use(block: SectionBlock, left_out: int) -> SectionUsage:
     )
 
 
-# Make a context of one list: memories in rank order, parted by blank lines, within a budget.
+# Make a context of one list: memories in rank order, separated by blank lines, within a budget.
 #
-# It is what the pipeline does for a plan of one section without headings, whose memories come ranked:
-# fit, render, count. A working set can hold thousands of them, so the memories that can't fit are passed
-# over by their stored counts, and the account of each is written when it is read.
-#
-# The budget is that of the text as it stands. A paragraph inside the list takes its blank line with
-# it, the last one doesn't, and tokenizers may join a blank line to the punctuation before it; so each
-# paragraph is counted both ways. The text is then counted whole all the same, and where it is
-# longer than its paragraphs, it is fitted anew into that much less.
+# Lines, their cache and the account are those of every plan; the choice is its own. A working set can have
+# thousands of memories, for which `fit` takes 4 to 14 times as long, and what a paragraph costs depends on
+# where it stands: one inside the list takes its blank line with it, the last one doesn't, and tokenizers may
+# join a blank line to the punctuation before it. So each paragraph is counted both ways. The text is then
+# counted whole all the same, and where it is longer than its paragraphs, it is fitted again into that much
+# less.
 
-BETWEEN = "\n\n"
-"""What parts two memories of a list."""
-
+_TOKENS, _REF = attrgetter("tokens"), attrgetter("ref")
 _LABEL = 60
 """Characters of a memory's name in the account."""
-_MOST = 24_000_000
-_LONGEST = 20_000
-_OVERHEAD = 400
 
 
 def assemble_list(
@@ -243,7 +238,9 @@ def assemble_list(
     ranked: Sequence[Ranked],
     *,
     memories: Sequence[Memory],
-    paragraphs: Paragraphs,
+    counter: TokenCounter,
+    kinds: Kinds,
+    lines: RememberedLines,
     budget: int,
     now: datetime,
     question: Question | None = None,
@@ -252,19 +249,16 @@ def assemble_list(
 ) -> Context:
     """The context of a one-section plan from what was ranked, each once; `memories` are those of `ranked`.
 
-    `paragraphs` makes and counts the texts in the section's style. `required` are ids of memories
-    that must be shown. Raises BudgetTooSmall when they can't be, and InvalidPlan for a plan of
-    several sections or of bullets.
+    `lines` caches the texts. `required` are ids of memories that must be shown. Raises BudgetTooSmall when
+    they can't be, and InvalidPlan for a plan of several sections or of bullets.
     """
-    styles = {section.style for section in plan.sections}
-    if len(plan.sections) != 1 or styles != {paragraphs.style} or Style.BULLETS in styles:
-        raise InvalidPlan(
-            f"Plan {plan.name!r} is no list of {paragraphs.style}: it needs one section, of that style."
-        )
-    section, counter = plan.sections[0], paragraphs.counter
-    chosen, text, tokens = _fit_to(section, memories, paragraphs, budget=budget, required=required)
-    account = _Account(section=section, ranked=ranked, paragraphs=paragraphs, chosen=chosen)
-    places = chosen.in_text()
+    (section, *others) = plan.sections
+    if others or section.style is Style.BULLETS:
+        raise InvalidPlan(f"Plan {plan.name!r} is no list: it needs one section, of paragraphs.")
+    costs = ListCosts(counter, kinds, lines)
+    chosen, places, text, tokens = _filled(
+        section, memories, costs, counter=counter, budget=budget, required=required
+    )
     use = SectionUsage(
         name=section.name,
         heading=section.heading,
@@ -281,108 +275,62 @@ def assemble_list(
         budget=budget,
         counter=counter.name,
         now=now,
-        entries=Deferred(len(memories), account.entry),
+        entries=Deferred(len(memories), lambda place: chosen.entry(place, ranked[place])),
         sections=(use,),
-        notes=(*notes, *_margin(counter, budget)),
+        notes=(*notes, *margin_notes(counter, budget)),
         empty_reason=None if places else empty,
     )
-    items = Deferred(len(places), lambda number: account.item(places[number]))
-    return Context(text=text, tokens=tokens, items=items, trace=trace)
+
+    def item(number: int) -> Item:
+        place = places[number]
+        line = chosen.shown[place]
+        return _item(section.name, ranked[place], line, costs.followed(line))
+
+    return Context(text=text, tokens=tokens, items=Deferred(len(places), item), trace=trace)
 
 
-@dataclass(slots=True, kw_only=True)
-class Paragraph:
-    """A memory's text at one level: its tokens as the last of the list, and with a blank line after it.
-
-    The latter are counted when the paragraph first stands before another.
+def _filled(
+    section: Section,
+    memories: Sequence[Memory],
+    costs: ListCosts,
+    *,
+    counter: TokenCounter,
+    budget: int,
+    required: Collection[str],
+) -> tuple[_List, list[int], str, int]:
+    """A list whose whole text, counted as it stands, keeps within the budget, with its places in the order of
+    the text, the text and its count.
     """
-
-    level: Level
-    text: str
-    tokens: int
-    before_another: int | None = None
-
-
-class Paragraphs:
-    """Makes paragraphs in one style, counted by one counter, and keeps them for the next time.
-
-    Threads may share it: at worst a paragraph is made twice. It changes no result.
-    """
-
-    __slots__ = ("_characters", "_kept", "counter", "style")
-
-    def __init__(self, counter: TokenCounter, *, style: Style = Style.PARAGRAPHS) -> None:
-        self.counter, self.style = counter, style
-        self._kept: dict[Level, dict[str, tuple[Memory, Paragraph]]] = {level: {} for level in Level}
-        self._characters = 0
-
-    def of(self, memory: Memory, level: Level) -> Paragraph:
-        """The paragraph of a memory; one without text can't be shown."""
-        known = self._kept[level].get(memory.ref)
-        stored = memory.renditions.at(level)
-        # An id can be taken anew once its memory was purged, so it alone proves nothing; and a memory
-        # that was read anew has the text that it had.
-        if known is not None and (known[0] is memory or known[0].renditions.at(level) == stored):
-            return known[1]
-        text = stored.text if self.style is Style.RAW else "\n".join(fence(stored.text))
-        counted = text == stored.text and memory.renditions.counter == self.counter.name
-        made = Paragraph(
-            level=level, text=text, tokens=stored.tokens if counted else self.counter.count(text)
-        )
-        self._keep(memory, made)
-        return made
-
-    def shortest(self, memories: Sequence[Memory], levels: Sequence[Level]) -> list[Paragraph]:
-        """Each memory's paragraph, at the level at which it has the fewest tokens."""
-        if len(levels) == 1:
-            (level,) = levels
-            kept = self._kept[level].get
-            # Written out, since thousands are asked about for each that is shown.
-            return [
-                known[1]
-                if (known := kept(memory.ref)) is not None and known[0] is memory
-                else self.of(memory, level)
-                for memory in memories
-            ]
-        return [
-            min([self.of(memory, level) for level in levels], key=lambda one: one.tokens)
-            for memory in memories
-        ]
-
-    def before_another(self, paragraph: Paragraph) -> int:
-        """The tokens of a paragraph with the blank line after it."""
-        if paragraph.before_another is None:
-            paragraph.before_another = self.counter.count(paragraph.text + BETWEEN)
-        return paragraph.before_another
-
-    def _keep(self, memory: Memory, made: Paragraph) -> None:
-        size = len(memory.content) + len(made.text)
-        if size > _LONGEST:
-            return
-        self._characters += size + _OVERHEAD
-        if self._characters > _MOST:
-            # Starting over is cheaper than keeping track of use.
-            for kept in self._kept.values():
-                kept.clear()
-            self._characters = size + _OVERHEAD
-        self._kept[made.level][memory.ref] = memory, made
+    limit = free_tokens = spendable(budget, counter)
+    while True:
+        chosen = _List(section, memories, costs)
+        chosen.require(required)
+        if required and (owed := chosen.tokens - free_tokens) > 0:
+            named = tuple(memories[place].ref for place in chosen.shown)
+            raise BudgetTooSmall(budget=budget, needed=budget + owed + limit - free_tokens, required=named)
+        chosen.fill(free_tokens)
+        places = sorted(chosen.shown, reverse=section.reverse)
+        text = BETWEEN.join([chosen.shown[place].text for place in places])
+        tokens = counter.count(text)
+        if tokens <= limit:
+            return chosen, places, text, tokens
+        free_tokens -= tokens - limit
 
 
 class _List:
-    """A list on its way: which memories stand in it, by their places in rank order, and its tokens.
+    """A list while it is filled: which memories stand in it, by their places in rank order, and its tokens.
 
-    `why` says why a memory isn't shown; of the others that aren't, none had room. `left` are the places
+    `reasons` say why a memory isn't shown; the others that aren't were over budget. `left` are the places
     from which on there was another number of tokens left, each with that number.
     """
 
-    __slots__ = ("_inside", "_last", "_paragraphs", "_reverse", "left", "shown", "texts", "why")
-
-    def __init__(self, paragraphs: Paragraphs, *, reverse: bool) -> None:
-        self._paragraphs, self._reverse = paragraphs, reverse
-        self.shown: dict[int, Paragraph] = {}
-        self.why: dict[int, Reason] = {}
+    def __init__(self, section: Section, memories: Sequence[Memory], costs: ListCosts) -> None:
+        self._section, self._memories, self._costs, self._reverse = section, memories, costs, section.reverse
+        self._levels = section.levels if section.overflow.degrades else section.levels[:1]
+        self.shown: dict[int, RenderedLine] = {}
+        self.reasons: dict[int, Reason] = {}
         self.left: list[tuple[int, int]] = []
-        self.texts: set[str] = set()
+        self._texts: set[str] = set()
         # What all would take with a blank line after each, and the place of the one that has none.
         self._inside, self._last = 0, -1
 
@@ -392,171 +340,116 @@ class _List:
         if not self.shown:
             return 0
         last = self.shown[self._last]
-        return self._inside - self._paragraphs.before_another(last) + last.tokens
+        return self._inside - self._costs.followed(last) + last.tokens
 
-    def note_left(self, place: int, free_tokens: int) -> int:
+    def require(self, required: Collection[str]) -> None:
+        """Show what has to be shown, at its shortest, whatever it takes."""
+        for place, memory in enumerate(self._memories if required else ()):
+            if memory.ref in required:
+                lines = [self._costs.line(self._section, memory, level) for level in self._section.levels]
+                least = min(lines, key=_TOKENS)
+                self._take(place, least, left=least.tokens + self._costs.followed(least))
+
+    def fill(self, free_tokens: int) -> None:
+        """Show what fits, in rank order, by the section's overflow rule."""
+        section, shown, levels = self._section, self.shown, self._levels
+        most = len(self._memories) if section.items is None else section.items
+        several, stops = len(levels) > 1, section.overflow.stops
+        left = self._note_left(0, free_tokens)
+        for place, least in enumerate(self._shortest()):
+            if place in shown:
+                # Required, so that it stands already; what comes after it may end the list.
+                left = self._note_left(place + 1, free_tokens)
+                continue
+            if least.tokens <= left:
+                if len(shown) >= most:
+                    self.reasons[place] = Reason.LIMIT
+                    continue
+                lines = self._lines(self._memories[place]) if several else (least,)
+                if self._show(place, lines, left=left):
+                    left = self._note_left(place + 1, free_tokens)
+                    continue
+            if stops and place not in self.reasons:
+                after = range(place + 1, len(self._memories))
+                self.reasons.update((later, Reason.STOPPED) for later in after if later not in shown)
+                return
+
+    def entry(self, place: int, ranked: Ranked) -> Entry:
+        """A memory's place in the trace."""
+        shown, reason, short_by = self.shown.get(place), self.reasons.get(place), 0
+        if shown is not None:
+            tokens = self._costs.followed(shown)
+        else:
+            tokens = self._least(ranked.memory).tokens
+            if reason is None:
+                reason = Reason.OVER_BUDGET
+                _, left = self.left[bisect_right(self.left, place, key=itemgetter(0)) - 1]
+                short_by = max(1, tokens - left)
+        level = None if shown is None else shown.level
+        return _entry(
+            self._section.name, ranked, level=level, reason=reason, tokens=tokens, short_by=short_by
+        )
+
+    def _least(self, memory: Memory) -> RenderedLine:
+        """A memory's paragraph at the level at which it has the fewest tokens."""
+        return min(self._lines(memory), key=_TOKENS)
+
+    def _lines(self, memory: Memory) -> list[RenderedLine]:
+        """A memory's paragraphs at the levels that are tried."""
+        made = self._costs.line_cache(self._section, memory).lines
+        return [made.get(level) or self._costs.line(self._section, memory, level) for level in self._levels]
+
+    def _shortest(self) -> list[RenderedLine]:
+        """Each memory's paragraph at its shortest level."""
+        if len(self._levels) > 1:
+            return [self._least(memory) for memory in self._memories]
+        (level,), memories = self._levels, [*self._memories]
+        try:
+            # Looked up in bulk, since thousands are looked at for each that is shown.
+            cached = [*map(self._costs.cached(self._section).__getitem__, map(_REF, memories))]
+            lines = [known[1].lines[level] for known in cached]
+        except KeyError:
+            pass
+        else:
+            if [known[0] for known in cached] == memories:
+                return lines
+        return [self._costs.line(self._section, memory, level) for memory in memories]
+
+    def _show(self, place: int, lines: Iterable[RenderedLine], *, left: int) -> bool:
+        """Show a memory at the first level that fits, if one does and its text isn't there yet."""
+        for line in lines:
+            if line.text in self._texts:
+                self.reasons[place] = Reason.DUPLICATE
+                return False
+            if line.text and self._take(place, line, left=left):
+                return True
+        return False
+
+    def _note_left(self, place: int, free_tokens: int) -> int:
         """The tokens that a memory from this place on may add, by itself or with its blank line."""
         left = free_tokens - (self._inside if self._ends(place) else self.tokens)
         self.left.append((place, left))
         return left
 
-    def take(self, place: int, paragraph: Paragraph, *, left: int) -> bool:
+    def _take(self, place: int, line: RenderedLine, *, left: int) -> bool:
         """Let a memory stand in the list, if no more than so many tokens are added; whether it does."""
         ends = self._ends(place)
-        # Asked for where it stands, since a list of thousands takes thousands.
-        before_another = paragraph.before_another
-        if before_another is None:
-            before_another = self._paragraphs.before_another(paragraph)
-        if (paragraph.tokens if ends else before_another) > left:
+        # Looked up here first, since a list of thousands takes thousands.
+        followed = line.followed
+        if followed is None:
+            followed = self._costs.followed(line)
+        if (line.tokens if ends else followed) > left:
             return False
         if ends:
             self._last = place
-        self._inside += before_another
-        self.shown[place] = paragraph
-        self.texts.add(paragraph.text)
+        self._inside += followed
+        self.shown[place] = line
+        self._texts.add(line.text)
         return True
-
-    def in_text(self) -> list[int]:
-        """The places of what is shown, in the order of the text."""
-        return sorted(self.shown, reverse=self._reverse)
 
     def _ends(self, place: int) -> bool:
         """Whether a memory at this place would stand last in the text."""
         return not self.shown or (place < self._last if self._reverse else place > self._last)
-
-
-def _fit_to(
-    section: Section,
-    memories: Sequence[Memory],
-    paragraphs: Paragraphs,
-    *,
-    budget: int,
-    required: Collection[str],
-) -> tuple[_List, str, int]:
-    """Choose and write until the whole text, counted as it stands, keeps within the budget."""
-    limit = room = spendable(budget, paragraphs.counter)
-    while True:
-        chosen = _List(paragraphs, reverse=section.reverse)
-        if required:
-            _require(chosen, section, memories, paragraphs, required)
-            if (owed := chosen.tokens - room) > 0:
-                named = tuple(memories[place].ref for place in chosen.shown)
-                raise BudgetTooSmall(budget=budget, needed=budget + owed + limit - room, required=named)
-        _fill(chosen, section, memories, paragraphs, room)
-        text = BETWEEN.join([chosen.shown[place].text for place in chosen.in_text()])
-        tokens = paragraphs.counter.count(text)
-        if tokens <= limit:
-            return chosen, text, tokens
-        room -= tokens - limit
-
-
-def _require(
-    chosen: _List,
-    section: Section,
-    memories: Sequence[Memory],
-    paragraphs: Paragraphs,
-    required: Collection[str],
-) -> None:
-    """Show what has to be shown, at its shortest."""
-    for place, memory in enumerate(memories):
-        if memory.ref in required:
-            (least,) = paragraphs.shortest([memory], section.levels)
-            chosen.take(place, least, left=least.tokens + paragraphs.before_another(least))
-
-
-def _fill(
-    chosen: _List, section: Section, memories: Sequence[Memory], paragraphs: Paragraphs, free_tokens: int
-) -> None:
-    """Show what fits, in rank order, by the section's overflow rule."""
-    levels = _tried(section)
-    most = len(memories) if section.items is None else section.items
-    left = chosen.note_left(0, free_tokens)
-    shown, several, stops = chosen.shown, len(levels) > 1, section.overflow.stops
-    for place, least in enumerate(paragraphs.shortest(memories, levels)):
-        if place in shown:
-            # Required, so that it stands already; what comes after it may end the list.
-            left = chosen.note_left(place + 1, free_tokens)
-            continue
-        if least.tokens <= left:
-            if len(shown) >= most:
-                chosen.why[place] = Reason.LIMIT
-                continue
-            tried = (paragraphs.of(memories[place], level) for level in levels) if several else (least,)
-            if _show(chosen, place, tried, left=left):
-                left = chosen.note_left(place + 1, free_tokens)
-                continue
-        if stops and place not in chosen.why:
-            after = range(place + 1, len(memories))
-            chosen.why.update((later, Reason.STOPPED) for later in after if later not in shown)
-            return
-
-
-def _show(chosen: _List, place: int, made: Iterable[Paragraph], *, left: int) -> bool:
-    """Show a memory at the first level that fits, if one does and its text isn't there yet."""
-    for paragraph in made:
-        if paragraph.text in chosen.texts:
-            chosen.why[place] = Reason.DUPLICATE
-            return False
-        if paragraph.text and chosen.take(place, paragraph, left=left):
-            return True
-    return False
-
-
-def _tried(section: Section) -> Sequence[Level]:
-    return section.levels if section.overflow.degrades else section.levels[:1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Account:
-    """What became of each memory, written when it is read."""
-
-    section: Section
-    ranked: Sequence[Ranked]
-    paragraphs: Paragraphs
-    chosen: _List
-
-    def item(self, place: int) -> Item:
-        """A memory as it stands in the list."""
-        one, shown = self.ranked[place], self.chosen.shown[place]
-        return Item(
-            memory=one.memory,
-            section=self.section.name,
-            level=shown.level,
-            text=shown.text,
-            tokens=self.paragraphs.before_another(shown),
-            score=one.score,
-        )
-
-    def entry(self, place: int) -> Entry:
-        """A memory's place in the trace."""
-        one, shown = self.ranked[place], self.chosen.shown.get(place)
-        reason, short_by = self.chosen.why.get(place), 0
-        if shown is not None:
-            tokens = self.paragraphs.before_another(shown)
-        else:
-            (least,) = self.paragraphs.shortest([one.memory], _tried(self.section))
-            tokens = least.tokens
-            if reason is None:
-                reason = Reason.OVER_BUDGET
-                _, left = self.chosen.left[bisect_right(self.chosen.left, place, key=itemgetter(0)) - 1]
-                short_by = max(1, tokens - left)
-        return Entry(
-            memory_id=one.memory.ref,
-            version=one.memory.version,
-            kind=one.memory.kind,
-            scope=str(one.memory.scope),
-            created_at=one.memory.created_at,
-            source=one.memory.source,
-            section=self.section.name,
-            score=one.score,
-            parts=one.parts,
-            level=None if shown is None else shown.level,
-            reason=reason,
-            tokens=tokens,
-            short_by=short_by,
-            label=label_of(one.memory),
-            agent=one.memory.agent,
-        )
 
 
 def label_of(memory: Memory) -> str:
@@ -567,7 +460,8 @@ def label_of(memory: Memory) -> str:
     return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
-def _margin(counter: TokenCounter, budget: int) -> list[TraceNote]:
+def margin_notes(counter: TokenCounter, budget: int) -> list[TraceNote]:
+    """A note where a counter that isn't exact keeps a part of the budget unspent."""
     limit = spendable(budget, counter)
     if limit == budget:
         return []

@@ -5,35 +5,48 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from germane.kinds import Kinds
 from germane.model.memory import Level, Memory
-from germane.model.plan import Look, Section
+from germane.model.plan import Section
 from germane.packing.render import heading_of, headings_apart, item_label, item_lines
 from germane.protocols import TokenCounter
 from germane.renditions import excerpt
 from germane.tokens import uncached
 from germane.tokens.counters import ExactCounter, parts_apart
 
-__all__ = ["ContentCosts", "Costs", "LineCache", "RememberedLines", "RenderedLine", "RenditionCosts"]
+__all__ = [
+    "BETWEEN",
+    "ContentCosts",
+    "Costs",
+    "LineCache",
+    "ListCosts",
+    "RememberedLines",
+    "RenderedLine",
+    "RenditionCosts",
+]
+
+BETWEEN = "\n\n"
+"""What separates two memories of a list."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RenderedLine:
     """A memory's text at one level and what it adds to the context, line end included.
 
     `body` is the text without the day, the source and the id that may end it: two lines of one body say the
-    same.
+    same. `followed` are the tokens of a paragraph with the blank line after it, None until they are counted.
     """
 
     level: Level
     text: str
     tokens: int
     body: str = ""
+    followed: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.body:
-            object.__setattr__(self, "body", self.text)
+        self.body = self.body or self.text
 
 
 @dataclass(slots=True)
@@ -49,26 +62,31 @@ class LineCache:
     over: tuple[Sequence[Level], int, RenderedLine] | None = None
 
 
-# Lines made before, so that a memory that is asked about often is fenced and counted once.
+# Lines made before, so that a memory that is shown often is fenced and counted once.
 #
-# It changes no result: a line depends on nothing but the memory, the level, the look of its section, and
-# the counter; a heading on the memory, the section's heading, the kinds and the counter. Whoever remembers
-# lines does so for one registry of kinds, and for each way of counting apart.
+# It changes no result: a line depends on nothing but the memory, the level, its section, and the counter; a
+# heading on the memory, the section's heading, the kinds and the counter. So each registry of kinds has its
+# own cache, and each way of counting within it.
 
 _MOST = 24_000_000
-"""Characters held at most for each way of counting, memories and lines together."""
+"""Characters cached at most for each way of counting, memories and lines together."""
 _LONGEST = 20_000
-"""Characters of a memory worth holding; a longer one would push out too many others."""
+"""Characters of a memory worth caching; a longer one would push out too many others."""
 _OVERHEAD = 400
+
+MemoryLines: TypeAlias = dict[str, tuple[Memory, LineCache]]
+"""The lines of one section by the memory's id and version. An id can be used again after a purge, so an entry
+holds only for the very same value of the memory.
+"""
 
 
 class RememberedLines:
-    """Lines by memory and level. Threads may share it: at worst a line is made twice."""
+    """A cache of lines by section, memory and level. Threads may share it: at worst a line is made twice."""
 
-    __slots__ = ("_headings", "_line_caches", "_others", "_size")
+    __slots__ = ("_headings", "_others", "_sections", "_size")
 
     def __init__(self) -> None:
-        self._line_caches: dict[Look, dict[str, tuple[Memory, LineCache]]] = defaultdict(dict)
+        self._sections: dict[Section, MemoryLines] = defaultdict(dict)
         self._headings: dict[tuple[str, str], tuple[Memory, str, int]] = {}
         self._others: dict[str, RememberedLines] = {}
         self._size = 0
@@ -77,25 +95,9 @@ class RememberedLines:
         """The lines that are counted in this way; `clear` forgets them too."""
         return self._others.get(way) or self._others.setdefault(way, RememberedLines())
 
-    def line_cache(self, memory: Memory, *, look: Look) -> LineCache:
-        """All that is known of the lines of this very memory. What is added to it is known the next time."""
-        known = self._line_caches[look].get(memory.ref)
-        # An id can be taken anew once its memory was purged, so it alone proves nothing.
-        if known is not None and known[0] is memory:
-            return known[1]
-        cache = LineCache()
-        if self._fits(memory, memory.content):
-            self._line_caches[look][memory.ref] = memory, cache
-        return cache
-
-    def get(self, memory: Memory, level: Level, *, look: Look) -> RenderedLine | None:
-        """The line that was kept for this very memory, or None."""
-        return self.line_cache(memory, look=look).lines.get(level)
-
-    def keep(self, memory: Memory, line: RenderedLine, *, look: Look) -> None:
-        """Keep a line for the next time."""
-        self.line_cache(memory, look=look).lines[line.level] = line
-        self._size += len(line.text)
+    def of_section(self, section: Section) -> MemoryLines:
+        """The lines of a section. Sections that differ in any option have lines of their own."""
+        return self._sections[section]
 
     def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:
         """The heading made for this very memory from a section's, and its tokens, or None."""
@@ -103,19 +105,20 @@ class RememberedLines:
         return known[1:] if known is not None and known[0] is memory else None
 
     def keep_heading(self, memory: Memory, template: str, text: str, tokens: int) -> None:
-        """Keep a heading for the next time."""
-        if self._fits(memory, text):
+        """Cache a heading."""
+        if self.has_room(memory, text):
             self._headings[memory.ref, template] = memory, text, tokens
 
     def clear(self) -> None:
         """Forget all of them."""
-        for caches in self._line_caches.values():
-            caches.clear()
+        for lines in self._sections.values():
+            lines.clear()
         self._headings.clear()
         self._others.clear()
         self._size = 0
 
-    def _fits(self, memory: Memory, text: str) -> bool:
+    def has_room(self, memory: Memory, text: str) -> bool:
+        """Whether to cache a text of a memory, which counts from here on; a full cache is emptied for it."""
         if len(memory.content) > _LONGEST:
             return False
         self._size += len(memory.content) + len(text) + _OVERHEAD
@@ -149,18 +152,33 @@ class Costs:
         self._lines = lines.of(f"{self.way} {counter.name}")
         self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
         self._own: set[str] = set()
+        self._of_sections: dict[str, MemoryLines] = {}
 
     def line_cache(self, section: Section, memory: Memory) -> LineCache:
-        """What is known of a memory's lines in a section."""
-        return self._lines.line_cache(memory, look=section.look)
+        """The cached lines of this very memory in a section. What is added to it is known the next time."""
+        lines = self.cached(section)
+        known = lines.get(memory.ref)
+        if known is not None and known[0] is memory:
+            return known[1]
+        cache = LineCache()
+        # Its lines are about as long as its text, at one level or another.
+        if self._lines.has_room(memory, memory.content):
+            lines[memory.ref] = memory, cache
+        return cache
+
+    def cached(self, section: Section) -> MemoryLines:
+        """The cached lines of a section, looked up once: a plan's sections have different names."""
+        lines = self._of_sections.get(section.name)
+        if lines is None:
+            lines = self._of_sections[section.name] = self._lines.of_section(section)
+        return lines
 
     def line(self, section: Section, memory: Memory, level: Level) -> RenderedLine:
         """A memory at a level, as its section shows it."""
-        known = self._lines.get(memory, level, look=section.look)
-        if known is not None:
-            return known
-        line = self._made(section, memory, level, item_lines(section, memory, level))
-        self._lines.keep(memory, line, look=section.look)
+        lines = self.line_cache(section, memory).lines
+        line = lines.get(level)
+        if line is None:
+            line = lines[level] = self._made(section, memory, level, item_lines(section, memory, level))
         return line
 
     def excerpt(self, section: Section, memory: Memory, free_tokens: int) -> RenderedLine | None:
@@ -244,6 +262,23 @@ class Costs:
             tokens = self._counter.count(f"\n{text}\n")
         self._own.add(text)
         return text, tokens
+
+
+class ListCosts(Costs):
+    """Costs of paragraphs, each counted as the last of its list; one before another takes a blank line."""
+
+    way = "list"
+
+    def followed(self, line: RenderedLine) -> int:
+        """The tokens of a paragraph with the blank line after it."""
+        if line.followed is None:
+            line.followed = self._counter.count(line.text + BETWEEN)
+        return line.followed
+
+    def _tokens(self, memory: Memory, level: Level, text: str) -> int:
+        stored = memory.renditions.at(level)
+        known = text == stored.text and memory.renditions.counter == self._counter_name
+        return stored.tokens if known else self._counter.count(text)
 
 
 class ContentCosts(Costs):

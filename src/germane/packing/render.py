@@ -18,7 +18,7 @@ from germane.kinds import Kinds
 from germane.lifecycle import obsolete_label
 from germane.model.context import short_id
 from germane.model.memory import Level, Memory
-from germane.model.plan import Section
+from germane.model.plan import Section, Style
 from germane.model.text import day_in_words
 from germane.renditions import render_title
 
@@ -116,13 +116,16 @@ def inline(text: str) -> str:
 
 
 def item_lines(section: Section, memory: Memory, level: Level, text: str | None = None) -> str:
-    """One memory as it stands in a section: a bullet, and an indent for each further line.
+    """One memory as it stands in a section: a bullet, and an indent for each further line, or a paragraph.
 
-    `text` is shown instead of the memory's rendition at the level, where it is given.
+    `text` is shown instead of the memory's rendition at the level, where it is given. Only a raw text isn't
+    fenced.
     """
-    lines = fence(memory.renditions.at(level).text if text is None else text)
-    if not lines:
-        return ""
+    if text is None:
+        text = memory.renditions.at(level).text
+    lines = [text] if section.style is Style.RAW else fence(text)
+    if not lines or section.style is not Style.BULLETS:
+        return "\n".join(lines)
     label = obsolete_label(memory)
     if label and f"[{label.partition(' ')[0]}" not in lines[0].lower():
         lines[0] = f"{lines[0]} [{inline(label)}]"

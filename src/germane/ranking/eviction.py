@@ -60,9 +60,7 @@ from germane.working_sets import AgeBasis, Evicted, Eviction, WorkingSetItem
 __all__ = [
     "EVICTION_POLICIES",
     "LEAST_FACTOR",
-    "LEAST_SHOWINGS",
     "MOST_FACTOR",
-    "PRIOR_SHOWINGS",
     "Decay",
     "EvictionPolicy",
     "LearnedImportance",
@@ -86,7 +84,7 @@ _Key: TypeAlias = tuple[float, int, datetime, int, datetime, str]
 
 
 def lacking(
-    held: Iterable[WorkingSetItem], *, tokens: int, max_tokens: int, replacing: str | None = None
+    items: Iterable[WorkingSetItem], *, tokens: int, max_tokens: int, replacing: str | None = None
 ) -> int:
     """How many tokens a set lacks for an entry of `tokens`; 0 where there is room for it.
 
@@ -98,12 +96,12 @@ def lacking(
             f"An entry of {tokens} tokens can't enter a working set of {max_tokens}: emptying the set would "
             "not make room for it. Raise max_tokens, or hold a shorter memory."
         )
-    used = sum(one.tokens for one in held if one.memory.id != replacing)
+    used = sum(one.tokens for one in items if one.memory.id != replacing)
     return max(0, used + tokens - max_tokens)
 
 
 def evict(
-    held: Iterable[WorkingSetItem],
+    items: Iterable[WorkingSetItem],
     needed: int,
     *,
     now: datetime,
@@ -123,7 +121,7 @@ def evict(
     raises or returns what is no finite number.
     """
     name, key_of = _keys(policy, learned or {}, basis, now)
-    every = tuple(held)
+    every = tuple(items)
     leaving = [one for one in every if not one.stays and one.tokens > 0 and one.memory.id not in keep]
     evicted: list[Evicted] = []
     freed = 0
@@ -279,10 +277,10 @@ def learn_importance(
     }
 
 
-def importance_of(held: WorkingSetItem, learned: Mapping[str, LearnedImportance]) -> float:
+def importance_of(item: WorkingSetItem, learned: Mapping[str, LearnedImportance]) -> float:
     """The importance that counts: the learned one, unless the memory is pinned or nothing was learned."""
-    own = held.memory.importance
-    known = None if held.stays else learned.get(held.memory.id)
+    own = item.memory.importance
+    known = None if item.stays else learned.get(item.memory.id)
     return own if known is None else known.of(own)
 
 

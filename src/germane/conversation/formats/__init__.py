@@ -25,8 +25,8 @@ from germane.conversation.formats.parts import (
     rest_of,
     role_of,
     to_json,
+    with_content,
     without_orphans,
-    write_content,
 )
 from germane.errors import InvalidInput, shown
 from germane.model.conversation import ContentPart, Message, Provider, Role, TextPart, ToolCall, ToolResult
@@ -35,45 +35,37 @@ __all__ = [
     "PROVIDERS",
     "Payload",
     "as_provider",
-    "calls_of",
     "provider_of",
     "read_message",
     "read_messages",
     "read_plain",
-    "results_of",
     "translated",
     "write_messages",
-    "write_plain",
 ]
 
-# What of a message another provider can be sent.
+# The part of a message that can be sent to another provider.
 #
-# Calls and results are in the layout of their provider and are bound to its ids, so they stay with
-# it. What was said is text, and text goes everywhere.
+# Calls and results are in the layout of their provider and are bound to its ids, so only it gets them. Text
+# goes to every provider.
 
 
 def translated(messages: Iterable[Message], provider: Provider) -> tuple[Message, ...]:
-    """The messages as this provider can have them: its own and plain ones whole, of others what was said.
+    """The messages as this provider can have them: its own and plain ones whole, of others the text.
 
     A message of which nothing is left is left out, and so are results without their call.
     """
-    kept = []
+    sent = []
     for message in messages:
         if message.provider in (provider, Provider.PLAIN):
-            kept.append(message)
-        elif (said := _spoken_part(message)) is not None:
-            kept.append(said)
-    return without_orphans(kept)
-
-
-def _spoken_part(message: Message) -> Message | None:
-    spoken = [part for part in content_of(message.parts) if not _is_traffic(part, message)]
-    recalled = bool(spoken) and all(isinstance(part, TextPart) and part.recalled for part in spoken)
-    text = content_in_words(spoken)
-    if not text.strip():
-        return None
-    part = TextPart(text=text, recalled=recalled)
-    return message.evolve(parts=(part,), provider=Provider.PLAIN, form="", extra="")
+            sent.append(message)
+            continue
+        spoken = [part for part in content_of(message.parts) if not _is_traffic(part, message)]
+        text = content_in_words(spoken)
+        if text.strip():
+            recalled = all(isinstance(part, TextPart) and part.recalled for part in spoken)
+            part = TextPart(text=text, recalled=recalled)
+            sent.append(message.evolve(parts=(part,), provider=Provider.PLAIN, form="", extra=""))
+    return without_orphans(sent)
 
 
 def _is_traffic(part: ContentPart, message: Message) -> bool:
@@ -91,27 +83,19 @@ def read_plain(fields: Mapping[str, Any]) -> Message:
     """One message. Raises InvalidInput, naming the field, for what is none."""
     role = role_of(fields, _ROLES)
     content = read_content(fields.get("content"), "'content'")
-    calls = tuple(calls_of(fields.get("tool_calls") or ()))
-    results = tuple(results_of(fields.get("tool_results") or ()))
+    calls = tuple(_calls_of(fields.get("tool_calls") or ()))
+    results = tuple(_results_of(fields.get("tool_results") or ()))
     if calls and role is not Role.ASSISTANT:
         raise refused("'role' of a message with 'tool_calls'", "assistant", role.value)
     if results and role not in (Role.TOOL, Role.USER):
         raise refused("'role' of a message with 'tool_results'", "tool or user", role.value)
     if role is Role.TOOL and (content or not results):
         raise refused("a tool's message", "one with 'tool_results', and without 'content'", fields)
-    understood = {"role"}
-    for name, parts in (("content", content), ("tool_calls", calls), ("tool_results", results)):
-        if parts:
-            understood.add(name)
-    return Message(role=role, parts=(*results, *content, *calls), extra=rest_of(fields, understood))
+    extra = rest_of(fields, "role", content and "content", calls and "tool_calls", results and "tool_results")
+    return Message(role=role, parts=(*results, *content, *calls), extra=extra)
 
 
-def write_plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages in germane's own layout, whichever they came in; what has no text there is named."""
-    return [_written(message) for message in messages]
-
-
-def calls_of(calls: object) -> Iterator[ToolCall]:
+def _calls_of(calls: object) -> Iterator[ToolCall]:
     """Calls, given as themselves or as objects with `id`, `name` and `arguments` (a text or an object)."""
     for index, call in enumerate(_listed(calls, "'tool_calls'")):
         if isinstance(call, ToolCall):
@@ -121,14 +105,14 @@ def calls_of(calls: object) -> Iterator[ToolCall]:
         fields = object_of(call, place)
         call_id, name = _text(fields, "id", place), _text(fields, "name", place)
         arguments = fields.get("arguments", "{}")
-        understood = {"id", "name", *(("arguments",) if isinstance(arguments, str) else ())}
-        # An object is kept beside its text, so that the same is given back.
+        # An object stays in `extra` beside its text, so that it is written as it was read.
+        extra = rest_of(fields, "id", "name", isinstance(arguments, str) and "arguments")
         text = arguments if isinstance(arguments, str) else to_json(arguments)
         absent = "" if "arguments" in fields else "none"
-        yield ToolCall(id=call_id, name=name, arguments=text, form=absent, extra=rest_of(fields, understood))
+        yield ToolCall(id=call_id, name=name, arguments=text, form=absent, extra=extra)
 
 
-def results_of(results: object) -> Iterator[ToolResult]:
+def _results_of(results: object) -> Iterator[ToolResult]:
     """Results, given as themselves or as objects with `call_id`, `content` and maybe `is_error`."""
     for index, result in enumerate(_listed(results, "'tool_results'")):
         if isinstance(result, ToolResult):
@@ -140,46 +124,36 @@ def results_of(results: object) -> Iterator[ToolResult]:
         failed = fields.get("is_error")
         if not (failed is None or isinstance(failed, bool)):
             raise refused(f"{place}['is_error']", "true or false", failed)
-        understood = {
-            "call_id",
-            *(("content",) if content else ()),
-            *(() if failed is None else ("is_error",)),
-        }
-        yield ToolResult(
-            call_id=_text(fields, "call_id", place),
-            content=content,
-            is_error=failed,
-            extra=rest_of(fields, understood),
-        )
+        call_id = _text(fields, "call_id", place)
+        extra = rest_of(fields, "call_id", content and "content", failed is not None and "is_error")
+        yield ToolResult(call_id=call_id, content=content, is_error=failed, extra=extra)
 
 
-def _written(message: Message) -> dict[str, Any]:
-    plain = message.provider is Provider.PLAIN
-    fields: dict[str, Any] = {"role": message.role.value}
-    said = content_of(message.parts)
-    if said:
-        fields["content"] = write_content(said) if plain else content_in_words(said)
-    if message.calls:
-        fields["tool_calls"] = [_written_call(call, plain=plain) for call in message.calls]
-    if message.results:
-        fields["tool_results"] = [_written_result(result, plain=plain) for result in message.results]
-    return {**fields, **extra_fields(message.extra)} if plain else fields
+def _write_plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages in germane's own layout, whichever they came in; what has no text there is named."""
+    return [_written(message, message.provider is Provider.PLAIN) for message in messages]
 
 
-def _written_call(call: ToolCall, *, plain: bool) -> dict[str, Any]:
-    fields = {"id": call.id, "name": call.name}
-    if call.form != "none":
-        fields["arguments"] = call.arguments
-    return {**fields, **extra_fields(call.extra)} if plain else fields
-
-
-def _written_result(result: ToolResult, *, plain: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"call_id": result.call_id}
-    if result.content:
-        fields["content"] = write_content(result.content) if plain else content_in_words(result.content)
-    if result.is_error is not None:
-        fields["is_error"] = result.is_error
-    return {**fields, **extra_fields(result.extra)} if plain else fields
+def _written(whole: Message | ToolCall | ToolResult, plain: bool) -> dict[str, Any]:
+    fields: dict[str, Any]
+    if isinstance(whole, ToolCall):
+        fields = {"id": whole.id, "name": whole.name}
+        if whole.form != "none":
+            fields["arguments"] = whole.arguments
+    elif isinstance(whole, ToolResult):
+        fields = {"call_id": whole.call_id}
+        if whole.content:
+            with_content(fields, "content", whole.content, native=plain)
+        if whole.is_error is not None:
+            fields["is_error"] = whole.is_error
+    else:
+        fields = {"role": whole.role.value}
+        if content := content_of(whole.parts):
+            with_content(fields, "content", content, native=plain)
+        for name, parts in (("tool_calls", whole.calls), ("tool_results", whole.results)):
+            if parts:
+                fields[name] = [_written(part, plain) for part in parts]
+    return {**fields, **extra_fields(whole.extra)} if plain else fields
 
 
 def _listed(value: object, place: str) -> Sequence[Any]:
@@ -202,7 +176,7 @@ _READ = {
     Provider.ANTHROPIC: anthropic.read,
 }
 _WRITE = {
-    Provider.PLAIN: write_plain,
+    Provider.PLAIN: _write_plain,
     Provider.OPENAI: openai.write_chat,
     Provider.RESPONSES: openai.write_items,
     Provider.ANTHROPIC: anthropic.write,
@@ -214,7 +188,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider.ANTHROPIC,
     "plain": Provider.PLAIN,
 }
-"""The names of layouts, wherever one is asked for: those that take requests, and the neutral one."""
+"""The names of layouts in every argument: those that take requests, and the neutral one."""
 _ALSO: Mapping[str, Provider] = {"responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
 
 

@@ -15,6 +15,7 @@ from germane.conversation.formats.parts import (
     rest_of,
     role_of,
     to_json,
+    with_content,
     write_content,
 )
 from germane.model.conversation import (
@@ -44,8 +45,8 @@ def read(fields: Mapping[str, Any]) -> Message:
     parts = tuple(_tool_part(part) for part in read_content(fields.get("content"), "'content'"))
     if role is Role.USER and parts and all(isinstance(part, ToolResult) for part in parts):
         role = Role.TOOL
-    understood = ("role", "content") if parts else ("role",)
-    return Message(role=role, parts=parts, provider=Provider.ANTHROPIC, extra=rest_of(fields, understood))
+    extra = rest_of(fields, "role", parts and "content")
+    return Message(role=role, parts=parts, provider=Provider.ANTHROPIC, extra=extra)
 
 
 def read_system(system: object) -> Message:
@@ -104,62 +105,48 @@ def _tool_part(part: TextPart | OpaquePart) -> Part:
         call_id, name = fields.get("id"), fields.get("name")
         if not isinstance(call_id, str) or not isinstance(name, str) or "input" not in fields:
             raise refused("a tool_use", "an object with a text 'id', a text 'name' and an 'input'", fields)
-        rest = rest_of(fields, ("type", "id", "name", "input"))
+        rest = rest_of(fields, "type", "id", "name", "input")
         return ToolCall(id=call_id, name=name, arguments=to_json(fields["input"]), form=_CALL, extra=rest)
     call_id, failed = fields.get("tool_use_id"), fields.get("is_error")
     if not isinstance(call_id, str):
         raise refused("'tool_use_id'", "a text", call_id)
     content = read_content(fields.get("content"), "'content' of a tool_result")
-    understood = {"type", "tool_use_id", *(("content",) if content else ())}
-    if isinstance(failed, bool):
-        understood.add("is_error")
-    else:
+    if not isinstance(failed, bool):
         failed = None
-    rest = rest_of(fields, understood)
+    rest = rest_of(fields, "type", "tool_use_id", content and "content", failed is not None and "is_error")
     return ToolResult(call_id=call_id, content=content, is_error=failed, form=_RESULT, extra=rest)
 
 
 def _written(message: Message) -> dict[str, Any]:
-    role = "user" if message.role is Role.TOOL else message.role.value
-    if message.provider is Provider.ANTHROPIC and not (message.calls or message.results):
-        said = content_of(message.parts)
-        content = {"content": write_content(said)} if said else {}
-        return {"role": role, **content, **extra_fields(message.extra)}
-    if message.provider is Provider.PLAIN and not (message.calls or message.results):
-        return {"role": role, "content": content_in_words(message.parts)}
-    # Results have to come first in what answers a call.
-    parts = message.parts
-    if message.provider is Provider.PLAIN:
-        parts = (*message.results, *(part for part in parts if not isinstance(part, ToolResult)))
-    native = message.provider is Provider.ANTHROPIC
-    blocks = [block for part in parts for block in _blocks(part, native=native)]
+    fields: dict[str, Any] = {"role": "user" if message.role is Role.TOOL else message.role.value}
+    native, parts = message.provider is Provider.ANTHROPIC, message.parts
+    if not (message.calls or message.results):
+        with_content(fields, "content", content_of(parts), native=native)
+    else:
+        if not native:
+            # Results have to come first in what answers a call.
+            parts = (*message.results, *(part for part in parts if not isinstance(part, ToolResult)))
+        fields["content"] = [block for part in parts for block in _blocks(part, native=native)]
     # What else a message of another form held has no meaning here, and might stand in the content's place.
-    return {"role": role, "content": blocks, **(extra_fields(message.extra) if native else {})}
+    return {**fields, **extra_fields(message.extra)} if native else fields
 
 
 def _blocks(part: Part, *, native: bool) -> list[dict[str, Any]]:
     if isinstance(part, ToolCall):
-        fields = {"type": _CALL, "id": part.id, "name": part.name, "input": _input(part)}
+        fields: dict[str, Any] = {"type": _CALL, "id": part.id, "name": part.name, "input": _input(part)}
         return [{**fields, **extra_fields(part.extra)} if native else fields]
     if isinstance(part, ToolResult):
-        return [_result_block(part, native=native)]
+        fields = {"type": _RESULT, "tool_use_id": part.call_id}
+        with_content(fields, "content", part.content, native=native)
+        if part.is_error is not None:
+            fields["is_error"] = part.is_error
+        return [{**fields, **extra_fields(part.extra)} if native else fields]
     if not native:
         text = content_in_words((part,))
         return [{"type": "text", "text": text}] if text.strip() else []
     if isinstance(part, TextPart) and not part.form:
         return [{"type": "text", "text": part.text}] if part.text else []
     return write_content([part])  # type: ignore[return-value]  # Only a text of no form is written as one.
-
-
-def _result_block(result: ToolResult, *, native: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"type": _RESULT, "tool_use_id": result.call_id}
-    if not native:
-        fields["content"] = content_in_words(result.content)
-    elif result.content:
-        fields["content"] = write_content(result.content)
-    if result.is_error is not None:
-        fields["is_error"] = result.is_error
-    return {**fields, **extra_fields(result.extra)} if native else fields
 
 
 def _input(call: ToolCall) -> Any:

@@ -16,7 +16,7 @@ from germane.conversation.formats.parts import (
     rest_of,
     role_of,
     to_json,
-    write_content,
+    with_content,
 )
 from germane.model.conversation import (
     ContentPart,
@@ -56,25 +56,23 @@ def read_chat(fields: Mapping[str, Any]) -> Message:
     """One message. Raises InvalidInput, naming the field, for what is none."""
     role = role_of(fields, _ROLES)
     content = read_content(fields.get("content"), "'content'")
-    understood = {"content"} if content else set()
-    if fields["role"] == role.value:
-        understood.add("role")
+    understood = [fields["role"] == role.value and "role", content and "content"]
     parts: tuple[Part, ...] = content
     if role is Role.TOOL:
-        call_id = fields.get("tool_call_id")
-        old = fields["role"] == "function"
+        call_id, old = fields.get("tool_call_id"), fields["role"] == "function"
         if old or not isinstance(call_id, str):
             call_id = ""
-        elif call_id:
-            understood.add("tool_call_id")
+        understood.append(call_id and "tool_call_id")
         parts = (ToolResult(call_id=call_id, content=content, form=_OLD if old else ""),)
     if role is Role.ASSISTANT and fields.get("tool_calls"):
-        understood.add("tool_calls")
+        understood.append("tool_calls")
         parts = (*parts, *_read_calls(fields["tool_calls"]))
     if role is Role.ASSISTANT and fields.get(_OLD):
-        understood.add(_OLD)
-        parts = (*parts, _read_old(fields[_OLD]))
-    return Message(role=role, parts=parts, provider=Provider.OPENAI, extra=rest_of(fields, understood))
+        understood.append(_OLD)
+        name, arguments, rest = _called(object_of(fields[_OLD], f"{_OLD!r}"), "arguments", f"{_OLD!r}")
+        extra = to_json(rest) if rest else ""
+        parts = (*parts, ToolCall(id="", name=name, arguments=arguments, form=_OLD, extra=extra))
+    return Message(role=role, parts=parts, provider=Provider.OPENAI, extra=rest_of(fields, *understood))
 
 
 def write_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -93,25 +91,17 @@ def _read_calls(calls: object) -> Iterator[ToolCall]:
         called = object_of(fields.get(inside), f"{place}[{inside!r}]")
         given = "input" if inside == "custom" else "arguments"
         name, arguments, rest = _called(called, given, f"{place}[{inside!r}]")
-        call_id = fields.get("id")
-        understood = {inside, *({"id"} if call_id and isinstance(call_id, str) else ())}
-        if form == inside and "type" in fields:
-            understood.add("type")
-        extra = {key: value for key, value in fields.items() if key not in understood}
+        call_id = fields["id"] if isinstance(fields.get("id"), str) else ""
+        others = {key: value for key, value in fields.items() if key != inside}
         if rest:
-            extra[inside] = rest
+            others[inside] = rest
         yield ToolCall(
-            id=call_id if isinstance(call_id, str) else "",
+            id=call_id,
             name=name,
             arguments=arguments,
             form="custom" if inside == "custom" else "" if "type" in fields else _UNTYPED,
-            extra=to_json(extra) if extra else "",
+            extra=rest_of(others, call_id and "id", form == inside and "type"),
         )
-
-
-def _read_old(call: object) -> ToolCall:
-    name, arguments, rest = _called(object_of(call, f"{_OLD!r}"), "arguments", f"{_OLD!r}")
-    return ToolCall(id="", name=name, arguments=arguments, form=_OLD, extra=to_json(rest) if rest else "")
 
 
 def _called(called: Mapping[str, Any], given: str, place: str) -> tuple[str, str, dict[str, Any]]:
@@ -132,31 +122,21 @@ def _written(message: Message) -> Iterator[dict[str, Any]]:
     native = message.provider is Provider.OPENAI
     extra = extra_fields(message.extra) if native else {}
     for result in message.results:
-        yield {**_written_result(result, native=native), **extra}
-    said, calls = content_of(message.parts), message.calls
-    if said or calls or (native and not message.results):
+        fields: dict[str, Any] = {"role": "tool", "tool_call_id": result.call_id}
+        if native and not result.call_id:
+            del fields["tool_call_id"]
+        yield {**with_content(fields, "content", result.content, native=native), **extra}
+    content, calls = content_of(message.parts), message.calls
+    if content or calls or (native and not message.results):
         beside = {} if message.results else extra
-        yield {**_spoken(message, said, calls, native=native), **beside}
-
-
-def _written_result(result: ToolResult, *, native: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"role": "tool", "tool_call_id": result.call_id}
-    if native and not result.call_id:
-        del fields["tool_call_id"]
-    if not native:
-        fields["content"] = content_in_words(result.content)
-    elif result.content:
-        fields["content"] = write_content(result.content)
-    return fields
+        yield {**_spoken(message, content, calls, native=native), **beside}
 
 
 def _spoken(
-    message: Message, said: Sequence[ContentPart], calls: Sequence[ToolCall], *, native: bool
+    message: Message, content: Sequence[ContentPart], calls: Sequence[ToolCall], *, native: bool
 ) -> dict[str, Any]:
-    fields: dict[str, Any] = {"role": message.role.value}
-    if said:
-        fields["content"] = write_content(said) if native else content_in_words(said)
-    elif not native:
+    fields = with_content({"role": message.role.value}, "content", content, native=native)
+    if not content and not native:
         fields["content"] = None
     new = [_written_call(call, native=native) for call in calls if call.form != _OLD]
     if new:
@@ -237,14 +217,12 @@ def write_instructions(messages: Sequence[Message]) -> str | None:
 def _read_message(fields: Mapping[str, Any]) -> Message:
     role = role_of(fields, _ITEMS_ROLES)
     content = read_content(fields.get("content"), "'content'", texts=_TEXTS)
-    understood = {"content"} if content else set()
-    if fields["role"] == role.value:
-        understood.add("role")
-    return Message(role=role, parts=content, provider=Provider.RESPONSES, extra=rest_of(fields, understood))
+    extra = rest_of(fields, fields["role"] == role.value and "role", content and "content")
+    return Message(role=role, parts=content, provider=Provider.RESPONSES, extra=extra)
 
 
 def _read_tool_part(fields: Mapping[str, Any], kind: str) -> ToolCall | ToolResult | None:
-    """A call or a result that names its call; None for any other item, which is kept whole."""
+    """A call or a result that names its call; None for any other item, which becomes an opaque part."""
     call_id = fields.get("call_id")
     if not isinstance(call_id, str):
         return None
@@ -253,19 +231,19 @@ def _read_tool_part(fields: Mapping[str, Any], kind: str) -> ToolCall | ToolResu
         content: tuple[ContentPart, ...] = ()
         if isinstance(output, str) or (isinstance(output, list) and kind == f"{_FUNCTION}_output"):
             content = read_content(output, "'output'", texts=_TEXTS)
-        understood = {"type", "call_id", *(("output",) if content else ())}
-        return ToolResult(call_id=call_id, content=content, form=kind, extra=rest_of(fields, understood))
+        rest = rest_of(fields, "type", "call_id", content and "output")
+        return ToolResult(call_id=call_id, content=content, form=kind, extra=rest)
     if kind in _ARGUMENTS:
         given = _ARGUMENTS[kind]
         name, arguments = fields.get("name"), fields.get(given)
         if not isinstance(name, str) or not isinstance(arguments, str):
             raise refused(f"a {kind}", f"an object with a text 'name' and a text {given!r}", fields)
-        rest = rest_of(fields, ("type", "call_id", "name", given))
+        rest = rest_of(fields, "type", "call_id", "name", given)
         return ToolCall(id=call_id, name=name, arguments=arguments, form=kind, extra=rest)
     if not kind.endswith("_call"):
         return None
     done = to_json(fields.get("action", fields.get("operation", {})))
-    rest = rest_of(fields, ("type", "call_id"))
+    rest = rest_of(fields, "type", "call_id")
     return ToolCall(id=call_id, name=kind.removesuffix("_call"), arguments=done, form=kind, extra=rest)
 
 
@@ -274,38 +252,22 @@ def _items_written(message: Message) -> Iterator[dict[str, Any]]:
     if message.form == _ITEM:
         yield from (json.loads(part.json) for part in message.parts if isinstance(part, OpaquePart))
         return
-    # Results first: what answers a call comes before what is said next.
-    yield from (_items_written_result(result, native=native) for result in message.results)
-    said = content_of(message.parts)
-    if said or (native and not message.calls and not message.results):
-        yield _items_spoken(message, said, native=native)
-    yield from (_items_written_call(call, native=native) for call in message.calls)
-
-
-def _items_spoken(message: Message, said: Sequence[Part], *, native: bool) -> dict[str, Any]:
-    if not native:
-        return {"role": message.role.value, "content": content_in_words(said)}
-    text = "output_text" if message.role is Role.ASSISTANT else "input_text"
-    content = {"content": write_content(content_of(said), text=text)} if said else {}
-    return {"role": message.role.value, **content, **extra_fields(message.extra)}
-
-
-def _items_written_call(call: ToolCall, *, native: bool) -> dict[str, Any]:
-    kind = call.form if native and call.form else _FUNCTION
-    fields = {"type": kind, "call_id": call.id}
-    if kind in _ARGUMENTS:
-        fields |= {"name": call.name, _ARGUMENTS[kind]: call.arguments}
-    return {**fields, **extra_fields(call.extra)} if native else fields
-
-
-def _items_written_result(result: ToolResult, *, native: bool) -> dict[str, Any]:
-    kind = result.form if native and result.form else f"{_FUNCTION}_output"
-    fields: dict[str, Any] = {"type": kind, "call_id": result.call_id}
-    if not native:
-        fields["output"] = content_in_words(result.content)
-        return fields
-    if result.content:
-        fields["output"] = write_content(result.content, text="input_text")
-    elif not result.form:
-        fields["output"] = ""
-    return {**fields, **extra_fields(result.extra)}
+    # Results first: the answer to a call comes before further text.
+    for result in message.results:
+        kind = result.form if native and result.form else f"{_FUNCTION}_output"
+        fields: dict[str, Any] = {"type": kind, "call_id": result.call_id}
+        if not result.form:
+            fields["output"] = ""
+        with_content(fields, "output", result.content, native=native, text="input_text")
+        yield {**fields, **extra_fields(result.extra)} if native else fields
+    content = content_of(message.parts)
+    if content or (native and not message.calls and not message.results):
+        text = "output_text" if message.role is Role.ASSISTANT else "input_text"
+        fields = with_content({"role": message.role.value}, "content", content, native=native, text=text)
+        yield {**fields, **extra_fields(message.extra)} if native else fields
+    for call in message.calls:
+        kind = call.form if native and call.form else _FUNCTION
+        fields = {"type": kind, "call_id": call.id}
+        if kind in _ARGUMENTS:
+            fields |= {"name": call.name, _ARGUMENTS[kind]: call.arguments}
+        yield {**fields, **extra_fields(call.extra)} if native else fields

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from germane.errors import InvalidInput, shown
@@ -36,15 +36,15 @@ __all__ = [
     "named_fields",
     "names_of_calls",
     "object_of",
-    "orphans",
     "provider_of",
     "read_content",
     "refused",
     "rest_of",
     "result_in_words",
     "role_of",
+    "spoken_lines",
     "to_json",
-    "unanswered",
+    "with_content",
     "without_orphans",
     "write_content",
 ]
@@ -83,14 +83,17 @@ def role_of(fields: Mapping[str, Any], roles: Mapping[str, Role]) -> Role:
     return roles[role]
 
 
-def rest_of(fields: Mapping[str, Any], understood: Collection[str]) -> str:
-    """The fields that nothing else keeps, as a JSON object; empty when there are none."""
+def rest_of(fields: Mapping[str, Any], *understood: object) -> str:
+    """The other fields as a JSON object, for `extra`; empty when there are none.
+
+    `understood` are the names of fields that are stored elsewhere; a value that is no name is ignored.
+    """
     rest = {name: value for name, value in fields.items() if name not in understood}
     return to_json(rest) if rest else ""
 
 
 def extra_fields(extra: str) -> dict[str, Any]:
-    """The fields that `rest_of` kept."""
+    """The fields of a value's `extra`, as a new mapping."""
     return json.loads(extra) if extra else {}
 
 
@@ -111,11 +114,26 @@ def content_of(parts: Sequence[Part]) -> tuple[ContentPart, ...]:
 
 
 def write_content(parts: Sequence[ContentPart], *, text: str = "text") -> str | list[dict[str, Any]]:
-    """What `read_content` read; a text part of no form gets the type `text` where there are several."""
+    """The content as `read_content` got it; a text part of no form gets the type `text` among several."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, TextPart) and not only.form:
         return only.text
     return [_written(part, text) for part in parts]
+
+
+def with_content(
+    fields: dict[str, Any], key: str, parts: Sequence[ContentPart], *, native: bool, text: str = "text"
+) -> dict[str, Any]:
+    """The fields with the content under a key, which is added in place.
+
+    A `native` content, one that came from this provider, is written as it came, and not at all where there
+    is none; any other is written in words.
+    """
+    if not native:
+        fields[key] = content_in_words(parts)
+    elif parts:
+        fields[key] = write_content(parts, text=text)
+    return fields
 
 
 def _part(part: object, place: str, texts: Collection[str]) -> ContentPart:
@@ -125,8 +143,8 @@ def _part(part: object, place: str, texts: Collection[str]) -> ContentPart:
         raise refused(f"{place}['type']", "the name of a type", form)
     text = fields.get("text")
     if form in texts and isinstance(text, str):
-        rest = rest_of(fields, ("type", "text"))
-        return TextPart(text=text, recalled=is_fenced(text), form=form, extra=rest)
+        extra = rest_of(fields, "type", "text")
+        return TextPart(text=text, recalled=is_fenced(text), form=form, extra=extra)
     return OpaquePart(json=to_json(fields), form=form)
 
 
@@ -179,18 +197,18 @@ def _provider_of_parts(parts: list[Mapping[str, Any]]) -> Provider:
 
 # Tool traffic and parts without text in words that a person or any model can read.
 
-_UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""What a model thought was never said to anybody, so it is no part of the dialogue."""
+_REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""The forms of a model's reasoning, which is no part of the dialogue."""
 
 
 def in_words(message: Message, names: Mapping[str, str] | None = None) -> str:
-    """All of a message as text, in order: what was said, called and returned.
+    """All of a message as text, in order: texts, calls and results.
 
     `names` gives the names of earlier calls by their ids, for results; see `names_of_calls`.
     """
     names = names or {}
-    said = [_part_in_words(part, names) for part in message.parts]
-    return "\n".join(text for text in said if text.strip())
+    texts = [_part_in_words(part, names) for part in message.parts]
+    return "\n".join(text for text in texts if text.strip())
 
 
 def call_in_words(name: str, arguments: str) -> str:
@@ -199,18 +217,18 @@ def call_in_words(name: str, arguments: str) -> str:
 
 
 def result_in_words(name: str, text: str, *, failed: bool = False) -> str:
-    """What a call gave back, after its name in brackets."""
+    """The result of a call, after the call's name in brackets."""
     return f"[{name} {'failed' if failed else 'returned'}] {text}".rstrip()
 
 
 def named(part: OpaquePart) -> str:
-    """The name of a part that has no text, in brackets; empty for what nobody was told."""
-    return "" if part.form in _UNSAID else named_fields(part.form, json.loads(part.json))
+    """The name of a part that has no text, in brackets; empty for reasoning."""
+    return "" if part.form in _REASONING else named_fields(part.form, json.loads(part.json))
 
 
 def named_fields(form: str, fields: Mapping[str, Any]) -> str:
-    """The same for the fields of a part; what a model refused to say is said in its words."""
-    if form in _UNSAID or form == "refusal":
+    """The name of a part by its form and fields, in brackets; a refusal in its own words, else empty."""
+    if form in _REASONING or form == "refusal":
         return str(fields.get("refusal") or "")
     title = fields.get("title") or fields.get("filename")
     kind = kind_of(form)
@@ -218,14 +236,14 @@ def named_fields(form: str, fields: Mapping[str, Any]) -> str:
 
 
 def kind_of(form: str) -> str:
-    """What a part of that form is, in one word that all providers share, such as "image"."""
+    """The kind of a part in one word that all providers share, such as "image"."""
     return form.removesuffix("_url").removeprefix("input_")
 
 
 def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """All of a message as content parts, in order: texts in words, and what has no text as it came.
 
-    `names` as in `in_words`. What a model thought is left out.
+    `names` gives the names of earlier calls by their ids. A model's reasoning is left out.
     """
     made: list[dict[str, Any]] = []
     for part in message.parts:
@@ -239,7 +257,7 @@ def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[d
 
 
 def _whole(part: OpaquePart) -> list[dict[str, Any]]:
-    return [] if part.form in _UNSAID else [json.loads(part.json)]
+    return [] if part.form in _REASONING else [json.loads(part.json)]
 
 
 def names_of_calls(message: Message) -> dict[str, str]:
@@ -247,15 +265,24 @@ def names_of_calls(message: Message) -> dict[str, str]:
     return {call.id: call.name for call in message.calls}
 
 
+def spoken_lines(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
+    """The role and the text in words of each message that has any, with the names of calls for results."""
+    names: dict[str, str] = {}
+    for message in messages:
+        names |= names_of_calls(message)
+        if text := in_words(message, names).strip():
+            yield message.role.value, text
+
+
 def content_in_words(parts: Iterable[Part]) -> str:
     """The texts among the parts, each on lines of its own, and what has no text named in brackets."""
-    said = []
+    texts = []
     for part in parts:
         if isinstance(part, TextPart):
-            said.append(part.text)
+            texts.append(part.text)
         elif isinstance(part, OpaquePart) and (name := named(part)):
-            said.append(name)
-    return "\n".join(said)
+            texts.append(name)
+    return "\n".join(texts)
 
 
 def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: Mapping[str, str]) -> str:
@@ -269,8 +296,7 @@ def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: M
 
 # Which result answers which call.
 #
-# Providers refuse a request in which a result stands without its call before it. A call without its
-# result is in flight, or its result is lost; both are told here and judged by whoever sends.
+# Providers refuse a request in which a result has no call before it.
 
 
 def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -280,38 +306,14 @@ def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
     is left is left out; all others are the very same values.
     """
     called: Counter[str] = Counter()
-    kept = []
+    sent = []
     for message in messages:
         parts = tuple(part for part in message.parts if _belongs(part, called))
         if len(parts) == len(message.parts):
-            kept.append(message)
+            sent.append(message)
         elif parts:
-            kept.append(message.evolve(parts=parts))
-    return tuple(kept)
-
-
-def orphans(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
-    """The results that `without_orphans` leaves out."""
-    called: Counter[str] = Counter()
-    return tuple(
-        part
-        for message in messages
-        for part in message.parts
-        if not _belongs(part, called) and isinstance(part, ToolResult)
-    )
-
-
-def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The calls that no result among the messages after them answers, in order."""
-    waiting: dict[str, list[ToolCall]] = {}
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                waiting.setdefault(part.id, []).append(part)
-            elif isinstance(part, ToolResult) and waiting.get(part.call_id):
-                waiting[part.call_id].pop(0)
-    left = {id(call) for calls in waiting.values() for call in calls}
-    return tuple(call for message in messages for call in message.calls if id(call) in left)
+            sent.append(message.evolve(parts=parts))
+    return tuple(sent)
 
 
 def _belongs(part: Part, called: Counter[str]) -> bool:

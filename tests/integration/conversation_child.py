@@ -1,4 +1,4 @@
-"""What tests of conversations run in processes of their own: python talk_child.py TASK PATH ARGUMENT."""
+"""What tests of conversations run in processes of their own: conversation_child.py TASK PATH ARGUMENT."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def say(path: Path, part: str) -> None:
     import germane  # noqa: PLC0415 - a task imports what it needs.
 
     engine = germane.open(path, agent="tester", embedder=None, durability="relaxed")
-    talk = engine.conversation("shared")
+    chat = engine.conversation("shared")
     for number in count():
-        asked = talk.append("user", f"Part {part} question {number}", group=f"{part}-{number}")
-        told = talk.extend(
+        asked = chat.append("user", f"Part {part} question {number}", group=f"{part}-{number}")
+        told = chat.extend(
             [
                 {"role": "assistant", "content": f"Part {part} answer {number}"},
                 {"role": "assistant", "content": f"Part {part} more {number}"},
@@ -25,7 +25,7 @@ def say(path: Path, part: str) -> None:
         for message in (asked, *told):
             print(message.id, flush=True)  # noqa: T201 - how it acknowledges.
         if number % 7 == 3:
-            talk.hide(f"{part}-{number - 1}")
+            chat.hide(f"{part}-{number - 1}")
             print(f"hidden {part}-{number - 1}", flush=True)  # noqa: T201 - as above.
 
 
@@ -41,15 +41,15 @@ def purge(path: Path, driver: str) -> None:
     living: dict[int, str] = {}
     gone: set[int] = set()
     for number in range(180):
-        mark, talk = f"Zq{number:04d}x", talks[number % 3]
+        mark, chat = f"Zq{number:04d}x", talks[number % 3]
         long = f"{mark} " + "lorem ipsum " * chance.choice((1, 3, 10, 40, 200, 900))
-        asked = talk.append("user", long)
-        talk.append("assistant", f"{mark} so", tool_calls=[{"id": mark, "name": "n", "arguments": long}])
-        talk.append("tool", tool_results=[{"call_id": mark, "content": f"result {long}"}])
+        asked = chat.append("user", long)
+        chat.append("assistant", f"{mark} so", tool_calls=[{"id": mark, "name": "n", "arguments": long}])
+        chat.append("tool", tool_results=[{"call_id": mark, "content": f"result {long}"}])
         living[number] = asked.id
-        talk.hide(asked.id)
-        talk.unhide(asked.id)
-        talk.ranked(3, query=mark)
+        chat.hide(asked.id)
+        chat.unhide(asked.id)
+        chat.ranked(3, query=mark)
         if number % 60 == 59:
             for each in chance.sample(sorted(living), 30):
                 talks[each % 3].purge(living.pop(each), confirm=True)

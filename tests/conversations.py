@@ -12,13 +12,13 @@ from germane.model.conversation import Message, Role, TextPart, ToolCall, ToolRe
 __all__ = [
     "answer",
     "call",
+    "conversations",
     "exchange",
     "numbered",
     "prompt",
     "result",
     "said",
     "system",
-    "talks",
     "word_cost",
 ]
 
@@ -80,7 +80,7 @@ SPOKEN = st.one_of(
 GROUPS = st.sampled_from([None, None, None, "a", "b", "c"])
 
 
-def talks() -> st.SearchStrategy[tuple[Message, ...]]:
+def conversations() -> st.SearchStrategy[tuple[Message, ...]]:
     """Any conversation: given and derived groups, hidden ones, calls without results and the reverse."""
     messages = st.lists(
         st.builds(lambda message, name: message.evolve(group=name), SPOKEN, GROUPS), max_size=14
