@@ -12,6 +12,7 @@ import typer
 
 from germane import Filter, InvalidInput, TimeRange
 from germane.errors import shown
+from germane.model.validation import checked_tags
 
 __all__ = ["Filters", "arg", "opt"]
 
@@ -85,7 +86,7 @@ class Filters(NamedTuple):
 
     def where(self, **more: Any) -> Filter:
         """The filter of these options and of `more` fields. Raises InvalidInput."""
-        several = {"kinds": self.kind, "tags": self.tag, "scopes": self.scope, **more}
+        several = {"kinds": self.kind, "tags": checked_tags(self.tag or ()), "scopes": self.scope, **more}
         timed = self.since is not None or self.until is not None
         return Filter(
             subject=self.subject,
