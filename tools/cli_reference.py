@@ -132,11 +132,11 @@ def _spelled(param: Any) -> str:
 
 
 def _meaning(param: Any) -> str:
-    said = str(param.help).replace("|", "\\|")
+    meaning = str(param.help).replace("|", "\\|")
     default = param.default
     if param.param_type_name == "option" and not param.is_flag and default not in (None, (), []):
-        said += f" Default: `{default}`."
-    return said
+        meaning += f" Default: `{default}`."
+    return meaning
 
 
 if __name__ == "__main__":

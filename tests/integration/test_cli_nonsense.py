@@ -66,7 +66,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "QUERY": "Postgres",
         "TEXT": "A new note on the weather.",
         "OUTCOME": "success",
-        "success|partial|failure": "success",
+        "RESULT": "success",
         "ANSWER": "Postgres runs on port 5433.",
         "SPACE": "team",
         "MEMBER": "default",

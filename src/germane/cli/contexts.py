@@ -115,7 +115,7 @@ _LOOKED_AT = 100
 @command("context refresh", space=True)
 def _refresh(
     call: Call,
-    said: Annotated[str, arg("[TEXT]", "The latest message.")] = "",
+    message: Annotated[str, arg("[TEXT]", "The latest message.")] = "",
     *,
     context: Annotated[
         str | None,
@@ -141,7 +141,7 @@ def _refresh(
         previous = _previous(engine, context)
         refreshed = engine.refresh(
             None if previous is None else _replayed(engine, previous),
-            said,
+            message,
             free_tokens=free_tokens,
             acting=acting,
             budget=budget,
@@ -224,7 +224,7 @@ def _project(
         list[str] | None, opt("--scope SCOPE", "A scope of your own, such as team:core. Repeatable.")
     ] = None,
     with_space: options.WithSpaces = None,
-    budget: options.Budget = 8000,
+    budget: Annotated[int, opt("--budget TOKENS", "Maximum tokens of the text.")] = 8000,
     estimate: Annotated[
         bool, opt("--estimate", "Estimate tokens instead of counting: plan scoped_estimate.")
     ] = False,

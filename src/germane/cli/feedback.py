@@ -107,7 +107,7 @@ class _Result(StrEnum):
 @command("context outcome", space=True)
 def _outcome(
     call: Call,
-    result: Annotated[_Result, arg("success|partial|failure", "How the task turned out.")],
+    result: Annotated[_Result, arg("RESULT", "How the task turned out: success, partial or failure.")],
     *,
     context: _Context,
     memory: Annotated[
@@ -136,7 +136,7 @@ class _Switch(StrEnum):
 
 @command("context learning", space=True)
 def _learning(
-    call: Call, switch: Annotated[_Switch | None, arg("[on|off|reset]", "Default: show the state.")] = None
+    call: Call, switch: Annotated[_Switch | None, arg("[SWITCH]", "on, off or reset.")] = None
 ) -> None:
     """Learning is off by default. `off` keeps what was learned, and `reset` deletes it. The setting is stored
     with the agent.

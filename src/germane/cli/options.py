@@ -12,6 +12,7 @@ import typer
 
 from germane import Filter, InvalidInput, TimeRange
 from germane.errors import shown
+from germane.model.validation import checked_tags
 
 __all__ = ["Filters", "arg", "opt"]
 
@@ -28,7 +29,7 @@ def arg(metavar: str, text: str, **more: Any) -> Any:
 
 
 _TIME = "ISO 8601, UTC by default"
-_WORDS = "ISO 8601, or last week"
+_WORDS = "ISO 8601, or such as last week"
 
 Target = Annotated[
     str, arg("ID", "Memory id, or 4 or more characters of its beginning or end; ID@2: version 2.")
@@ -45,8 +46,8 @@ SourceText = Annotated[str | None, opt("--source TEXT", "Where the text comes fr
 CreatedAt = Annotated[str | None, opt("--created-at TIME", f"Creation time, if not now ({_TIME}).")]
 Subject = Annotated[str | None, opt("--subject TEXT", "What or whom it is about, in a word or two.")]
 Tags = Annotated[list[str] | None, opt("--tag TAG", "A tag, such as storage:cache. Repeatable.")]
-Importance = Annotated[float | None, opt("--importance 0-10", "Importance; 1 by default.")]
-Confidence = Annotated[float | None, opt("--confidence 0-1", "Confidence; 1 by default.")]
+Importance = Annotated[float | None, opt("--importance 0-10", "Importance; 1 for a new memory.")]
+Confidence = Annotated[float | None, opt("--confidence 0-1", "Confidence; 1 for a new memory.")]
 OutcomeName = Annotated[
     str | None, opt("--outcome OUTCOME", "success, partial, pending, failure or abandoned.")
 ]
@@ -85,7 +86,7 @@ class Filters(NamedTuple):
 
     def where(self, **more: Any) -> Filter:
         """The filter of these options and of `more` fields. Raises InvalidInput."""
-        several = {"kinds": self.kind, "tags": self.tag, "scopes": self.scope, **more}
+        several = {"kinds": self.kind, "tags": checked_tags(self.tag or ()), "scopes": self.scope, **more}
         timed = self.since is not None or self.until is not None
         return Filter(
             subject=self.subject,

@@ -114,8 +114,7 @@ def counted(count: int, noun: str) -> str:
 
 def warn(text: str, *, is_error: bool = False) -> None:
     """Print one line on standard error; an error in red on a terminal unless NO_COLOR is set."""
-    readable = text.encode("utf-8", "backslashreplace").decode()
-    line = " ".join(harmless(readable).split())
+    line = " ".join(harmless(text.encode("utf-8", "backslashreplace").decode()).split())
     if is_error and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         line = f"{_RED}{line}{_PLAIN}"
     typer.echo(line, err=True)

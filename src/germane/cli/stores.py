@@ -148,12 +148,12 @@ def _distribute(call: Call) -> None:
 
 
 def _rows(status: DatabaseStatus) -> list[tuple[str, str]]:
-    kept = [status.engine, *(f"{name} {version}" for name, version in status.extensions)]
+    database = [status.engine, *(f"{name} {version}" for name, version in status.extensions)]
     if status.standby:
-        kept.append("a standby")
+        database.append("a standby")
     rows = [
         ("Store", status.location),
-        ("Kept in", ", ".join(kept)),
+        ("Kept in", ", ".join(database)),
         ("Schema", f"{status.schema_version} of {status.newest_version}"),
         ("Agents", f"{status.agents:,}"),
         ("Memories", "not for this user to see" if status.memories is None else f"{status.memories:,}"),

@@ -26,7 +26,7 @@ _Policy = Annotated[
     str,
     opt("--policy POLICY", "Evict first by: importance, lru, lfu, frequency-weighted or importance-age."),
 ]
-_Basis = Annotated[str, opt("--basis TIME", "Age since created_at, updated_at, accessed_at or entered_at.")]
+_Basis = Annotated[str, opt("--basis FIELD", "Age since created_at, updated_at, accessed_at or entered_at.")]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.learning import LearningStatus
 from germane.model.memory import Memory, Outcome, Scope, Status, Vector
-from germane.model.validation import checked_fields, checked_tags
+from germane.model.validation import checked_fields
 
 __all__ = [
     "LEAST_COSINE",
@@ -114,7 +114,7 @@ class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
     Where several values are asked for, any sequence will do, and a scope, status or outcome may be given as
-    its text; raises InvalidInput for what is none, and for a value of another type or a malformed tag.
+    its text; raises InvalidInput for what is none, and for a value of another type.
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
@@ -142,7 +142,6 @@ class Filter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", _fields(self.metadata) if self.metadata else ())
-        object.__setattr__(self, "tags", checked_tags(self.tags))
 
     @property
     def whenever(self) -> Filter:

@@ -28,6 +28,7 @@ from germane.operations.context import MANY_TERMS, AgentContext, found_apart, fo
 from germane.operations.inputs import (
     checked_count,
     checked_filter,
+    checked_tags,
     checked_text,
     checked_time,
     checked_words,
@@ -336,7 +337,7 @@ def filter_of(
     return replace(
         base,
         kinds=checked_words(kinds, name="kinds") or base.kinds,
-        tags=checked_words(tags, name="tags") or base.tags,
+        tags=checked_tags(tags) or base.tags,
         scopes=_scopes(scopes) or base.scopes,
         subject=base.subject if subject is None else checked_text(subject, name="subject"),
         when=when,
