@@ -29,13 +29,13 @@ _KNOWN = "ID"
 """Stands for the id of a memory that is in the store."""
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "--help": ("--help",),
-    "stats": ("stats",),
+    "db stats": ("db", "stats"),
     "recall": ("recall", _QUESTION),
     "assemble": ("assemble", _QUESTION, "--budget", "2000"),
-    "explain": ("explain", _QUESTION, "--budget", "2000"),
+    "context explain": ("context", "explain", _QUESTION, "--budget", "2000"),
     "remember": ("remember", "The login service retries three times."),
-    "show": ("show", _KNOWN),
-    "forget": ("forget", _KNOWN),
+    "memory show": ("memory", "show", _KNOWN),
+    "memory forget": ("memory", "forget", _KNOWN),
 }
 
 
@@ -59,9 +59,9 @@ def main() -> None:
         print(json.dumps({"memories": given.memories, "ms": figures, "peak_mb": peak}))
         return
     print(f"{given.memories} memories, {given.runs} runs, ms of wall time; peak memory {peak:.0f} MB")
-    print(f"{'':16}{'p50':>8}{'p95':>8}{'CPU p50':>9}")
+    print(f"{'':18}{'p50':>8}{'p95':>8}{'CPU p50':>9}")
     for name, each in figures.items():
-        print(f"{name:16}{each['p50']:>8.0f}{each['p95']:>8.0f}{each['cpu_p50']:>9.0f}")
+        print(f"{name:18}{each['p50']:>8.0f}{each['p95']:>8.0f}{each['cpu_p50']:>9.0f}")
 
 
 def _command(store: str, known: str, *words: str) -> list[str]:

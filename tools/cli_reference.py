@@ -1,4 +1,4 @@
-"""Write docs/reference/cli.md from the commands themselves; with --check only say whether it is current."""
+"""Write docs/reference/cli.md from the commands themselves; with --check only compare it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from germane.cli.app import app
-from germane.cli.commands import COMMANDS
+from germane.cli.commands import COMMANDS, GROUPS
 
 __all__ = ["PAGE", "main", "reference"]
 
@@ -20,36 +20,38 @@ _INTRODUCTION = """# The command line
 
 <!-- Written by tools/cli_reference.py from the commands themselves; `make docs` writes it anew. -->
 
-`germane` (or `python -m germane`) comes with `pip install 'germane[cli]'`. Every command takes `--db`,
-`--agent` and `--json`; what `--json` prints is described in [JSON output](json.md).
+Install `germane` (or `python -m germane`) with `pip install 'germane[cli]'`. Every command has the options
+`--db`, `--agent` and `--json`; [JSON output](json.md) describes what `--json` prints. Commands on memories,
+contexts and working sets have `--space`: it selects the memories of a space instead of the agent's own.
 
-Text for people goes to the standard output, and what is only worth knowing to the error stream, so that a
-result can be piped. Where an id is asked for, its beginning or its end is enough, from 4 characters on, if
-no other memory shares it; tables show the last 8. Colours and wrapping appear on a terminal only, and no
-colours where `NO_COLOR` is set.
+Results go to standard output, notes and progress to standard error, so that results can be piped. An id may
+be shortened to 4 or more characters of its beginning or end if they are unique; tables show the last 8.
+Colours and wrapping are used only on terminals, and colours only if `NO_COLOR` isn't set.
 
-`germane --install-completion` teaches the shell in use (bash, zsh, fish or PowerShell) to complete commands
-and options; `germane --show-completion` prints what it would install.
+`germane --install-completion` installs the completion of commands and options for the current shell (bash,
+zsh, fish or PowerShell); `germane --show-completion` prints it.
+
+{groups}
 
 ## Exit codes
 
 | code | meaning |
 |--:|---|
-| 0 | Done. |
-| 1 | Done, and `doctor` found something wrong, or `import` left something out. |
-| 2 | A mistake in what was asked: a missing argument, an unknown id, a budget too small. |
-| 3 | The store couldn't do it: no such file, no database, read-only, busy, too new. |
+| 0 | Success. |
+| 1 | Done, but damage was found, a source was skipped, a replay differs, or a requirement was missed. |
+| 2 | Invalid usage: a missing argument, an unknown id, a budget that is too small. |
+| 3 | The store failed: no such file, no database, read-only, busy, too new. |
 | 130 | Interrupted. |
-| 141 | Whoever read the output stopped reading. |
+| 141 | The reader of the output is gone. |
 
 ## Environment
 
 | variable | meaning |
 |---|---|
-| `GERMANE_DB` | The store, where `--db` isn't given; without either it is `germane.db` in this folder. |
-| `GERMANE_AGENT` | The agent, where `--agent` isn't given; without either it is `default`. |
-| `GERMANE_EMBEDDER` | `static`, `onnx`, or `none` for words alone; without it, what suits the store. |
-| `NO_COLOR` | Set to anything, it turns colours off. |
+| `GERMANE_DB` | The default of `--db`; otherwise `germane.db` in the current folder. |
+| `GERMANE_AGENT` | The default of `--agent`; otherwise `default`. |
+| `GERMANE_EMBEDDER` | `static`, `onnx`, or `none` for lexical search only; by default the store's embedder. |
+| `NO_COLOR` | Any value turns colours off. |
 """
 
 
@@ -68,7 +70,20 @@ def main() -> int:
 
 def reference() -> str:
     """The page as it should be."""
-    return "\n".join([_INTRODUCTION, *(_section(name, _command(name)) for name in COMMANDS)])
+    alone = ", ".join(f"[`{name}`]({_anchor(name)})" for name in COMMANDS if " " not in name)
+    rows = [f"| | {alone} |", *(f"| `germane {name}` | {_members(name)} |" for name in GROUPS)]
+    introduction = _INTRODUCTION.format(groups="\n".join(["| group | commands |", "|---|---|", *rows]))
+    return "\n".join([introduction, *(_section(name, _command(name)) for name in COMMANDS)])
+
+
+def _members(group: str) -> str:
+    """Links to the commands of a group."""
+    names = [name for name in COMMANDS if name.startswith(f"{group} ")]
+    return ", ".join(f"[`{name.split()[1]}`]({_anchor(name)})" for name in names)
+
+
+def _anchor(name: str) -> str:
+    return f"#germane-{name.replace(' ', '-')}"
 
 
 def _command(name: str) -> Any:

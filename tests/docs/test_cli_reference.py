@@ -6,10 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from commandline import run
+from germane.cli.app import app
 from germane.cli.commands import COMMANDS, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,9 +64,31 @@ def test_every_command_has_help_and_the_three_common_options(command: str) -> No
         assert option in ran.out
 
 
+@pytest.mark.parametrize("name", ["", *GROUPS, *COMMANDS])
+def test_every_help_fits_a_screen_of_40_lines_and_100_columns(name: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in name.split():
+        command = command.get_command(None, word)
+    # Help leaves two of a terminal's columns empty.
+    context = command.context_class(
+        command, info_name=f"germane {name}".strip(), terminal_width=98, **command.context_settings
+    )
+    lines = context.get_help().splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 98
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_lists_the_shared_options_in_one_panel(name: str) -> None:
+    own, _, shared = run(*name.split(), "--help").out.partition("\nShared options:\n")
+    assert re.findall(r"^  (--(?:db|agent|space|json)\b|-h\b)", own, re.MULTILINE) == []
+    assert "--json" in shared
+
+
 def test_no_arguments_show_the_help() -> None:
     assert run().out == run("--help").out
     assert all(f"\n  {command.split()[0]} " in run("-h").out for command in COMMANDS)
+    assert all(run(group).out == run(group, "--help").out for group in GROUPS)
 
 
 @pytest.mark.parametrize("group", GROUPS)

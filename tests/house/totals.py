@@ -44,7 +44,7 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=175, goal=175),
-    Figure("lines of Python", limit=59_537, goal=41_000),
+    Figure("lines of Python", limit=59_106, goal=41_000),
     Figure("core: Python files", limit=130, goal=125),
     Figure("core: lines of Python", limit=45_863, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),

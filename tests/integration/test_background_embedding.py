@@ -126,7 +126,7 @@ def test_an_embedder_that_fails_is_tried_again_and_shown(tmp_path: Path) -> None
         (finding,) = engine.doctor()
         assert finding.code == "pending-vectors"
         assert finding.text.startswith("100 memories wait for a vector of 'scripted'; the last of ")
-        assert "germane embed" in finding.remedy
+        assert "germane db embed" in finding.remedy
         works.set()
         until(lambda: engine.stats().pending == 0)
         until(lambda: engine.doctor() == ())
@@ -285,7 +285,7 @@ def test_another_model_replaces_the_vectors_of_all_agents(tmp_path: Path) -> Non
     for agent in ("ada", "ben"):
         with germane.open(path, agent=agent, embedder=HashEmbedder(8)) as engine:
             engine.remember_many([f"{agent} {number}" for number in range(5)])
-    with pytest.raises(EmbedderMismatch, match=r"germane\.stores\.reembed.*germane reembed --yes"):
+    with pytest.raises(EmbedderMismatch, match=r"germane\.stores\.reembed.*germane db reembed --yes"):
         germane.open(path, agent="ada", embedder=HashEmbedder(16))
     refusing = Scripted(refused=lambda text: "ben" in text, name="hash-16")
     with pytest.raises(EmbeddingFailed):

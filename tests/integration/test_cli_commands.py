@@ -30,7 +30,7 @@ def test_the_same_memory_said_again_is_counted(db: Path) -> None:
     ran = run("remember", "Postgres runs on port 5433.", "--kind", "fact", db=db)
 
     assert ran.out.startswith("Known already, seen 2 times: ")
-    assert run("stats", "--json", db=db).json()["memories"] == 3
+    assert run("db", "stats", "--json", db=db).json()["memories"] == 3
 
 
 def test_remember_reads_the_standard_input_for_a_dash(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_a_pinned_memory_stands_in_the_context(db: Path) -> None:
 
 def test_plan_and_counter_can_be_chosen(db: Path) -> None:
     trace = run(
-        *("explain", "Postgres", "--plan", "relevance", "--counter", "gpt-4", "--json"), db=db
+        *("context", "explain", "Postgres", "--plan", "relevance", "--counter", "gpt-4", "--json"), db=db
     ).json()["trace"]
 
     assert (trace["plan"], trace["counter"]) == ("relevance", "cl100k")
 
 
 def test_explain_prints_the_table(db: Path) -> None:
-    ran = run("explain", "Which database did we choose?", "--budget", "300", db=db)
+    ran = run("context", "explain", "Which database did we choose?", "--budget", "300", db=db)
 
     assert ran.out.startswith("Context  ")
     assert "SECTION" in ran.out
@@ -132,10 +132,10 @@ def test_explain_prints_the_table(db: Path) -> None:
 
 def test_show_prints_fields_texts_and_versions(db: Path) -> None:
     first = id_of(db, "ChromaDB")
-    run("revise", first, "Chose Postgres over Chroma for good", db=db)
+    run("memory", "revise", first, "Chose Postgres over Chroma for good", db=db)
     second = id_of(db, "for good")
 
-    ran = run("show", second[-8:], db=db)
+    ran = run("memory", "show", second[-8:], db=db)
 
     assert "kind           decision" in ran.out
     assert "micro (" in ran.out
@@ -143,17 +143,17 @@ def test_show_prints_fields_texts_and_versions(db: Path) -> None:
     assert second == first
     versions = [line.split()[:2] for line in ran.out.splitlines()[-2:]]
     assert versions == [["1", f"{first[-8:]}@1"], ["2", f"{first[-8:]}@2"]]
-    assert "Chose Postgres over ChromaDB" in run("show", f"{first[-8:]}@1", db=db).out
+    assert "Chose Postgres over ChromaDB" in run("memory", "show", f"{first[-8:]}@1", db=db).out
 
 
 def test_a_memory_is_named_by_any_version(db: Path) -> None:
     first = id_of(db, "ChromaDB")
-    run("revise", first, "Chose Postgres over Chroma for good", db=db)
-    run("forget", f"{first[-8:]}@1", db=db)
-    assert "Chroma" not in run("memories", db=db).out
-    assert run("restore", f"{first}@2", "--json", db=db).json()["memory"]["id"] == first
-    assert "2" in run("revise", f"{first}@1", "--tag", "final", "--json", db=db).out
-    assert run("purge", f"{first}@1", "--yes", "--json", db=db).json()["purged"] == 3
+    run("memory", "revise", first, "Chose Postgres over Chroma for good", db=db)
+    run("memory", "forget", f"{first[-8:]}@1", db=db)
+    assert "Chroma" not in run("memory", "list", db=db).out
+    assert run("memory", "restore", f"{first}@2", "--json", db=db).json()["memory"]["id"] == first
+    assert "2" in run("memory", "revise", f"{first}@1", "--tag", "final", "--json", db=db).out
+    assert run("memory", "purge", f"{first}@1", "--yes", "--json", db=db).json()["purged"] == 3
 
 
 def test_remember_says_what_a_known_text_brought(db: Path) -> None:
@@ -169,32 +169,34 @@ def test_remember_says_what_a_known_text_brought(db: Path) -> None:
 
 def test_history_tells_versions_in_order(db: Path) -> None:
     first = id_of(db, "ChromaDB")
-    run("revise", first, "Chose Postgres for good", "--tag", "final", db=db)
+    run("memory", "revise", first, "Chose Postgres for good", "--tag", "final", db=db)
 
-    versions = run("history", first, "--json", db=db).json()["versions"]
+    versions = run("memory", "history", first, "--json", db=db).json()["versions"]
 
     assert [version["status"] for version in versions] == ["superseded", "active"]
     assert versions[1]["tags"] == ["final"]
-    assert "superseded" in run("history", first, db=db).out
+    assert "superseded" in run("memory", "history", first, db=db).out
 
 
 def test_a_forgotten_memory_is_found_again_once_restored(db: Path) -> None:
     memory_id = id_of(db, "ChromaDB")
 
-    assert run("forget", memory_id, db=db).out.startswith("Forgotten: ")
+    assert run("memory", "forget", memory_id, db=db).out.startswith("Forgotten: ")
     assert run("recall", "ChromaDB", "--json", db=db).json()["results"] == []
-    assert run("restore", memory_id[:18], db=db).out.startswith("Restored: ")
+    assert run("memory", "restore", memory_id[:18], db=db).out.startswith("Restored: ")
     assert id_of(db, "ChromaDB") == memory_id
 
 
 def test_purge_needs_yes_and_leaves_no_byte(db: Path) -> None:
     memory_id = id_of(db, "ChromaDB")
 
-    refused = run("purge", memory_id, db=db)
+    refused = run("memory", "purge", memory_id, db=db)
     assert refused.code == 2
     assert "--yes" in refused.err
-    assert run("purge", memory_id, "--yes", db=db).out == f"Purged {memory_id[-8:]}: 1 version gone.\n"
-    assert run("show", memory_id, db=db).code == 2
+    assert (
+        run("memory", "purge", memory_id, "--yes", db=db).out == f"Purged {memory_id[-8:]}: 1 version gone.\n"
+    )
+    assert run("memory", "show", memory_id, db=db).code == 2
     left = b"".join(path.read_bytes() for path in db.parent.iterdir())
     assert b"ChromaDB" not in left
     assert b"5433" in left
@@ -203,13 +205,13 @@ def test_purge_needs_yes_and_leaves_no_byte(db: Path) -> None:
 def test_an_id_may_be_given_by_its_beginning_or_end_if_only_one_has_it(db: Path) -> None:
     memory_id = id_of(db, "ChromaDB")
 
-    assert run("show", memory_id[-6:].upper(), "--json", db=db).json()["memory"]["id"] == memory_id
-    ambiguous = run("show", memory_id[:4], db=db)
+    assert run("memory", "show", memory_id[-6:].upper(), "--json", db=db).json()["memory"]["id"] == memory_id
+    ambiguous = run("memory", "show", memory_id[:4], db=db)
     assert ambiguous.code == 2
     assert "names 3 memories" in ambiguous.err
-    assert "too short" in run("show", memory_id[-3:], db=db).err
-    assert run("show", "not-an-id", "--json", db=db).json()["error"]["type"] == "NotFound"
-    assert run("show", "0000000f", "--json", db=db).json()["error"]["type"] == "NotFound"
+    assert "too short" in run("memory", "show", memory_id[-3:], db=db).err
+    assert run("memory", "show", "not-an-id", "--json", db=db).json()["error"]["type"] == "NotFound"
+    assert run("memory", "show", "0000000f", "--json", db=db).json()["error"]["type"] == "NotFound"
 
 
 def test_import_reports_what_was_left_out_and_ends_with_1(db: Path, tmp_path: Path) -> None:
@@ -238,8 +240,8 @@ def test_a_missing_source_does_not_stop_the_others(db: Path, tmp_path: Path) -> 
 
 
 def test_an_export_comes_back_byte_for_byte(db: Path, tmp_path: Path) -> None:
-    run("revise", id_of(db, "ChromaDB"), "Chose Postgres for good", db=db)
-    run("forget", id_of(db, "検索"), db=db)
+    run("memory", "revise", id_of(db, "ChromaDB"), "Chose Postgres for good", db=db)
+    run("memory", "forget", id_of(db, "検索"), db=db)
     out, other = tmp_path / "all.jsonl", tmp_path / "other.db"
 
     assert run("export", "--out", str(out), db=db).err == f"4 memories written to {out}.\n"
@@ -253,9 +255,9 @@ def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Pa
     context = tmp_path / "context.json"
     context.write_text(run("assemble", "Postgres", "--plan", "relevance", "--json", db=db).out, "utf-8")
     used = id_of(db, "ChromaDB")
-    run("learning", "on", db=db)
-    assert run("feedback", "--context", str(context), "--used", used, db=db).code == 0
-    assert run("outcome", "success", "--context", str(context), db=db).code == 0
+    run("context", "learning", "on", db=db)
+    assert run("context", "feedback", "--context", str(context), "--used", used, db=db).code == 0
+    assert run("context", "outcome", "success", "--context", str(context), db=db).code == 0
 
     alone, all_of_it = tmp_path / "alone.jsonl", tmp_path / "all.jsonl"
     run("export", "--memories-only", "--out", str(alone), db=db)
@@ -274,14 +276,14 @@ def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Pa
 
 
 def test_stats_draws_a_bar_for_each_kind(db: Path) -> None:
-    ran = run("stats", db=db)
+    ran = run("db", "stats", db=db)
 
     assert "Memories  3 (3 active)" in ran.out
     assert "decision  1  █" in ran.out
 
 
 def test_doctor_finds_nothing_wrong_with_a_good_store(db: Path) -> None:
-    ran = run("doctor", db=db)
+    ran = run("db", "doctor", db=db)
 
     assert ran.code == 0
     assert "nothing wrong" in ran.out
@@ -297,7 +299,17 @@ def test_agents_are_kept_apart(db: Path) -> None:
 def test_eval_prints_the_figures_and_draws_the_curve(tmp_path: Path) -> None:
     file, plot = tmp_path / "dialogue.json", tmp_path / "curve.svg"
     file.write_text(json.dumps(_dialogue()), encoding="utf-8")
-    arguments = ("eval", str(file), "--budgets", "100,200", "--baselines", "recency", "--plot", str(plot))
+    arguments = (
+        "eval",
+        "run",
+        str(file),
+        "--budgets",
+        "100,200",
+        "--baselines",
+        "recency",
+        "--plot",
+        str(plot),
+    )
 
     report = run(*arguments, "--json").json()
     ran = run(*arguments, "--limit-questions", "1")
@@ -318,7 +330,7 @@ def test_eval_prints_the_figures_and_draws_the_curve(tmp_path: Path) -> None:
 def test_eval_compares_and_ablates_and_writes_a_page(tmp_path: Path) -> None:
     file, html = tmp_path / "dialogue.json", tmp_path / "report.html"
     file.write_text(json.dumps(_dialogue()), encoding="utf-8")
-    arguments = ("eval", str(file), "--budgets", "100", "--html", str(html))
+    arguments = ("eval", "run", str(file), "--budgets", "100", "--html", str(html))
 
     ran = run(*arguments, "--compare", "germane", "without=window", "--ablate", "--embedder", "none")
 
@@ -332,7 +344,7 @@ def test_eval_compares_and_ablates_and_writes_a_page(tmp_path: Path) -> None:
 def test_eval_exits_with_1_when_a_floor_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "dialogue.json"
     file.write_text(json.dumps(_dialogue()), encoding="utf-8")
-    arguments = ("eval", str(file), "--budgets", "5,100", "--baselines", "none")
+    arguments = ("eval", "run", str(file), "--budgets", "5,100", "--baselines", "none")
 
     passed = run(*arguments, "--min-recall", "100=1", "--min-all", "100=0.9")
     missed = run(*arguments, "--min-recall", "100=1", "--min-recall", "5=0.5", "--json")
@@ -349,7 +361,7 @@ def test_eval_says_where_evidence_was_lost(tmp_path: Path) -> None:
     file = tmp_path / "dialogue.json"
     file.write_text(json.dumps(_dialogue()), encoding="utf-8")
 
-    ran = run("eval", str(file), "--budgets", "5", "--why-missing", "1")
+    ran = run("eval", "losses", str(file), "--budget", "5", "--worst", "1")
 
     assert ran.code == 0
     assert "2 of 2 pieces of evidence lost (outranked 2)" in ran.out
@@ -361,7 +373,7 @@ def test_eval_asks_the_store_that_is_named(db: Path, tmp_path: Path) -> None:
     asked = {"question": "Which port does Postgres run on?", "evidence": [id_of(db, "Postgres port")]}
     file.write_text(json.dumps(asked), encoding="utf-8")
 
-    ran = run("eval", str(file), "--budgets", "100", "--baselines", "bm25", "--json", db=db)
+    ran = run("eval", "run", str(file), "--budgets", "100", "--baselines", "bm25", "--json", db=db)
 
     assert [one["evidence_recall"] for one in ran.json()["results"]] == [1.0, 1.0]
 
@@ -371,7 +383,16 @@ def test_eval_measures_plans_beside_the_default(tmp_path: Path) -> None:
     file.write_text(json.dumps(_dialogue()), encoding="utf-8")
 
     ran = run(
-        "eval", str(file), "--budgets", "100", "--plan", "relevance", "--plan", "layered_strict", "--json"
+        "eval",
+        "run",
+        str(file),
+        "--budgets",
+        "100",
+        "--plan",
+        "relevance",
+        "--plan",
+        "layered_strict",
+        "--json",
     )
 
     assert [one["retriever"] for one in ran.json()["results"]] == [
@@ -391,10 +412,19 @@ def test_eval_asks_about_records_and_about_the_demo(tmp_path: Path) -> None:
     file.write_text(json.dumps({"question": "When does the ferry leave?", "answer": "leaves at six"}))
 
     about = run(
-        "eval", str(file), "--records", str(records), "--budgets", "200", "--baselines", "none", "--json"
+        "eval",
+        "run",
+        str(file),
+        "--records",
+        str(records),
+        "--budgets",
+        "200",
+        "--baselines",
+        "none",
+        "--json",
     )
-    demo = run("eval", "--demo", "--budgets", "2000", "--baselines", "bm25", "--json")
-    neither = run("eval")
+    demo = run("eval", "run", "--demo", "--budgets", "2000", "--baselines", "bm25", "--json")
+    neither = run("eval", "run")
 
     assert [one["answer_recall"] for one in about.json()["results"]] == [1.0]
     assert demo.json()["data"]["questions"] == 12

@@ -43,7 +43,7 @@ def test_the_demo_keeps_each_budget_and_says_the_same_again(tmp_path: Path) -> N
 
 
 def test_it_shows_text_bars_and_explanation(tmp_path: Path) -> None:
-    ran = run("demo", "--project", str(tmp_path), "--budget", "1000")
+    ran = run("demo", "--project", str(tmp_path), "--budgets", "1000")
 
     assert ran.code == 0
     assert "## Relevant Past Decisions" in ran.out
@@ -59,13 +59,15 @@ def test_a_project_is_asked_about_from_its_docs_and_its_history(tmp_path: Path) 
     )
     _commit(tmp_path, "Count tokens before anything is rendered")
 
-    ran = run("demo", "--project", str(tmp_path), "--budget", "500", "--json").json()
+    ran = run("demo", "--project", str(tmp_path), "--budgets", "500", "--json").json()
 
     project = ran["project"]
     assert [one["read"] for one in project["imported"]] == [1, 1]
     assert "exactly and offline" in project["context"]["text"]
     assert "before anything is rendered" in project["context"]["text"]
-    printed = run("demo", "--project", str(tmp_path), "--budget", "500", "--question", "What is counted?").out
+    printed = run(
+        "demo", "--project", str(tmp_path), "--budgets", "500", "--question", "What is counted?"
+    ).out
     assert '"What is counted?"' in printed
 
 
@@ -82,6 +84,6 @@ def test_a_project_that_cannot_be_read_without_an_extra_is_no_end(
     (tmp_path / "docs" / "tokens.md").write_text("# Tokens\n\nCounted exactly.\n", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "detect_secrets", None)
 
-    ran = run("demo", "--project", str(tmp_path), "--budget", "500", "--json").json()
+    ran = run("demo", "--project", str(tmp_path), "--budgets", "500", "--json").json()
 
     assert "pip install 'germane[project]'" in ran["project"]["imported"][0]["error"]

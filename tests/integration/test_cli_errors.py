@@ -37,9 +37,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("assemble", "x", "--frame", "none"), "InvalidInput", "decision"),
         (("assemble", "x", "--counter", "none"), "InvalidInput", "o200k"),
         (("assemble", "x", "--pin", "00000000"), "NotFound", "00000000"),
-        (("revise", "01234567-0123-7123-8123-0123456789ab", "x"), "NotFound", "01234567"),
-        (("eval", "nowhere.json"), "UnreadableSource", "nowhere.json"),
-        (("eval", "nowhere.json", "--budgets", "few"), "InvalidInput", "--budgets"),
+        (("memory", "revise", "01234567-0123-7123-8123-0123456789ab", "x"), "NotFound", "01234567"),
+        (("eval", "run", "nowhere.json"), "UnreadableSource", "nowhere.json"),
+        (("eval", "run", "nowhere.json", "--budgets", "few"), "InvalidInput", "--budgets"),
         (("demo", "--project", "nowhere"), "InvalidInput", "nowhere"),
     ],
 )
@@ -66,8 +66,8 @@ _LONG = "x" * 5000
         (("recall", "x", "--since", "0001-01-01T00:00+14:00"), 2),
         (("recall", "x", "--until", "9999-12-31T23:59-12:00"), 2),
         (("remember", "x", "--created-at", "0001-01-01T00:00+14:00"), 2),
-        (("metrics", "--now", "0001-01-01"), 2),
-        (("metrics", "--since", "0001-01-01"), 2),
+        (("ledger", "metrics", "--now", "0001-01-01"), 2),
+        (("ledger", "metrics", "--since", "0001-01-01"), 2),
         (("ledger", "list", "--since", "0001-01-01T00:00+14:00"), 2),
         (("remember", "x", "--meta", "k=" + "[" * 50_000), 2),
         (("remember", "x", "--meta", "k=" + "[" * 200 + "]" * 200), 2),
@@ -75,24 +75,24 @@ _LONG = "x" * 5000
         (("remember", "x\udcff"), 2),
         (("recall", "\udcff"), 2),
         (("recall", "x", "--limit", str(2**63)), 2),
-        (("memories", "--limit", str(2**63)), 2),
-        (("memories", "--order", "latest"), 2),
+        (("memory", "list", "--limit", str(2**63)), 2),
+        (("memory", "list", "--order", "latest"), 2),
         (("assemble", "x", "--budget", str(2**63)), 2),
         (("assemble", "x", "--frames", _LONG), 2),
         (("assemble", "x", "--conversation", "a" * 300), 2),
-        (("recall", "x", "--db", _LONG), 3),
-        (("remember", "x", "--db", _LONG), 3),
-        (("remember", "x", "--db", "a" * 300), 3),
+        (("recall", "x", "--db", _LONG), 2),
+        (("remember", "x", "--db", _LONG), 2),
+        (("remember", "x", "--db", "a" * 300), 2),
         (("remember", "x", "--db", "a\0b"), 2),
         (("recall", "x", "--db", "a\0b"), 2),
         (("remember", "x", "--db", "postgresql://["), 2),
-        (("db", "migrate", "--db", _LONG), 3),
+        (("db", "migrate", "--db", _LONG), 2),
         (("import", "a" * 300), 2),
         (("import", _LONG), 2),
         (("export", "--out", ""), 2),
         (("export", "--out", "/"), 2),
-        (("context", "--root", _LONG), 2),
-        (("context", "--task", "T-1", "--now", "0001-01-01"), 0),
+        (("context", "project", "--root", _LONG), 2),
+        (("context", "project", "--task", "T-1", "--now", "0001-01-01"), 0),
     ],
 )
 def test_odd_arguments_end_in_one_line_too(store: Path, arguments: tuple[str, ...], code: int) -> None:
@@ -118,8 +118,9 @@ def test_an_error_carries_what_a_program_may_act_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["recall x", "assemble x", "explain x", "show 0123", "history 0123", "export", "stats", "doctor",
-     "forget 0123", "restore 0123", "purge 0123 --yes", "revise 0123 x"],
+    ["recall x", "assemble x", "context explain x", "memory show 0123", "memory history 0123", "export",
+     "db stats", "db doctor", "memory forget 0123", "memory restore 0123", "memory purge 0123 --yes",
+     "memory revise 0123 x"],
 )  # fmt: skip
 def test_a_command_that_needs_a_store_never_makes_one(tmp_path: Path, command: str) -> None:
     db = tmp_path / "none.db"
@@ -163,6 +164,6 @@ def test_input_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_error_cannot_steer_a_terminal(store: Path) -> None:
-    ran = run("show", "\x1b[31mred", db=store)
+    ran = run("memory", "show", "\x1b[31mred", db=store)
 
     assert "\x1b" not in ran.err

@@ -134,7 +134,7 @@ def test_a_watch_prints_a_line_of_json_for_each_step_and_ends_when_interrupted(
         (app / "README.md").unlink()
         assert [gone["source"] for gone in json.loads(watching.line())["gone"]] == ["app/README.md"]
         assert watching.end(signal.SIGINT) == (0, "")
-    assert run("stats", "--json", db=db).json()["by_status"]["forgotten"] == 1
+    assert run("db", "stats", "--json", db=db).json()["by_status"]["forgotten"] == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")
@@ -161,7 +161,7 @@ def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
         "memory"
     ]["id"]
     for _ in range(2):
-        run("record-trigger", constraint, db=one)
+        run("memory", "record-trigger", constraint, db=one)
     run("export", "--out", str(file), db=one)
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     lives = [line["life"] for line in lines if "content" in line]
@@ -172,7 +172,10 @@ def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
 
     assert (tmp_path / "again.jsonl").read_bytes() == file.read_bytes()
     # The third trigger counts as the third, wherever the first two were counted.
-    assert run("record-trigger", constraint, "--json", db=other).json()["memory"]["stage"] == "escalated"
+    assert (
+        run("memory", "record-trigger", constraint, "--json", db=other).json()["memory"]["stage"]
+        == "escalated"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")
@@ -197,6 +200,6 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
     told = re.search(r"interrupted; ([\d,]+) new or changed were stored\. Run it again to go on", errors)
     assert told is not None
     stored = int(told[1].replace(",", ""))
-    assert run("stats", "--json", db=db).json()["memories"] == stored
+    assert run("db", "stats", "--json", db=db).json()["memories"] == stored
     ran = run("import", str(app), db=db)
     assert ran.out == f"{app}: 2,001 read, {2001 - stored:,} new, {stored:,} known, 0 left out.\n"

@@ -1,4 +1,4 @@
-"""germane memories: pages of what is stored, and how many there are."""
+"""germane memory list: pages of what is stored, and how many there are."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_json(db: Path) -> None:
-    value = printed("memories", "--limit", "2", db=db)
+    value = printed("memory", "list", "--limit", "2", db=db)
 
-    assert list(value) == fields("`germane memories`")
+    assert list(value) == fields("`germane memory list`")
     assert list(value["memories"][0]) == fields("Memory")
     assert (value["total"], value["after"]) == (3, value["memories"][1]["id"])
 
 
 def test_pages_follow_each_other_until_the_last(db: Path) -> None:
-    first = run("memories", "--limit", "2", "--order", "oldest", "--json", db=db).json()
+    first = run("memory", "list", "--limit", "2", "--order", "oldest", "--json", db=db).json()
     then = run(
-        "memories", "--limit", "1", "--order", "oldest", "--after", first["after"][-8:], "--json", db=db
+        "memory", "list", "--limit", "1", "--order", "oldest", "--after", first["after"][-8:], "--json", db=db
     ).json()
 
     seen = [memory["created_at"][:7] for memory in (*first["memories"], *then["memories"])]
@@ -34,7 +34,7 @@ def test_pages_follow_each_other_until_the_last(db: Path) -> None:
 
 
 def test_text_names_the_rest(db: Path) -> None:
-    ran = run("memories", "--limit", "1", db=db)
+    ran = run("memory", "list", "--limit", "1", db=db)
 
     assert ran.out.splitlines()[0].split() == ["id", "kind", "scope", "made", "memory"]
     assert "日本語の検索" in ran.out
@@ -62,20 +62,20 @@ def test_text_names_the_rest(db: Path) -> None:
     ],
 )
 def test_filters(db: Path, asked: tuple[str, ...], total: int) -> None:
-    value = run("memories", *asked, "--json", db=db).json()
+    value = run("memory", "list", *asked, "--json", db=db).json()
 
     assert (value["total"], len(value["memories"])) == (total, total)
 
 
 def test_what_was_forgotten_is_found_to_be_restored(db: Path) -> None:
-    wanted = run("memories", "--kind", "fact", "--json", db=db).json()["memories"][0]["id"]
-    run("forget", wanted, db=db)
+    wanted = run("memory", "list", "--kind", "fact", "--json", db=db).json()["memories"][0]["id"]
+    run("memory", "forget", wanted, db=db)
 
-    (found,) = run("memories", "--status", "forgotten", "--json", db=db).json()["memories"]
-    run("restore", found["id"][-8:], db=db)
+    (found,) = run("memory", "list", "--status", "forgotten", "--json", db=db).json()["memories"]
+    run("memory", "restore", found["id"][-8:], db=db)
 
     assert found["id"] == wanted
-    assert run("memories", "--status", "forgotten", "--json", db=db).json()["total"] == 0
+    assert run("memory", "list", "--status", "forgotten", "--json", db=db).json()["total"] == 0
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ def test_what_was_forgotten_is_found_to_be_restored(db: Path) -> None:
     ],
 )
 def test_mistakes(db: Path, asked: tuple[str, ...], said: str) -> None:
-    ran = run("memories", *asked, db=db)
+    ran = run("memory", "list", *asked, db=db)
 
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
 
 
 def test_a_pin_is_set_and_taken_away(db: Path) -> None:
-    memory = run("memories", "--kind", "fact", "--json", db=db).json()["memories"][0]["id"]
+    memory = run("memory", "list", "--kind", "fact", "--json", db=db).json()["memories"][0]["id"]
 
-    assert run("revise", memory, "--pinned", "--json", db=db).json()["memory"]["pinned"] is True
-    pinned = run("memories", "--pinned", "--json", db=db).json()["memories"][0]["id"]
-    assert run("revise", pinned, "--unpinned", "--json", db=db).json()["memory"]["pinned"] is False
+    assert run("memory", "revise", memory, "--pinned", "--json", db=db).json()["memory"]["pinned"] is True
+    pinned = run("memory", "list", "--pinned", "--json", db=db).json()["memories"][0]["id"]
+    assert run("memory", "revise", pinned, "--unpinned", "--json", db=db).json()["memory"]["pinned"] is False
 
 
 @pytest.mark.parametrize("command", ["recall", "assemble"])

@@ -17,24 +17,30 @@ def test_what_one_command_stores_in_a_database_another_finds(postgres_store: str
     found = run("recall", "Which port?", "--db", postgres_store, "--json").json()
     assert [each["memory"]["content"] for each in found["results"]] == ["Postgres runs on port 5433."]
     assert "5433" in run("assemble", "Which port?", "--db", postgres_store).out
-    assert run("stats", "--db", postgres_store, "--json").json()["memories"] == 2
-    assert run("doctor", "--db", postgres_store).out.endswith(": nothing wrong was found.\n")
+    assert run("db", "stats", "--db", postgres_store, "--json").json()["memories"] == 2
+    assert run("db", "doctor", "--db", postgres_store).out.endswith(": nothing wrong was found.\n")
 
 
 def test_the_environment_may_name_a_database(postgres_store: str) -> None:
     run("remember", "Postgres runs on port 5433.", db=postgres_store)
 
     memory = id_of(postgres_store, "port")
-    assert run("show", memory[-8:], db=postgres_store).code == 0
+    assert run("memory", "show", memory[-8:], db=postgres_store).code == 0
 
 
 def test_no_output_shows_the_password(postgres_store: str) -> None:
     secret = postgres_store.replace("postgres@", "postgres:s3cr3t@")
     run("remember", "A note.", "--db", secret)
-    for command in (("stats",), ("stats", "--json"), ("doctor",), ("reembed",), ("recall", "note")):
+    for command in (
+        ("db", "stats"),
+        ("db", "stats", "--json"),
+        ("db", "doctor"),
+        ("db", "reembed"),
+        ("recall", "note"),
+    ):
         ran = run(*command, "--db", secret)
         assert "s3cr3t" not in ran.out + ran.err
-    assert location_of(secret) in run("stats", "--json", "--db", secret).json()["location"]
+    assert location_of(secret) in run("db", "stats", "--json", "--db", secret).json()["location"]
 
 
 @pytest.mark.parametrize(

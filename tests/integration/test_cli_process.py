@@ -94,7 +94,15 @@ main()
 """
 
 
-@pytest.mark.parametrize("asked", [("recall", "Postgres"), ("assemble", "Postgres"), ("stats",), ("export",)])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("recall", "Postgres"),
+        ("assemble", "Postgres"),
+        ("db", "stats"),
+        ("export",),
+    ],
+)
 def test_a_store_in_a_read_only_folder_can_be_read(tmp_path: Path, asked: tuple[str, ...]) -> None:
     db = filled(tmp_path)
     tmp_path.chmod(0o555)
@@ -128,7 +136,7 @@ def test_a_read_only_folder_is_refused_by_name_for_writing_and_left_alone(
 
 
 def test_a_missing_store_ends_with_3_and_one_line(tmp_path: Path) -> None:
-    ran = process("stats", "--db", str(tmp_path / "none.db"))
+    ran = process("db", "stats", "--db", str(tmp_path / "none.db"))
 
     assert ran.returncode == 3
     assert ran.stdout == ""

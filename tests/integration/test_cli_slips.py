@@ -16,9 +16,11 @@ from germane.model.memory import GLOBAL, Scope
 def test_a_scope_is_seen_whatever_its_case(tmp_path: Path, scope: str) -> None:
     db = tmp_path / "a.db"
     run("remember", "The limit is five retries.", "--scope", scope, db=db)
-    shown = run("context", "--task", "T-42", "--budget", "500", "--no-git", "--root", str(tmp_path), db=db)
+    shown = run(
+        "context", "project", "--task", "T-42", "--budget", "500", "--no-git", "--root", str(tmp_path), db=db
+    )
     assert "five retries" in shown.out
-    assert "five retries" in run("memories", "--scope", scope, db=db).out
+    assert "five retries" in run("memory", "list", "--scope", scope, db=db).out
 
 
 def test_the_names_that_plans_know_are_read_in_any_case() -> None:

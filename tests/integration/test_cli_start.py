@@ -13,8 +13,8 @@ import pytest
 
 from commandline import filled, run
 from germane import operations
-from germane.cli.commands import COMMANDS
-from germane.cli.options import function_of
+from germane.cli.call import function_of
+from germane.cli.commands import COMMANDS, name_in
 
 LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
 COMMAND = f"{LOADED}from germane.cli import main\nmain()"
@@ -114,9 +114,15 @@ def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> 
     [
         (("recall", "Postgres"), {"rs_bpe"} | TO_PACK | TO_WRITE),
         (("assemble", "Postgres"), TO_WRITE),
-        (("explain", "Postgres"), TO_WRITE),
-        (("stats",), {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE),
-        (("learning",), {"rs_bpe"} | TO_PACK),
+        (("context", "explain", "Postgres"), TO_WRITE),
+        (
+            ("db", "stats"),
+            {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE,
+        ),
+        (
+            ("context", "learning"),
+            {"rs_bpe"} | TO_PACK,
+        ),
         (("remember", "A note."), TO_ASK | TO_PACK),
     ],
 )
@@ -126,7 +132,7 @@ def test_a_command_loads_only_what_it_needs(
     modules = loaded(COMMAND, *command, "--db", str(filled(tmp_path)))
 
     assert modules & (NEVER_AT_ONCE | SELDOM | others) == set()
-    module = COMMANDS[command[0]].module
+    module = COMMANDS[name_in(command)].module
     assert {f"germane.cli.{each.module}" for each in COMMANDS.values()} & modules == {f"germane.cli.{module}"}
 
 
@@ -143,8 +149,8 @@ def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own(name: str) ->
     import_module(f"germane.cli.{COMMANDS[name].module}")
     function = function_of(name)
 
-    assert (function.__doc__ or "").partition("\n")[0] == COMMANDS[name].says
-    assert (function.__doc__ or "").count(COMMANDS[name].says) == 1
+    assert (function.__doc__ or "").partition("\n")[0] == COMMANDS[name].summary
+    assert (function.__doc__ or "").count(COMMANDS[name].summary) == 1
 
 
 def test_what_was_registered_for_the_end_of_the_process_runs_and_all_is_printed() -> None:
@@ -160,7 +166,8 @@ def test_what_was_registered_for_the_end_of_the_process_runs_and_all_is_printed(
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("rememebr", "remember"), ("asemble", "assemble"), ("stat", "stats")]
+    ("typed", "meant"),
+    [("rememebr", "remember"), ("asemble", "assemble"), ("stat", "db stats"), ("show", "memory show")],
 )
 def test_a_misspelt_command_is_answered_with_the_one_that_was_meant(typed: str, meant: str) -> None:
     ran = run(typed)
@@ -178,7 +185,8 @@ def test_a_word_like_no_command_is_answered_without_a_guess() -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("germane re", ["remember", "recall", "revise", "restore", "reembed"]),
+        ("germane re", ["remember", "recall"]),
+        ("germane memory re", ["revise", "restore", "review", "record-trigger", "retire"]),
         ("germane recall --li", ["--limit"]),
         ("germane assemble --bu", ["--budget"]),
         ("germane nothing ", []),

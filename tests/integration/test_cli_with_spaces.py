@@ -14,7 +14,7 @@ def db(tmp_path: Path) -> Path:
     db = tmp_path / "agent.db"
     run("remember", "Ben brings the projector to the demo.", "--agent", "ben", db=db)
     run("space", "create", "team", "--agent", "ben", db=db)
-    run("space", "remember", "team", "The demo is on Tuesday.", "--agent", "ben", db=db)
+    run("remember", "The demo is on Tuesday.", "--space", "team", "--agent", "ben", db=db)
     talk = tmp_path / "talk.json"
     talk.write_text('[{"role": "user", "content": "What about the demo?"}]')
     run("chat", "import", str(talk), "--agent", "ben", db=db)
@@ -28,15 +28,15 @@ def test_recall_names_whose_each_memory_is(db: Path) -> None:
     assert _owners(together.json()["results"]) == {"ben", "space:team"}
 
 
-@pytest.mark.parametrize("command", ["assemble", "context"])
+@pytest.mark.parametrize("command", ["assemble", "context project"])
 def test_a_context_shows_what_the_space_holds(db: Path, command: str) -> None:
-    asked = (command, "demo", "--agent", "ben")
+    asked = (*command.split(), "demo", "--agent", "ben")
     assert "on Tuesday" not in run(*asked, db=db).out
     assert "on Tuesday" in run(*asked, "--with-space", "team", db=db).out
 
 
 def test_explain_accounts_for_it(db: Path) -> None:
-    ran = run("explain", "demo", "--agent", "ben", "--with-space", "team", "--json", db=db)
+    ran = run("context", "explain", "demo", "--agent", "ben", "--with-space", "team", "--json", db=db)
     assert _agents(ran.json()["trace"]["entries"]) == {"ben", "space:team"}
 
 

@@ -32,13 +32,15 @@ def test_the_commands_print_it(tmp_path: Path) -> None:
     with germane.open(db) as engine:
         long = engine.remember(LONG, kind="module", scope="path:src/auth")
         engine.remember("Sign in with tokens.", kind="adr")
-    (shown,) = json.loads(run("stats", "--json", db=db).out)["large"]
+    (shown,) = json.loads(run("db", "stats", "--json", db=db).out)["large"]
     assert (shown["id"], shown["scope"]) == (long.id, "path:src/auth")
-    said = run("stats", db=db)
+    said = run("db", "stats", db=db)
     assert "path" in said.out
     assert long.id[-8:] in said.out + said.err
-    checked = run("doctor", db=db)
+    checked = run("db", "doctor", db=db)
     assert long.id[-8:] in checked.out + checked.err
-    explained = run("context", "--path", "src/auth/a.py", "--budget", "2000", "--no-git", "--explain", db=db)
+    explained = run(
+        "context", "project", "--path", "src/auth/a.py", "--budget", "2000", "--no-git", "--explain", db=db
+    )
     assert "Longer than the" in explained.out
     assert "section 'path'" in explained.out

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 WRITERS: dict[str, Callable[[Path], tuple[str, ...]]] = {
     "export": lambda path: ("export", "--out", str(path)),
-    "context": lambda path: ("context", "--write", str(path)),
-    "metrics": lambda path: ("metrics", "--plot", str(path)),
+    "context": lambda path: ("context", "project", "--write", str(path)),
+    "metrics": lambda path: ("ledger", "metrics", "--plot", str(path)),
 }
 
 

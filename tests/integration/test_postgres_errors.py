@@ -168,7 +168,7 @@ def test_a_missing_right_names_the_command_that_gives_it(
 ) -> None:
     postgres_server.run("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
     url = postgres_server.url(database_of(postgres_store_database), user="reader")
-    assert "germane db migrate --grant" in _refused(lambda: _opened(url), StoreUnavailable)
+    assert "germane db migrate --role" in _refused(lambda: _opened(url), StoreUnavailable)
     owner = PostgresConnections(postgres_store_database)
     grant(owner, "reader")
     owner.close()

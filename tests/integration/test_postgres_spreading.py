@@ -167,7 +167,7 @@ def test_what_a_cluster_cannot_do_is_said(coordinator: str, postgres_server: Ser
     postgres_server.run(
         "DO $$ BEGIN CREATE ROLE few LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
-    for command in (("index", "--agent", "ada"), ("migrate", "--grant", "few"), ("vacuum", "--erase")):
+    for command in (("index", "--agent", "ada"), ("migrate", "--role", "few"), ("vacuum", "--erase")):
         ran = run("db", *command, db=coordinator)
         assert (ran.code, "spread over a cluster, which can't" in ran.err) == (3, True), command
 

@@ -63,7 +63,7 @@ def test_an_import_of_a_folder_inside_tells_paths_from_the_root(
     monkeypatch.chdir(project / "src" / "auth")
     assert run("import", ".", db=db).code == 0
     assert sources(db) == [("path:src/auth/login.py", "shop/src/auth/login.py")]
-    shown = run("context", "--path", "login.py", "--no-git", db=db)
+    shown = run("context", "project", "--path", "login.py", "--no-git", db=db)
     assert "Signs users in with a token." in shown.out
     monkeypatch.chdir(project)
     again = json.loads(run("import", ".", "--json", db=db).out)
@@ -76,8 +76,11 @@ def test_a_root_that_is_named_decides(project: Path, tmp_path: Path, monkeypatch
     monkeypatch.chdir(project)
     assert run("import", "src/auth", "--root", "src", db=db).code == 0
     assert sources(db) == [("path:auth/login.py", "src/auth/login.py")]
-    assert "Signs users in" in run("context", "--path", "src/auth/login.py", "--root", "src", db=db).out
-    assert "Signs users in" not in run("context", "--path", "src/auth/login.py", db=db).out
+    assert (
+        "Signs users in"
+        in run("context", "project", "--path", "src/auth/login.py", "--root", "src", db=db).out
+    )
+    assert "Signs users in" not in run("context", "project", "--path", "src/auth/login.py", db=db).out
 
 
 def test_a_source_outside_its_root_is_refused(project: Path, tmp_path: Path) -> None:

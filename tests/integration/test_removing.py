@@ -324,7 +324,7 @@ def test_the_command_asks_and_tells(store: str) -> None:
     filled(store)
     refused = run("db", "remove", "--agent", "ada", db=store)
     assert (refused.code, "--yes on the command line" in refused.err) == (2, True)
-    assert "Say which agent" in run("db", "remove", "--yes", db=store).err
+    assert "Missing option '--agent'" in run("db", "remove", "--yes", db=store).err
     told = run("db", "remove", "--agent", "ada", "--yes", db=store).out
     assert told.startswith(f"{location_of(store)}: ada is removed, ")
     assert "It has left the spaces team; what it put there stays." in told

@@ -202,7 +202,7 @@ def test_a_request_shows_the_memory_of_a_space(db: Path, tmp_path: Path) -> None
     run("chat", "import", str(asking), db=db)
     run("remember", "The demo was planned for Monday.", "--kind", "fact", db=db)
     run("space", "create", "team", db=db)
-    run("space", "remember", "team", "The demo is on Tuesday.", "--kind", "fact", db=db)
+    run("remember", "The demo is on Tuesday.", "--space", "team", "--kind", "fact", db=db)
     asked = ("chat", "request", "asking", "--memory", "layered")
     own = json.dumps(printed(*asked, db=db))
     shared = json.dumps(printed(*asked, "--space", "team", "--record", db=db))

@@ -27,37 +27,39 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_embed(db: Path) -> None:
-    value = printed("embed", "--limit", "2", db=db)
-    assert list(value) == fields("`germane embed`")
+    value = printed("db", "embed", "--limit", "2", db=db)
+    assert list(value) == fields("`germane db embed`")
     assert value == snapshot({"embedded": 2, "pending": 2})
-    assert run("embed", db=db).out == snapshot("Embedded 2 memories; 0 wait.\n")
+    assert run("db", "embed", db=db).out == snapshot("Embedded 2 memories; 0 wait.\n")
     # One of the four is in a script that the model doesn't know: it has no vector, and waits for none.
-    assert printed("stats", db=db)["vectors"] == snapshot(3)
+    assert printed("db", "stats", db=db)["vectors"] == snapshot(3)
 
 
 def test_reembed(db: Path) -> None:
     with germane.open(db, embedder=HashEmbedder(8)) as engine:
         engine.embed_pending()
-    refused = run("reembed", db=db)
+    refused = run("db", "reembed", db=db)
     assert refused.code == 2
     assert "Say --yes" in refused.err
-    assert run("embed", db=db).code == 3
-    value = printed("reembed", "--yes", db=db)
-    assert list(value) == fields("`germane reembed`")
+    assert run("db", "embed", db=db).code == 3
+    value = printed("db", "reembed", "--yes", db=db)
+    assert list(value) == fields("`germane db reembed`")
     assert value == snapshot({"embedded": 4, "model": "germane-static-2"})
-    assert run("reembed", "--yes", db=db).out == snapshot("Embedded 0 memories with germane-static-2.\n")
-    assert run("reembed", "--yes", "--again", db=db).out == snapshot(
+    assert run("db", "reembed", "--yes", db=db).out == snapshot(
+        "Embedded 0 memories with germane-static-2.\n"
+    )
+    assert run("db", "reembed", "--yes", "--again", db=db).out == snapshot(
         "Embedded 4 memories with germane-static-2.\n"
     )
 
 
 def test_an_unknown_embedder(db: Path) -> None:
-    assert run("embed", "--embedder", "magic", db=db).err == snapshot(
+    assert run("db", "embed", "--embedder", "magic", db=db).err == snapshot(
         "germane: The embedder 'magic' is unknown. Take static, onnx, or none for words alone.\n"
     )
 
 
 def test_where_there_is_no_store(tmp_path: Path) -> None:
-    assert run("embed", db=tmp_path / "none.db").code == 3
-    assert run("reembed", "--yes", db=tmp_path / "none.db").code == 3
+    assert run("db", "embed", db=tmp_path / "none.db").code == 3
+    assert run("db", "reembed", "--yes", db=tmp_path / "none.db").code == 3
     assert not (tmp_path / "none.db").exists()

@@ -99,18 +99,18 @@ def write_memories(session: Session) -> None:
     take("remember", "Never log a password.", "--kind", "constraint", *MADE, named="constraint")
     take("remember", "To deploy, run make ship.", "--kind", "procedure", *MADE, named="procedure")
     take("remember", "Met Ana about billing.", "--kind", "episode", *MADE, named="episode")
-    take("revise", session.id("ChromaDB"), "Chose Postgres over ChromaDB and Redis")
+    take("memory", "revise", session.id("ChromaDB"), "Chose Postgres over ChromaDB and Redis")
     ship = session.id("make ship")
-    take("forget", ship)
-    take("restore", ship)
-    take("confirm", session.id("port 5433"))
-    take("contradict", session.id("port 5433"))
-    take("review", ship, "success")
-    take("record-trigger", session.id("log a password"), "--false-positive")
-    take("events")
-    take("maintain", "--dry-run")
-    take("maintain", named="done")
-    take("retire", ship)
+    take("memory", "forget", ship)
+    take("memory", "restore", ship)
+    take("memory", "confirm", session.id("port 5433"))
+    take("memory", "contradict", session.id("port 5433"))
+    take("memory", "review", ship, "success")
+    take("memory", "record-trigger", session.id("log a password"), "--false-positive")
+    take("memory", "events")
+    take("db", "maintain", "--dry-run")
+    take("db", "maintain", named="done")
+    take("memory", "retire", ship)
 
 
 def read_memories(session: Session) -> None:
@@ -119,23 +119,23 @@ def read_memories(session: Session) -> None:
     take("recall", "the storage database", "--ranker", "hybrid", *AT, named="hybrid")
     take("recall", "postgres last year", "--into", "plan", "--since", "2020-01-01", *AT, named="into a set")
     take("recall", "xyzzy", *AT, named="nothing")
-    take("memories", "--limit", "2")
-    take("show", session.id("ChromaDB"))
-    take("history", session.id("ChromaDB"))
-    take("frames")
+    take("memory", "list", "--limit", "2")
+    take("memory", "show", session.id("ChromaDB"))
+    take("memory", "history", session.id("ChromaDB"))
+    take("context", "frames")
     assembled = take("assemble", "Which database?", "--budget", "60", "--record", *AT)
-    take("explain", "Which database?", "--frame", "decision", "--budget", "500", *AT)
-    take("context", "Which database?", "--no-git", *AT)
+    take("context", "explain", "Which database?", "--frame", "decision", "--budget", "500", *AT)
+    take("context", "project", "Which database?", "--no-git", *AT)
     shown = session.folder / "context.json"
     shown.write_text(json.dumps(assembled), encoding="utf-8")
     used = assembled["items"][0]["id"].partition("@")[0]
-    take("feedback", "--context", str(shown), "--used", used)
-    take("outcome", "success", "--context", str(shown))
-    take("observe", "We chose Postgres over ChromaDB and Redis.", "--dry-run", named="dry")
-    take("observe", "We chose Postgres over ChromaDB and Redis.")
-    take("learning", "on")
-    take("refresh", "Which database?", "--budget", "200", *AT)
-    take("refresh", "And the billing with Ana?", "--budget", "200", *AT, named="again")
+    take("context", "feedback", "--context", str(shown), "--used", used)
+    take("context", "outcome", "success", "--context", str(shown))
+    take("context", "observe", "We chose Postgres over ChromaDB and Redis.", "--dry-run", named="dry")
+    take("context", "observe", "We chose Postgres over ChromaDB and Redis.")
+    take("context", "learning", "on")
+    take("context", "refresh", "Which database?", "--budget", "200", *AT)
+    take("context", "refresh", "And the billing with Ana?", "--budget", "200", *AT, named="again")
 
 
 def read_ledger(session: Session) -> None:
@@ -144,9 +144,9 @@ def read_ledger(session: Session) -> None:
     take("ledger", "show", last)
     take("ledger", "diff", last, first)
     take("ledger", "replay", last)
-    take("metrics", "--since", "2020-05-31", *AT)
-    take("stats")
-    take("doctor")
+    take("ledger", "metrics", "--since", "2020-05-31", *AT)
+    take("db", "stats")
+    take("db", "doctor")
 
 
 def hold(session: Session) -> None:
@@ -176,12 +176,14 @@ def share(session: Session) -> None:
     take("space", "demote", "team", "--member", "ben", *ADA)
     take("space", "fail-over", "team", "ada", *ADA)
     run("space", "promote", "team", "ada", *BEN, db=session.db)
-    made = take("space", "remember", "team", "The demo is on Tuesday.", *ADA)["memory"]["id"]
+    made = take("remember", "The demo is on Tuesday.", "--space", "team", *ADA, named="in a space")["memory"][
+        "id"
+    ]
     tea = run("recall", "tea", *ADA, "--json", db=session.db).json()["results"][0]["memory"]["id"]
     take("space", "share", "team", tea, *ADA)
-    take("space", "recall", "team", "demo", "--into", "plan", *AT, *ADA)
-    take("space", "forget", "team", made, *ADA)
-    take("space", "restore", "team", made, *ADA)
+    take("recall", "demo", "--space", "team", "--into", "plan", *AT, *ADA, named="in a space")
+    take("memory", "forget", made, "--space", "team", *ADA, named="in a space")
+    take("memory", "restore", made, "--space", "team", *ADA, named="in a space")
     take("space", "events", "team", *ADA)
     take("space", "leave", "team", "--member", "ben", *ADA)
     take("space", "disband", "team", "--yes", *ADA)
@@ -204,14 +206,15 @@ def exchange(session: Session) -> None:
     (folder / "notes.md").write_text("# Notes\n\nIt runs.\n", encoding="utf-8")
     take("import", str(folder / "notes.md"), str(folder / "nothing.md"))
     take("export", "--out", str(folder / "all.jsonl"))
-    take("embed", "--embedder", "static")
-    take("reembed", "--embedder", "static", "--again", "--yes")
+    take("db", "embed", "--embedder", "static")
+    take("db", "reembed", "--embedder", "static", "--again", "--yes")
     take("db", "reembed", "--embedder", "static", "--again", named="without --yes")
     questions = folder / "questions.jsonl"
     asked = {"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}
     questions.write_text(json.dumps(asked), encoding="utf-8")
-    take("eval", str(questions), "--budgets", "100", "--baselines", "none", form=True)
-    take("demo", "--budget", "500", "--project", str(folder), form=True)
+    take("eval", "run", str(questions), "--budgets", "100", "--baselines", "none", form=True)
+    take("eval", "losses", str(questions), "--budget", "100", form=True)
+    take("demo", "--budgets", "500", "--project", str(folder), form=True)
 
 
 def operate(session: Session) -> None:
@@ -226,8 +229,8 @@ def operate(session: Session) -> None:
     take("db", "index", "--agent", "ada")
     take("db", "distribute")
     take("db", "remove", "--agent", "ada", "--yes")
-    take("purge", session.id("ChromaDB"), "--yes")
-    take("show", "nothing-like-it", named="not found")
+    take("memory", "purge", session.id("ChromaDB"), "--yes")
+    take("memory", "show", "nothing-like-it", named="not found")
     take("recall", named="without a query")
 
 

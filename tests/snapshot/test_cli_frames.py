@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - what is printed stands on one line.
-"""`germane frames`, and what a frame changes of `germane assemble`."""
+"""`germane context frames`, and what a frame changes of `germane assemble`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ shares = { facts = 400 }
 
 
 def test_frames_are_listed() -> None:
-    assert run("frames").out == snapshot("""\
+    assert run("context", "frames").out == snapshot("""\
 FRAME          total  decisions  facts  procedures  episodes  what for
 conversation   3,000        500    500           0         0  Talking with someone; no task is under way.
 question       6,000      1,000  1,500         500       500  Answering a question from what is known.
@@ -34,7 +34,7 @@ creative       6,000      1,000  1,500         500       500  Looking for someth
 def test_a_frame_has_the_fields_of_the_reference(tmp_path: Path) -> None:
     file = tmp_path / "frames.toml"
     file.write_text(MINE, encoding="utf-8")
-    *built_in, mine = run("frames", "--frames", str(file), "--json").json()
+    *built_in, mine = run("context", "frames", "--frames", str(file), "--json").json()
     assert [list(frame) for frame in (*built_in, mine)] == [fields("Frame")] * 7
     assert mine == snapshot(
         {

@@ -61,9 +61,9 @@ def test_remember(tmp_path: Path) -> None:
 
 
 def test_revise(db: Path) -> None:
-    value = printed("revise", id_of(db, "ChromaDB"), "--confidence", "0.9", db=db)
+    value = printed("memory", "revise", id_of(db, "ChromaDB"), "--confidence", "0.9", db=db)
 
-    assert list(value) == fields("`germane revise`")
+    assert list(value) == fields("`germane memory revise`")
     assert value == snapshot(
         {
             "memory": {
@@ -98,24 +98,24 @@ def test_revise(db: Path) -> None:
 
 
 def test_forget_and_restore(db: Path) -> None:
-    forgotten = printed("forget", id_of(db, "5433"), db=db)
-    restored = printed("restore", run("export", db=db).out.split('"id": "')[2][:36], db=db)
+    forgotten = printed("memory", "forget", id_of(db, "5433"), db=db)
+    restored = printed("memory", "restore", run("export", db=db).out.split('"id": "')[2][:36], db=db)
 
-    assert list(forgotten) == list(restored) == fields("`germane forget`")
+    assert list(forgotten) == list(restored) == fields("`germane memory forget`")
     assert (forgotten["memory"]["status"], restored["memory"]["status"]) == snapshot(("forgotten", "active"))
 
 
 def test_purge(db: Path) -> None:
-    value = printed("purge", id_of(db, "5433"), "--yes", db=db)
+    value = printed("memory", "purge", id_of(db, "5433"), "--yes", db=db)
 
-    assert list(value) == fields("`germane purge`")
+    assert list(value) == fields("`germane memory purge`")
     assert value == snapshot({"id": "<id 1>", "purged": 1})
 
 
 def test_show(db: Path) -> None:
-    value = printed("show", id_of(db, "ChromaDB"), db=db)
+    value = printed("memory", "show", id_of(db, "ChromaDB"), db=db)
 
-    assert list(value) == fields("`germane show`")
+    assert list(value) == fields("`germane memory show`")
     assert list(value["renditions"]) == fields("Renditions")
     assert [list(version) for version in value["versions"]] == [fields("Version")]
     assert (value["renditions"], value["versions"]) == snapshot(
@@ -152,10 +152,10 @@ Reasons: One database fewer.\
 
 def test_history(db: Path) -> None:
     first = id_of(db, "ChromaDB")
-    run("revise", first, "Chose Postgres for good", db=db)
-    value = printed("history", first, db=db)
+    run("memory", "revise", first, "Chose Postgres for good", db=db)
+    value = printed("memory", "history", first, db=db)
 
-    assert list(value) == fields("`germane history`")
+    assert list(value) == fields("`germane memory history`")
     assert [list(version) for version in value["versions"]] == [fields("Memory"), fields("Memory")]
     links = [(each["id"], each["supersedes"], each["superseded_by"]) for each in value["versions"]]
     assert links == snapshot([("<id 1>", None, "<id 1>@2"), ("<id 1>", "<id 1>@1", None)])
@@ -232,9 +232,9 @@ def test_export(db: Path, tmp_path: Path) -> None:
 
 
 def test_stats(db: Path) -> None:
-    value = printed("stats", db=db)
+    value = printed("db", "stats", db=db)
 
-    assert list(value) == fields("`germane stats`")
+    assert list(value) == fields("`germane db stats`")
     assert value.pop("bytes") > 0
     assert value.pop("newest").startswith("2020-03")
     assert value == snapshot(
@@ -258,9 +258,9 @@ def test_stats(db: Path) -> None:
 
 
 def test_doctor(db: Path) -> None:
-    value = printed("doctor", db=db)
+    value = printed("db", "doctor", db=db)
 
-    assert list(value) == fields("`germane doctor`")
+    assert list(value) == fields("`germane db doctor`")
     assert value == snapshot({"healthy": True, "findings": []})
 
 
@@ -276,21 +276,23 @@ def test_eval(tmp_path: Path) -> None:
     file.write_text(
         json.dumps([{"sample_id": "one", "qa": questions, "conversation": conversation}]), encoding="utf-8"
     )
-    value = run("eval", str(file), "--budgets", "100", "--compare", "germane", "lexical", "--json").json()
+    value = run(
+        "eval", "run", str(file), "--budgets", "100", "--compare", "germane", "lexical", "--json"
+    ).json()
 
-    assert list(value) == fields("`germane eval`")
+    assert list(value) == fields("`germane eval run`")
     assert sorted(value["results"][0]) == sorted(fields("Figures of an evaluation"))
     assert list(value["comparisons"][0]) == fields("Difference")
 
-    value = run("eval", str(file), "--budgets", "5", "--why", "1", "--json").json()
+    value = run("eval", "losses", str(file), "--budget", "5", "--question", "1", "--json").json()
 
-    assert list(value) == fields("`germane eval --why`")
+    assert list(value) == fields("`germane eval losses`")
     assert list(value["questions"][0]) == fields("Loss")
     assert list(value["questions"][0]["lost"][0]) == fields("Lost evidence")
 
 
 def test_demo(tmp_path: Path) -> None:
-    value = run("demo", "--budget", "500", "--project", str(tmp_path), "--json").json()
+    value = run("demo", "--budgets", "500", "--project", str(tmp_path), "--json").json()
 
     assert list(value) == fields("`germane demo`")
     assert [list(context) for context in value["contexts"]] == [fields("`germane assemble`")]
@@ -300,7 +302,7 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def test_an_error(db: Path) -> None:
-    value = printed("show", "0123-none", db=db)
+    value = printed("memory", "show", "0123-none", db=db)
 
     assert list(value["error"])[:2] == fields("Errors")
     assert value["error"].pop("message").startswith("No memory '0123-none' belongs to agent 'default'.")

@@ -86,10 +86,10 @@ def test_assemble(db: Path) -> None:
 
 
 def test_explain(db: Path) -> None:
-    value = printed("explain", "Which Postgres?", "--plan", "relevance", "--budget", "30", *_FIXED, db=db)
-
+    asked = ("Which Postgres?", "--plan", "relevance", "--budget", "30", *_FIXED)
+    value = printed("context", "explain", *asked, db=db)
     trace = value["trace"]
-    assert list(value) == fields("`germane explain`")
+    assert list(value) == fields("`germane context explain`")
     assert [list(section) for section in trace["sections"]] == [fields("Section")]
     assert [list(entry) for entry in trace["entries"]] == [fields("Entry"), fields("Entry")]
     for entry in trace["entries"]:
@@ -147,9 +147,9 @@ def test_explain(db: Path) -> None:
 
 
 def test_what_an_account_says_of_the_question(db: Path) -> None:
-    trace = printed("explain", "Which Postgres?", "--budget", "0", "--plan", "relevance", *_FIXED, db=db)[
-        "trace"
-    ]
+    trace = printed(
+        "context", "explain", "Which Postgres?", "--budget", "0", "--plan", "relevance", *_FIXED, db=db
+    )["trace"]
 
     assert (trace["plan"], trace["budget"], trace["counter"], trace["now"]) == snapshot(
         ("relevance", 0, "o200k", "2020-06-01T00:00:00+00:00")

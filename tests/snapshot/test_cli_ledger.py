@@ -1,4 +1,4 @@
-"""What `germane ledger` and `germane metrics` print, in text and as JSON."""
+"""What `germane ledger` and `germane ledger metrics` print, in text and as JSON."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_a_replay_is_documented_and_ends_with_what_it_found(db: Path) -> None:
     assert (found.code, found.json()["same"]) == (0, True)
     assert run("ledger", "replay", latest, db=db).out.startswith("The same bytes, by their hash.")
     memory = printed("ledger", "show", latest, db=db)["entries"][0]["id"]
-    run("purge", memory, "--yes", db=db)
+    run("memory", "purge", memory, "--yes", db=db)
     gone = run("ledger", "replay", latest, db=db)
     assert (gone.code, gone.out.startswith("Not proved to be the same bytes.")) == (1, True)
 
 
 def test_the_figures_are_documented(db: Path) -> None:
-    found = printed("metrics", "--now", "2020-06-02", db=db)
+    found = printed("ledger", "metrics", "--now", "2020-06-02", db=db)
     assert list(found) == fields("Metrics")
     assert [list(day) for day in found["per_day"]] == [fields("Day")] * len(found["per_day"])
     assert {
@@ -88,12 +88,14 @@ def test_the_figures_are_documented(db: Path) -> None:
 
 def test_the_figures_as_a_table_and_as_a_picture(db: Path, tmp_path: Path) -> None:
     picture = tmp_path / "out.svg"
-    ran = run("metrics", "--now", "2020-06-02", "--plot", str(picture), db=db)
+    ran = run("ledger", "metrics", "--now", "2020-06-02", "--plot", str(picture), db=db)
     assert ran.out.splitlines()[0] == snapshot(
         "From 2020-05-03 until 2020-06-02: 2 assemblies recorded, 0 fed back; 0 turns of the user."
     )
     assert picture.read_text(encoding="utf-8").startswith("<svg")
-    failed = run("metrics", "--now", "2020-06-02", "--plot", str(tmp_path / "no" / "out.svg"), db=db)
+    failed = run(
+        "ledger", "metrics", "--now", "2020-06-02", "--plot", str(tmp_path / "no" / "out.svg"), db=db
+    )
     assert failed.code != 0
 
 

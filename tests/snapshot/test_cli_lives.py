@@ -27,22 +27,22 @@ def first(db: Path, kind: str = "fact") -> str:
 
 def test_confirm_and_contradict_and_retire(db: Path) -> None:
     fact = first(db)
-    confirmed = printed("confirm", fact, "--core", db=db)
+    confirmed = printed("memory", "confirm", fact, "--core", db=db)
     assert list(confirmed) == fields(
-        "`germane confirm`, `germane contradict`, `germane review`, `germane record-trigger`, `germane retire`"
+        "`germane memory confirm`, `germane memory contradict`, `germane memory review`, `germane memory record-trigger`, `germane memory retire`"
     )
     assert list(confirmed["memory"]) == fields("Memory")
     assert confirmed["memory"]["stage"] == "core"
-    assert printed("contradict", fact, db=db)["memory"]["confidence"] == 0.8
-    retired = run("retire", fact, db=db)
+    assert printed("memory", "contradict", fact, db=db)["memory"]["confidence"] == 0.8
+    retired = run("memory", "retire", fact, db=db)
     assert retired.out.startswith("Inactive: ")
-    assert run("confirm", fact, db=db).code == 2
+    assert run("memory", "confirm", fact, db=db).code == 2
 
 
 def test_events(db: Path) -> None:
     fact = first(db)
-    run("confirm", fact, db=db)
-    value = printed("events", fact, db=db)
+    run("memory", "confirm", fact, db=db)
+    value = printed("memory", "events", fact, db=db)
     assert list(value[0]) == fields("Life event")
     assert value == snapshot(
         [
@@ -60,12 +60,12 @@ def test_events(db: Path) -> None:
             }
         ]
     )
-    assert run("events", first(db, "episode"), db=db).out == "Nothing has happened to it yet.\n"
+    assert run("memory", "events", first(db, "episode"), db=db).out == "Nothing has happened to it yet.\n"
 
 
 def test_maintain(db: Path) -> None:
-    plan = printed("maintain", "--dry-run", db=db)
-    assert list(plan) == fields("`germane maintain`")
+    plan = printed("db", "maintain", "--dry-run", db=db)
+    assert list(plan) == fields("`germane db maintain`")
     assert list(plan["steps"][0]) == fields("Step of upkeep")
     assert plan == snapshot(
         {
@@ -90,9 +90,9 @@ def test_maintain(db: Path) -> None:
             "flagged": [],
         }
     )
-    assert run("events", db=db).out == "Nothing has happened yet.\n"
-    assert run("maintain", db=db).out.splitlines()[-1] == "2 of 2 steps done."
-    assert run("maintain", db=db).out == "0 of 0 steps done.\n"
+    assert run("memory", "events", db=db).out == "Nothing has happened yet.\n"
+    assert run("db", "maintain", db=db).out.splitlines()[-1] == "2 of 2 steps done."
+    assert run("db", "maintain", db=db).out == "0 of 0 steps done.\n"
 
 
 def test_what_is_hardly_worth_keeping_is_refused_and_can_be_forced(db: Path) -> None:
@@ -114,8 +114,13 @@ def test_reconcile(db: Path) -> None:
 def test_a_decision_a_procedure_and_a_constraint(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     run("remember", "Use Postgres", "--kind", "decision", "--confidence", "0.8", db=path)
-    reviewed = printed("review", first(path, "decision"), "success", "--result", "One backup.", db=path)
+    reviewed = printed(
+        "memory", "review", first(path, "decision"), "success", "--result", "One backup.", db=path
+    )
     assert (reviewed["memory"]["stage"], reviewed["memory"]["outcome"]) == ("reviewed", "success")
     run("remember", "Do not push to main", "--kind", "constraint", "--meta", "action=warn", db=path)
     constraint = first(path, "constraint")
-    assert printed("record-trigger", constraint, "--false-positive", db=path)["memory"]["stage"] == "active"
+    assert (
+        printed("memory", "record-trigger", constraint, "--false-positive", db=path)["memory"]["stage"]
+        == "active"
+    )

@@ -67,8 +67,8 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
     db = tmp_path / "agent.db"
     run("space", "create", "team", *ADA, db=db)
     run("space", "join", "team", *BEN, db=db)
-    run("space", "remember", "team", "The demo is on Tuesday.", *ADA, db=db)
-    assert printed("space", "recall", "team", "demo", "--into", "plan", *ADA, db=db)["entered"][
+    run("remember", "The demo is on Tuesday.", "--space", "team", *ADA, db=db)
+    assert printed("recall", "demo", "--space", "team", "--into", "plan", *ADA, db=db)["entered"][
         "set"
     ] == snapshot(
         {
@@ -83,7 +83,7 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
     shown = printed("working", "show", "--set", "plan", "--space", "team", *BEN, db=db)
     assert [one["memory"]["content"] for one in shown["items"]] == ["The demo is on Tuesday."]
     named = str(
-        run("space", "recall", "team", "demo", "--json", *BEN, db=db).json()["results"][0]["memory"]["id"]
+        run("recall", "demo", "--space", "team", "--json", *BEN, db=db).json()["results"][0]["memory"]["id"]
     )
     in_plan = ("--set", "plan", "--space", "team", *BEN)
     for command in (("touch", named[-8:]), ("pin", named), ("unpin", named), ("evict", "1"), ("add", named)):
@@ -110,27 +110,15 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
 def test_a_followed_log_is_a_line_for_each_event(tmp_path: Path) -> None:
     db = tmp_path / "agent.db"
     run("space", "create", "team", *ADA, db=db)
-    run("space", "remember", "team", "The demo is on Tuesday.", *ADA, db=db)
-    run("space", "recall", "team", "demo", "--into", "default", *ADA, db=db)
-    following = ("--follow", "--since", "1", "--limit", "2")
+    run("remember", "The demo is on Tuesday.", "--space", "team", *ADA, db=db)
+    run("recall", "demo", "--space", "team", "--into", "default", *ADA, db=db)
+    following = ("--follow", "--after", "1", "--limit", "2")
     lines = run("space", "events", "team", *following, "--json", *ADA, db=db).out.splitlines()
     assert [list(json.loads(line)) for line in lines] == [fields("Space event")] * 2
     assert [json.loads(line)["what"] for line in lines] == ["remember", "add"]
     assert run("space", "events", "team", *following, *ADA, db=db).out.split()[:3] == ["2", "remember", "ada"]
-    moves = run(
-        "working",
-        "events",
-        "--space",
-        "team",
-        "--follow",
-        "--since",
-        "0",
-        "--limit",
-        "1",
-        "--json",
-        *ADA,
-        db=db,
-    )
+    working = ("working", "events", "--space", "team", "--follow", "--after", "0", "--limit", "1")
+    moves = run(*working, "--json", *ADA, db=db)
     assert list(json.loads(moves.out)) == fields("Event")
     assert run("space", "events", "team", "--follow", "--limit", "0", *ADA, db=db).out == ""
     assert run("space", "events", "team", "--follow", *BEN, db=db).code == 2

@@ -1,4 +1,4 @@
-"""What `germane refresh` prints, turn by turn, in text and as JSON."""
+"""What `germane context refresh` prints, turn by turn, in text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def said(text: str, *options: str, db: Path) -> Ran:
-    ran = run("refresh", text, *options, *_FIXED, db=db)
+    ran = run("context", "refresh", text, *options, *_FIXED, db=db)
     assert ran.code == 0, ran.err
     return ran
 
@@ -41,12 +41,14 @@ def test_turn_by_turn_only_a_new_context_is_printed(db: Path) -> None:
     )
     for goes_on in ("And Postgres?", "ok, thanks", "Storage with Postgres, yes?"):
         kept = said(goes_on, db=db)
-        assert (kept.out, kept.err.startswith("The context before still serves.")) == ("", True)
-    assert said("Postgres?", db=db).err == snapshot("The context before still serves. Likeness 1.00.\n")
+        assert (kept.out, kept.err.startswith("The previous context is still current.")) == ("", True)
+    assert said("Postgres?", db=db).err == snapshot(
+        "The previous context is still current. Similarity 1.00.\n"
+    )
     switched = said("The backup job fails with an error.", db=db)
     assert "Taken for: debug" in switched.err
     assert "second disk" in switched.out
-    assert "Something else is being done now." in switched.err
+    assert "The activity has changed." in switched.err
     assert questions(db) == ["The backup job fails with an error.", "Should we use Postgres for storage?"]
 
 
@@ -61,7 +63,7 @@ def test_the_context_to_hold_it_against_can_be_named(db: Path) -> None:
     ids = [one["id"] for one in run("ledger", "list", "--json", db=db).json()]
     assert said("Postgres?", "--context", ids[1][-8:], db=db).out == ""
     assert said("Postgres?", db=db).out != ""
-    unknown = run("refresh", "x", "--context", "ffffffff", db=db)
+    unknown = run("context", "refresh", "x", "--context", "ffffffff", db=db)
     assert (unknown.code, "ffffffff" in unknown.err) == (2, True)
 
 
@@ -71,22 +73,22 @@ def test_a_decision_point_and_a_room_too_small(db: Path) -> None:
     assert run("ledger", "list", "--json", db=db).json()[0]["frame"] == "decision"
     assert "A decision is about to be acted on." in acting.err
     smaller = said("Which port has Postgres?", "--acting", "--free-tokens", "90", db=db)
-    assert "The context before was larger than its room." in smaller.err
+    assert "The previous context was larger than the free tokens." in smaller.err
     assert 0 < len(smaller.out) < len(acting.out)
     # It is the context from now on, as the next turn finds it.
     assert len(questions(db)) == 3
     assert run("ledger", "list", "--json", db=db).json()[0]["made_for"] == "cut"
     kept = said("Which port has Postgres?", "--acting", "--free-tokens", "90", "--always", db=db)
-    assert (kept.out, "still serves" in kept.err) == (smaller.out, True)
+    assert (kept.out, "still current" in kept.err) == (smaller.out, True)
     assert len(questions(db)) == 3
     cut = run("ledger", "list", "--json", db=db).json()[0]["id"]
     assert run("ledger", "replay", cut, db=db).code == 0
 
 
 def test_it_is_documented_as_json(db: Path) -> None:
-    first = run("refresh", "Postgres?", "--json", *_FIXED, db=db).json()
-    kept = run("refresh", "And Postgres?", "--json", *_FIXED, db=db).json()
-    assert list(first) == list(kept) == fields("`germane refresh`")
+    first = run("context", "refresh", "Postgres?", "--json", *_FIXED, db=db).json()
+    kept = run("context", "refresh", "And Postgres?", "--json", *_FIXED, db=db).json()
+    assert list(first) == list(kept) == fields("`germane context refresh`")
     assert (first["needed"], first["reason"], first["similarity"]) == (True, "first", None)
     assert (kept["needed"], kept["reason"], kept["similarity"]) == (False, None, 1.0)
     assert kept["context"] == first["context"]
@@ -108,7 +110,7 @@ def test_the_plan_and_the_counter_of_the_context_before_stay(db: Path) -> None:
         *_FIXED,
         db=db,
     )
-    found = run("refresh", "Where is the backup?", "--json", *_FIXED, db=db).json()
+    found = run("context", "refresh", "Where is the backup?", "--json", *_FIXED, db=db).json()
     assert (found["context"]["trace"]["plan"], found["context"]["trace"]["counter"]) == (
         "layered_strict",
         "estimate",
@@ -117,9 +119,9 @@ def test_the_plan_and_the_counter_of_the_context_before_stay(db: Path) -> None:
 
 def test_what_cant_be_made_again_is_told_and_a_first_one_made(db: Path) -> None:
     said("Should we use Postgres for storage?", db=db)
-    run("purge", id_of(db, "Chose ChromaDB"), "--yes", db=db)
+    run("memory", "purge", id_of(db, "Chose ChromaDB"), "--yes", db=db)
     ran = said("Should we use Postgres for storage?", db=db)
-    assert "Note: The context before, " in ran.err
+    assert "Note: The previous context, " in ran.err
     assert "ChromaDB" not in ran.out
 
 
@@ -128,11 +130,11 @@ def test_what_a_working_set_showed_is_no_context_to_refresh(db: Path) -> None:
     run("working", "add", memory, db=db)
     assert run("working", "assemble", "--record", *_FIXED, db=db).code == 0
     (held,) = [one["id"] for one in run("ledger", "list", "--json", db=db).json()]
-    named = run("refresh", "Postgres?", "--context", held, db=db)
+    named = run("context", "refresh", "Postgres?", "--context", held, db=db)
     assert (named.code, "working set" in named.err) == (2, True)
     # And the latest context is one that was assembled for a question.
     assert "There was no context yet." in said("Postgres?", db=db).err
 
 
 def test_without_a_store_there_is_nothing_to_refresh(tmp_path: Path) -> None:
-    assert run("refresh", "x", db=tmp_path / "none.db").code == 3
+    assert run("context", "refresh", "x", db=tmp_path / "none.db").code == 3

@@ -1,4 +1,4 @@
-"""What `germane context` and `germane outcome` print, and what they refuse."""
+"""What `germane context project` and `germane context outcome` print, and what they refuse."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_context_of_a_task_and_a_path(project: Path) -> None:
-    ran = run("context", "--task", "T-42", "--path", "src/auth/login.py", db=project.parent / "team.db")
+    ran = run(
+        "context", "project", "--task", "T-42", "--path", "src/auth/login.py", db=project.parent / "team.db"
+    )
     assert (ran.code, ran.out) == snapshot(
         (
             0,
@@ -59,7 +61,9 @@ def test_the_context_of_a_task_and_a_path(project: Path) -> None:
 
 def test_the_json_of_a_context_is_that_of_an_assembly(project: Path) -> None:
     db = project.parent / "team.db"
-    value = masked(run("context", "--path", "src/auth", "--now", "2020-02-01", "--json", db=db).json(), db=db)
+    value = masked(
+        run("context", "project", "--path", "src/auth", "--now", "2020-02-01", "--json", db=db).json(), db=db
+    )
     assert list(value) == fields("`germane assemble`")
     assert [(entry["section"], entry["parts"]) for entry in value["trace"]["entries"]] == snapshot(
         [("global", {"kind": 80.0, "path": 1.0}), ("global", {"kind": 80.0})]
@@ -68,7 +72,7 @@ def test_the_json_of_a_context_is_that_of_an_assembly(project: Path) -> None:
 
 def test_shares_follow_the_type_of_the_task(project: Path) -> None:
     db = project.parent / "team.db"
-    asked = ("context", "--task", "T-42", "--budget", "1000", "--json")
+    asked = ("context", "project", "--task", "T-42", "--budget", "1000", "--json")
     usual = run(*asked, db=db).json()
     bugfix = run(*asked, "--task-type", "bugfix", db=db).json()
     assert [
@@ -80,29 +84,29 @@ def test_a_file_for_agents_is_written_once(project: Path, monkeypatch: pytest.Mo
     db = project.parent / "team.db"
     (project / "AGENTS.md").write_text("# Ours\n")
     monkeypatch.chdir(project / "src")
-    first = run("context", "--path", "auth/login.py", "--write", "../AGENTS.md", db=db)
+    first = run("context", "project", "--path", "auth/login.py", "--write", "../AGENTS.md", db=db)
     assert (first.out, first.err.splitlines()[0]) == ("", "Wrote ../AGENTS.md.")
     written = (project / "AGENTS.md").read_text()
-    printed = run("context", "--path", "auth/login.py", "--format", "agents-md", db=db).out
+    printed = run("context", "project", "--path", "auth/login.py", "--format", "agents-md", db=db).out
     assert written == f"# Ours\n\n{printed}"
-    again = run("context", "--path", "auth/login.py", "--write", "../AGENTS.md", db=db)
+    again = run("context", "project", "--path", "auth/login.py", "--write", "../AGENTS.md", db=db)
     assert again.err.splitlines()[0] == "Nothing to change in ../AGENTS.md."
     assert (project / "AGENTS.md").read_text() == written
 
 
 def test_an_outcome_counts_once_for_its_context(project: Path) -> None:
     db = project.parent / "team.db"
-    shown = run("context", "--json", db=db).out
-    told = run("outcome", "success", "--context", "-", "--json", db=db, stdin=shown).json()
-    assert list(told) == fields("`germane outcome`")
+    shown = run("context", "project", "--json", db=db).out
+    told = run("context", "outcome", "success", "--context", "-", "--json", db=db, stdin=shown).json()
+    assert list(told) == fields("`germane context outcome`")
     assert told == snapshot({"outcome": "success", "memories": 2, "updated": 2})
-    assert run("outcome", "success", "--context", "-", db=db, stdin=shown).out == snapshot(
+    assert run("context", "outcome", "success", "--context", "-", db=db, stdin=shown).out == snapshot(
         "Noted success for 2 memories; known already: 2.\n"
     )
     named = json.loads(shown)["items"][0]["id"]
-    ran = run("outcome", "failure", "--memory", named[-8:], "--context", "-", db=db, stdin=shown)
+    ran = run("context", "outcome", "failure", "--memory", named[-8:], "--context", "-", db=db, stdin=shown)
     assert ran.out == snapshot("Noted failure for 1 memory.\n")
-    assert "outcome" in run("context", "--explain", db=db).out
+    assert "outcome" in run("context", "project", "--explain", db=db).out
 
 
 @pytest.mark.parametrize(
@@ -117,11 +121,13 @@ def test_an_outcome_counts_once_for_its_context(project: Path) -> None:
     ],
 )
 def test_what_can_not_be_is_refused_in_one_line(project: Path, arguments: tuple[str, ...]) -> None:
-    ran = run("context", *arguments, db=project.parent / "team.db")
+    ran = run("context", "project", *arguments, db=project.parent / "team.db")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
 def test_the_record_to_the_letter_says_so(project: Path) -> None:
-    ran = run("context", "--estimate", "--path", "src/auth/login.py", db=project.parent / "team.db")
+    ran = run(
+        "context", "project", "--estimate", "--path", "src/auth/login.py", db=project.parent / "team.db"
+    )
     assert "bytes_div_4_floor" in ran.err
     assert "Only the content of memories was counted" in ran.err

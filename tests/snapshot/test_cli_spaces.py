@@ -66,29 +66,29 @@ def test_create_join_and_list(db: Path) -> None:
 
 
 def test_memories_of_a_space(db: Path) -> None:
-    remembered = printed("space", "remember", "team", "It rains.", *ADA, "--tag", "weather", db=db)
-    assert list(remembered) == fields("`germane space remember`")
+    remembered = printed("remember", "It rains.", "--space", "team", *ADA, "--tag", "weather", db=db)
+    assert list(remembered) == fields("`germane remember`")
     assert (remembered["created"], remembered["memory"]["agent"]) == (True, "space:team")
     run("remember", "Ada has an umbrella.", *ADA, db=db)
     own = run("recall", "umbrella", *ADA, "--json", db=db).json()["results"][0]["memory"]
     shared = printed("space", "share", "team", own["id"][-8:], *ADA, db=db)
     assert list(shared) == fields("`germane space share`")
     run("space", "join", "team", *BEN, db=db)
-    found = run("space", "recall", "team", "umbrella", *BEN, "--json", db=db).json()
+    found = run("recall", "umbrella", "--space", "team", *BEN, "--json", db=db).json()
     assert list(found) == fields("`germane recall`")
     (result,) = found["results"]
     assert result["memory"]["content"] == "Ada has an umbrella."
     assert result["memory"]["id"] != own["id"]
-    forgotten = printed("space", "forget", "team", result["memory"]["id"][:12], *BEN, db=db)
+    forgotten = printed("memory", "forget", result["memory"]["id"][:12], "--space", "team", *BEN, db=db)
     assert forgotten["memory"]["status"] == "forgotten"
-    restored = printed("space", "restore", "team", result["memory"]["id"], *ADA, db=db)
+    restored = printed("memory", "restore", result["memory"]["id"], "--space", "team", *ADA, db=db)
     assert restored["memory"]["status"] == "active"
 
 
 def test_events(db: Path) -> None:
     run("space", "join", "team", *BEN, db=db)
-    run("space", "remember", "team", "It rains.", *BEN, db=db)
-    value = printed("space", "events", "team", *ADA, "--since", "1", db=db)
+    run("remember", "It rains.", "--space", "team", *BEN, db=db)
+    value = printed("space", "events", "team", *ADA, "--after", "1", db=db)
 
     assert list(value) == fields("`germane space events`")
     assert list(value["events"][0]) == fields("Space event")
@@ -133,7 +133,7 @@ member  rights  role     joined
 ada     write   active   <time>
 ben     write   passive  <time>
 """)
-    assert text_of("space", "remember", "team", "It rains.", *ADA, db=db) == snapshot(
+    assert text_of("remember", "It rains.", "--space", "team", *ADA, db=db) == snapshot(
         "Remembered: <id>  note  It rains.\n"
     )
     assert text_of("space", "fail-over", "team", "ada", *BEN, db=db) == snapshot("""\
@@ -155,7 +155,7 @@ ada     write   active  <time>
 
 def test_what_people_read_of_a_space(db: Path) -> None:
     run("space", "join", "team", *BEN, db=db)
-    run("space", "remember", "team", "It rains.", *ADA, db=db)
+    run("remember", "It rains.", "--space", "team", *ADA, db=db)
     assert text_of("space", "leave", "team", *ADA, db=db) == snapshot("""\
 member  rights  role    joined
 ben     write   active  <time>
@@ -177,7 +177,7 @@ number  what      by   of        at
 
 
 def test_what_is_not_allowed_is_one_line_and_one_object(db: Path) -> None:
-    ran = run("space", "remember", "team", "It rains.", *BEN, db=db)
+    ran = run("remember", "It rains.", "--space", "team", *BEN, db=db)
     assert (ran.code, ran.out, ran.err) == (
         2,
         "",

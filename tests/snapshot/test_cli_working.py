@@ -228,7 +228,7 @@ Postgres runs on port 5433.
 Chose Postgres over ChromaDB [success, 0.85 confidence]
 Reasons: One database fewer.
 """)
-    value = printed("working", "assemble", "Postgres port", "--max-tokens", "12", *at, db=db)
+    value = printed("working", "assemble", "Postgres port", "--budget", "12", *at, db=db)
     assert list(value) == fields("`germane working assemble`")
     assert [(one["included"], one["reason"]) for one in value["trace"]["entries"]] == snapshot(
         [(False, "over_budget"), (True, None), (False, "over_budget")]
@@ -262,7 +262,7 @@ def test_events_are_told(db: Path) -> None:
     chroma, port, _ = ids(db)
     run("working", "add", chroma, port, db=db)
     run("working", "remove", port, db=db)
-    value = printed("working", "events", "--since", "1", db=db)
+    value = printed("working", "events", "--after", "1", db=db)
     assert list(value) == fields("`germane working events`")
     assert list(value["events"][0]) == fields("Event")
     assert value == snapshot(
@@ -304,8 +304,8 @@ def test_mistakes_are_answered(db: Path) -> None:
         ("assemble", "--overflow", "cut"),
         ("assemble", "--order", "worst"),
         ("assemble", "--decay-hours", "0"),
-        ("assemble", "--age", "birth"),
-        ("assemble", "--max-tokens", "-1"),
+        ("assemble", "--basis", "birth"),
+        ("assemble", "--budget", "-1"),
     ):
         ran = run("working", *arguments, db=db)
         assert (ran.code, ran.out) == (2, ""), arguments

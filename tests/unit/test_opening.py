@@ -50,7 +50,7 @@ def test_vectors_of_an_earlier_bundled_model_are_set_aside_until_they_are_made_a
         assert [one.memory.content[:13] for one in engine.recall("the pills?")] == ["The physician"]
         (note,) = engine.recall("the pills?").notes
         assert "germane-static-1" in note.text
-        assert "germane reembed" in note.text
+        assert "germane db reembed" in note.text
     assert reembed(path, embedder=StaticEmbedder()) == 1
     with germane.open(path) as engine:
         (found,) = engine.recall("which medicine did the doctor give?")

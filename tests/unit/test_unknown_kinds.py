@@ -76,11 +76,15 @@ def test_what_is_no_filter_is_refused(engine: Engine) -> None:
 def test_the_command_line_says_so(tmp_path: Path) -> None:
     db = tmp_path / "agent.db"
     run("remember", "The API listens on port 8080.", db=db)
-    for command in (("recall", "port"), ("memories",), ("assemble", "port", "--budget", "500")):
+    for command in (
+        ("recall", "port"),
+        ("memory", "list"),
+        ("assemble", "port", "--budget", "500"),
+    ):
         assert f"Note: {SLIP}" in run(*command, "--kind", "fcat", db=db).err
-    said = run("memories", "--kind", "fcat", "--json", db=db).json()
+    said = run("memory", "list", "--kind", "fcat", "--json", db=db).json()
     assert said["notes"] == [{"code": "unknown_kind", "text": SLIP}]
-    assert run("memories", "--kind", "fact", "--json", db=db).json()["notes"] == []
+    assert run("memory", "list", "--kind", "fact", "--json", db=db).json()["notes"] == []
 
 
 def test_a_filter_that_says_whose_memories_hears_of_no_kind_of_others(tmp_path: Path) -> None:

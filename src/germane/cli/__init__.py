@@ -1,7 +1,6 @@
-"""The command line. `main` is its entry; everything heavier is imported when it is called.
+"""The command line. `main` is the entry point; everything else is imported when it is called.
 
-Thin: each command translates one call of the public surface. A new command is registered in `commands`,
-which says how.
+Each command is a thin layer over one call of the public API. `commands` explains how to add one.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ _USUAL_VOCABULARY = "o200k_base"
 
 
 def main() -> NoReturn:
-    """Run the command that the process was started with, and end the process with its exit code.
+    """Run the command of the process's arguments, and exit with its code.
 
-    0: done. 1: done, and something was found wrong or couldn't be read. 2: a mistake in what was
-    asked. 3: the store couldn't do it. 130: interrupted. 141: nobody read the output any more.
+    0: success. 1: done, but damage was found, a source was skipped or a requirement was missed. 2: invalid
+    usage. 3: the store failed. 130: interrupted. 141: the reader of the output is gone.
     """
     missing = [
         name for name in ("typer", "rich") if sys.modules.get(name, ...) is None or not find_spec(name)
     ]
     if missing:
-        print(  # noqa: T201 - The one line that can be said without the optional packages.
+        print(  # noqa: T201 - Nothing else can print without the optional packages.
             f"germane: The command line needs {' and '.join(missing)}: pip install 'germane[cli]'",
             file=sys.stderr,
         )
         sys.exit(2)
-    # A short process makes much that stays and little that falls: to look for it often costs a tenth.
+    # A short process frees little: frequent collections cost a tenth of its time.
     gc.set_threshold(_SELDOM)
-    # OpenBLAS would start a thread for each processor, which spin while there is nothing for them to do.
+    # OpenBLAS would start a thread per processor, and idle threads spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if _will_count(sys.argv[1:]):
         Thread(target=_load_vocabulary, daemon=True).start()
@@ -54,15 +53,15 @@ def main() -> NoReturn:
 
 
 def _will_count(arguments: list[str]) -> bool:
-    """Whether the command is one that counts tokens, by the counter that most use."""
+    """Whether the command counts tokens with the default counter."""
     others = {"--counter", "--help", "-h"}
     return name_in(arguments) in COUNTING and not any(each.partition("=")[0] in others for each in arguments)
 
 
 def _load_vocabulary() -> None:
-    """Load what counts tokens beside all the other loading, which it doesn't keep from running.
+    """Load the vocabulary of the default counter while the main thread imports the command.
 
-    What goes wrong here goes wrong again where tokens are counted, and is told there.
+    An error is ignored here: it is raised again when tokens are counted.
     """
     from germane.tokens.counters import ExactCounter  # noqa: PLC0415 - Many commands don't need it.
 
@@ -71,11 +70,11 @@ def _load_vocabulary() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End the process as it would end by itself, but without freeing what the system frees at once.
+    """Run the exit handlers, flush, and exit without freeing memory.
 
-    To take apart a vocabulary and the tables of the embedder piece by piece lasts longer than most commands.
+    Freeing a vocabulary and an embedder's tables object by object takes longer than most commands.
     """
-    atexit._run_exitfuncs()  # noqa: SLF001 - The one way to run them; what was registered must run.
+    atexit._run_exitfuncs()  # noqa: SLF001 - The only way to run them; they must run.
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

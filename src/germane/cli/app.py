@@ -1,21 +1,16 @@
-"""The command `germane`: its commands, and what becomes of an error in any of them.
-
-Which commands there are stands in `commands`.
-"""
+"""The command `germane`: finding its commands, their help, and the exit code of an error."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from germane import GermaneError, InvalidInput, StoreError, __version__
 from germane.cli.commands import COMMANDS, GROUPS
@@ -25,59 +20,104 @@ from germane.errors import shown
 __all__ = ["Commands", "app"]
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-_LINES = {
-    (first := name.partition(" ")[0]): GROUPS.get(first, command.says) for name, command in COMMANDS.items()
-}
-"""The help of the whole command: each command, or the group that it belongs to, with its line."""
+_SHARED = frozenset({"--db", "--agent", "--space", "--json", "--help"})
+"""The options that the help lists apart, since nearly every command has them."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
-"""What typer raises for a command line that it can't read; it has no public name of its own."""
+"""What typer raises for a command line that it can't parse; the class has no public name."""
 _MISTAKE, _STORE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
 
 
-class Commands(TyperGroup):
-    """The group of all commands. An error is one line, or with --json one object; never a traceback.
+class _Command(TyperCommand):
+    """A command whose help lists the shared options in a section of their own."""
 
-    A command is built when it is asked for: building all of them would take longer than most run.
-    """
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[Any]] = {"Arguments": [], "Options": [], "Shared options": []}
+        for param in self.get_params(ctx):
+            kind = "Options" if param.param_type_name == "option" else "Arguments"
+            shared = _SHARED.intersection(param.opts)
+            sections["Shared options" if shared else kind].append(param.get_help_record(ctx))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class _Group(TyperGroup):
+    """Commands that are built one by one when they are called: building all takes longer than most run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - The signature is typer's.
+        """The commands' own words, in the order of the help."""
+        prefix = f"{self.name} "
+        return [name.removeprefix(prefix) for name in COMMANDS if name.startswith(prefix)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that word, or None; an error suggests the nearest command to a wrong word."""
+        if cmd_name in self.list_commands(ctx):
+            return _built(self._full(cmd_name))
+        if ctx is not None and not ctx.resilient_parsing:
+            own = {word: self._full(word) for word in self.list_commands(ctx)}
+            others = {name.split()[-1]: name for name in reversed(list(COMMANDS))}
+            meant = next(
+                (found for found in (_nearest(cmd_name, own), _nearest(cmd_name, others)) if found), ""
+            )
+            if meant:
+                ctx.fail(f"No such command {cmd_name!r}. Did you mean `germane {meant}`?")
+        return None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without arguments the help is shown."""
+        return super().parse_args(ctx, args or ["--help"])
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands with their summaries, which loads none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(word, self._summary(word)) for word in self.list_commands(ctx)])
+
+    def _full(self, word: str) -> str:
+        return f"{self.name} {word}"
+
+    def _summary(self, word: str) -> str:
+        return COMMANDS[self._full(word)].summary
+
+
+class Commands(_Group):
+    """All commands. An error is one line on standard error, or with --json one object; never a traceback."""
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> Any:
-        """Run the command that the arguments name (the process's own if None are given) and exit."""
-        arguments = (_own_arguments() if args is None else list(args)) or ["--help"]
+        """Run the command that the arguments name (by default the process's own) and exit."""
         for stream in (sys.stdout, sys.stderr):
-            _speak_utf8(stream)
+            _write_utf8(stream)
         try:
-            code = self._run(arguments)
+            code = self._run(_own_arguments() if args is None else list(args))
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read the output has what he wanted. The interpreter flushes once more at its
-            # end, which must go somewhere.
+            # The reader has what it wants. The interpreter flushes once more when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             code = _UNREAD
         sys.exit(code)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - The signature is typer's.
-        """The names of the commands and groups in the order of the help."""
-        return list(_LINES)
+        """The commands of one word, then the groups."""
+        return [*(name for name in COMMANDS if " " not in name), *GROUPS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, or None; what nearly is a name is answered with that name."""
+        """The command or group of that name, or None."""
         if cmd_name in GROUPS:
-            return _group(cmd_name)
-        if cmd_name not in COMMANDS:
-            near = get_close_matches(cmd_name, _LINES, n=1)
-            if near and ctx is not None and not ctx.resilient_parsing:
-                ctx.fail(f"No such command {cmd_name!r}. Did you mean `germane {near[0]}`?")
-            return None
-        one = typer.Typer(add_completion=False, rich_markup_mode=None)
-        one.command(cmd_name, context_settings=_SETTINGS)(_function_of(cmd_name))
-        return typer.main.get_command(one)
+            return _Group(
+                name=cmd_name, help=GROUPS[cmd_name], context_settings=_SETTINGS, rich_markup_mode=None
+            )
+        return super().get_command(ctx, cmd_name)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - As above.
-        """The list in the help: each command with the first sentence of its own."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_LINES.items()))
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, then the groups."""
+        rows = {word: self._summary(word) for word in self.list_commands(ctx) if word not in GROUPS}
+        for title, section in (("Commands", rows), ("Command groups", GROUPS)):
+            with formatter.section(title):
+                formatter.write_dl(list(section.items()))
+
+    def _full(self, word: str) -> str:
+        return word
 
     def _run(self, arguments: list[str]) -> int:
         as_json = "--json" in arguments
@@ -87,8 +127,8 @@ class Commands(TyperGroup):
         except GermaneError as error:
             return _report(error, as_json=as_json)
         except SystemExit as ended:
-            # Typer ends the process by itself after completion, and for a pipe that nobody reads,
-            # in whose place it has put another stream by then.
+            # Typer exits by itself after completion, and for a pipe without a reader, for which it has
+            # replaced the stream.
             return int(ended.code or 0) if sys.stdout is stdout else _UNREAD
         except _USAGE_ERROR as error:
             return _report(_UsageError(_message_of(error)), as_json=as_json)
@@ -104,27 +144,24 @@ class Commands(TyperGroup):
         return code if isinstance(code, int) else 0
 
 
-def _group(name: str) -> Any:
-    """The group of all commands that begin with a word. Most share a module, so all are built."""
-    group = typer.Typer(
-        name=name, help=GROUPS[name], add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS
-    )
-    for command in COMMANDS:
-        first, _, second = command.partition(" ")
-        if first == name:
-            group.command(second, context_settings=_SETTINGS)(_function_of(command))
-    return typer.main.get_command(group)
+def _built(name: str) -> Any:
+    """The command of that name; only its own module is imported."""
+    import_module(f"{__package__}.{COMMANDS[name].module}")
+    one = typer.Typer(add_completion=False, rich_markup_mode=None)
+    word = name.rsplit(maxsplit=1)[-1]
+    function = import_module(f"{__package__}.call").function_of(name)
+    one.command(word, cls=_Command, context_settings=_SETTINGS)(function)
+    return typer.main.get_command(one)
 
 
-def _function_of(command: str) -> Callable[..., Any]:
-    """The function behind a command; only its own module is imported."""
-    import_module(f"{__package__}.{COMMANDS[command].module}")
-    function: Callable[..., Any] = import_module(f"{__package__}.options").function_of(command)
-    return function
+def _nearest(word: str, names: dict[str, str]) -> str | None:
+    """The name behind the most similar word, if any is similar."""
+    near = get_close_matches(word, names, n=1)
+    return names[near[0]] if near else None
 
 
 class _UsageError(InvalidInput):
-    """The command line names no command, or what it says of one can't be read."""
+    """A command line that names no command, or can't be parsed."""
 
 
 def _report(error: GermaneError, *, as_json: bool) -> int:
@@ -138,7 +175,7 @@ def _report(error: GermaneError, *, as_json: bool) -> int:
 
 
 def _message_of(error: Exception) -> str:
-    """The message of a usage error, and where help is."""
+    """The message of a usage error, with the command that shows the help."""
     message = str(getattr(error, "format_message", lambda: error)()).rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "germane"
@@ -146,7 +183,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _own_arguments() -> list[str]:
-    """The process's arguments read as UTF-8, which they are even where the locale is not set to it."""
+    """The process's arguments decoded as UTF-8, whatever the locale."""
     found = []
     for argument in sys.argv[1:]:
         try:
@@ -156,15 +193,15 @@ def _own_arguments() -> list[str]:
     return found
 
 
-def _speak_utf8(stream: TextIO) -> None:
-    """Memories are in every script, whatever the terminal's settings say; half a character is escaped."""
+def _write_utf8(stream: TextIO) -> None:
+    """Write UTF-8 whatever the terminal's settings; surrogates are escaped."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"germane {__version__}")
         raise typer.Exit
 
@@ -184,54 +221,7 @@ def _main(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """The best context that fits a token budget, from one file, with an account of what was left out.
+    """Memory for LLM agents: the best context that fits a token budget, and an account of what is left out.
 
     Every command takes --db STORE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json.
     """
-
-
-# How far a long piece of work is: a bar on a terminal, now and then a line elsewhere, nothing with --json.
-
-_SECONDS_BETWEEN_LINES: Final = 2.0
-
-
-@contextmanager
-def progress_of(what: str, *, quiet: bool, tenths: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """What to tell how much is done, and of how much. `what` is in the plural: "tables".
-
-    Where there is no terminal, a line is printed each few seconds, or with `tenths` for each tenth.
-    """
-    if quiet:
-        yield lambda *_: None
-    elif sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
-        from rich.progress import Progress  # noqa: PLC0415 - As above.
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    else:
-        yield _tenths_of(what) if tenths else _Lines(what)
-
-
-def _tenths_of(what: str) -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
-        if done * 10 // total > (done - 1) * 10 // total:
-            warn(f"{done:,} of {total:,} {what}")
-
-    return tell
-
-
-class _Lines:
-    """A line each few seconds, and one in the end if there was any."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._reported = time.monotonic()
-        self._any = False
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._reported >= _SECONDS_BETWEEN_LINES or (self._any and done >= total):
-            self._reported, self._any = now, True
-            warn(f"{done:,} of {total:,} {self._what}")

@@ -1,4 +1,4 @@
-"""chat: conversations from transcripts, what stands in them, and the request that fits a model."""
+"""The commands `chat …`: conversations from transcripts, and requests to models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from germane import InvalidInput
 from germane.cli import options
-from germane.cli.options import Call, arg, command, opt
+from germane.cli.call import Call, command
+from germane.cli.options import arg, opt
 from germane.cli.output import print_table, print_text, to_json, warn
 from germane.errors import MessageNotFound, UnreadableSource
 from germane.model.text import cut, line_of
@@ -19,14 +20,7 @@ if TYPE_CHECKING:
 
 _LABEL = 90
 
-SessionName = Annotated[str, arg("SESSION", "The name of the conversation.")]
-CounterName = Annotated[str | None, opt("--counter NAME", "What counts tokens, a counter or a model's name.")]
-Query = Annotated[str | None, opt("--query TEXT", "What to recall, instead of the last prompt's topic.")]
-_System = Annotated[str | None, opt("--system TEXT", "What the system says.")]
-_Tools = Annotated[Path | None, opt("--tools FILE", "A JSON list of the provider's tools.")]
-_Memory = Annotated[str | None, opt("--memory PLAN", "Show memory by this plan, such as layered.")]
-_Space = Annotated[str | None, opt("--space SPACE", "Show this space's memory instead of the agent's own.")]
-_Cache = Annotated[bool, opt("--cache", "With --json: mark what Anthropic's prompt cache shall keep.")]
+_Session = Annotated[str, arg("SESSION", "Name of the conversation.")]
 
 
 @command("chat import")
@@ -36,54 +30,50 @@ def _import(
         list[Path],
         arg(
             "FILE...",
-            "Transcripts: messages of OpenAI's or Anthropic's layout as JSON or JSON lines, or lines such"
-            " as `user: text`.",
+            "Transcripts: OpenAI or Anthropic messages as JSON or JSON lines, or `user: text` lines.",
         ),
     ],
     *,
     session: Annotated[
-        str | None, opt("--session NAME", "The conversation's name, instead of the file's.")
+        str | None, opt("--session NAME", "Name of the conversation; default: the file's.")
     ] = None,
-    layout: Annotated[
-        str | None, opt("--provider NAME", "Whose layout it is; it is found out without this option.")
+    provider: Annotated[
+        str | None, opt("--provider NAME", "Whose format it is; detected by default.")
     ] = None,
 ) -> None:
-    """A transcript that was imported before and is longer now adds its new messages alone. One that
-    says something else than the conversation of that name does is refused.
+    """Importing a longer transcript again adds only its new messages. A transcript that differs from the
+    conversation of that name is refused.
     """
     from germane.importers.dialogue import read_conversations  # noqa: PLC0415 - Only here.
 
     done = []
-    with call.open(makes=True) as engine:
+    with call.engine(makes=True) as engine:
         for source in sources:
-            read = list(read_conversations(source, layout))
+            read = list(read_conversations(source, provider))
             if session is not None and len(read) > 1:
                 raise UnreadableSource(
                     f"{source} holds {len(read)} conversations, and --session names one. Leave it out: "
                     "each is then named after the file and its number there."
                 )
             for name, messages in read:
-                talk = engine.conversation(session or name)
-                added = talk.extend(_new(talk, messages))
-                done.append(
-                    {"session": talk.session, "appended": len(added), "messages": len(talk.messages())}
-                )
+                conversation = engine.conversation(session or name)
+                added = conversation.extend(_new(conversation, messages))
+                figures = {"appended": len(added), "messages": len(conversation.messages())}
+                done.append({"session": conversation.session, **figures})
     if call.prints({"conversations": done}):
         return
-    for one in done:
-        print_text(f"{one['session']}: {one['appended']:,} messages added, {one['messages']:,} in all.")
+    for each in done:
+        print_text(f"{each['session']}: {each['appended']:,} messages added, {each['messages']:,} in all.")
 
 
 @command("chat show")
 def _show(
     call: Call,
-    session: Annotated[
-        str | None, arg("[SESSION]", "The conversation; without it, all of them are listed.")
-    ] = None,
+    session: Annotated[str | None, arg("[SESSION]", "Name of the conversation; default: list all.")] = None,
     *,
-    hidden: Annotated[bool, opt("--hidden", "Hidden messages too.")] = False,
+    hidden: Annotated[bool, opt("--hidden", "Include hidden messages.")] = False,
 ) -> None:
-    with call.open() as engine:
+    with call.engine() as engine:
         if session is None:
             found = engine.conversations()
             if call.prints({"conversations": found}):
@@ -94,8 +84,8 @@ def _show(
             else:
                 warn("This agent has no conversations. `germane chat import` makes some.")
             return
-        talk = _named(engine, session)
-        messages, anchors = talk.messages(hidden=hidden), dict(talk.anchors())
+        conversation = _named(engine, session)
+        messages, anchors = conversation.messages(hidden=hidden), dict(conversation.anchors())
     if not call.prints({"session": session, "anchors": anchors, "messages": messages}):
         _print_messages(messages)
 
@@ -103,13 +93,14 @@ def _show(
 @command("chat window")
 def _window(
     call: Call,
-    session: SessionName,
+    session: _Session,
     *,
-    groups: Annotated[int, opt("--groups N", "How many of the last groups; 0 all, -1 none.")] = 0,
-    budget: Annotated[int | None, opt("--budget TOKENS", "At most so many tokens.")] = None,
-    counter: CounterName = None,
+    groups: Annotated[int, opt("--groups N", "The number of groups; 0: all, -1: none.")] = 0,
+    budget: Annotated[int | None, opt("--budget TOKENS", "Maximum tokens.")] = None,
+    counter: options.CounterName = None,
 ) -> None:
-    with call.open() as engine:
+    """Groups are never split: a tool call stays with its result."""
+    with call.engine() as engine:
         found = _named(engine, session).window(groups, budget=budget, counter=counter)
     if call.prints({"session": session, **to_json(found)}):
         return
@@ -117,28 +108,36 @@ def _window(
     warn(f"Groups shown: {len(found.groups):,}, left out: {len(found.left_out):,}.")
 
 
-@command("chat request")
+@command("chat request", space=True)
 def _request(
     call: Call,
-    session: SessionName,
+    session: _Session,
     *,
     provider: Annotated[str, opt("--provider NAME", "openai, openai-responses or anthropic.")] = "openai",
-    window: Annotated[int, opt("--window TOKENS", "The model's window, the answer included.")] = 200_000,
-    reserve: Annotated[int, opt("--reserve TOKENS", "What is kept free for the answer.")] = 8_000,
-    system: _System = None,
-    tools: _Tools = None,
-    memory: _Memory = None,
-    space: _Space = None,
+    window: Annotated[int, opt("--window TOKENS", "The model's context window, answer included.")] = 200_000,
+    reserve: Annotated[int, opt("--reserve TOKENS", "Tokens reserved for the answer.")] = 8_000,
+    system: Annotated[str | None, opt("--system TEXT", "The system prompt.")] = None,
+    tools: Annotated[
+        Path | None, opt("--tools FILE", "A JSON list of tools in the provider's format.")
+    ] = None,
+    memory: Annotated[
+        str | None, opt("--memory PLAN", "Include memories by this plan, such as layered.")
+    ] = None,
     with_space: options.WithSpaces = None,
-    query: Query = None,
-    counter: CounterName = None,
-    cache: _Cache = False,
+    query: Annotated[
+        str | None, opt("--query TEXT", "What to recall; default: the topic of the last prompt.")
+    ] = None,
+    counter: options.CounterName = None,
+    cache: Annotated[
+        bool, opt("--cache", "With --json: set cache breakpoints for Anthropic's prompt cache.")
+    ] = False,
     record: options.Record = False,
 ) -> None:
-    """With --json, `arguments` are what the provider's client takes; without, the account for people."""
-    beside = _beside(space, with_space)
-    with call.open(writes=record) as engine:
-        made = (engine if space is None else engine.space(space)).request(
+    """With --json, `arguments` are those of the provider's client; otherwise an account is printed."""
+    spaces = call.spaces(with_space)
+    with call.engine(writes=record) as engine:
+        owner = engine if call.space is None else engine.space(call.space)
+        request = owner.request(
             _named(engine, session),
             provider=provider,
             window=window,
@@ -149,49 +148,39 @@ def _request(
             query=query,
             counter=counter,
             record=record or None,
-            **beside,
+            spaces=spaces,
         )
-    value = {"session": session, **to_json(made), "arguments": made.arguments(cache=cache)}
-    call.answer(value, made.explain)
-
-
-def _beside(space: str | None, with_space: Sequence[str] | None) -> dict[str, Any]:
-    """The spaces that take part, where an engine makes the request. A space takes none."""
-    if space is not None and with_space:
-        raise InvalidInput(
-            f"--space {space} shows that space alone, and --with-space what the agent and others hold. Use "
-            "one of them."
-        )
-    return {"spaces": with_space} if with_space else {}
+    value = {"session": session, **to_json(request), "arguments": request.arguments(cache=cache)}
+    call.answer(value, request.explain)
 
 
 def _named(engine: Engine, session: str) -> Conversation:
-    """The conversation of that name, which must be there. Raises MessageNotFound."""
+    """The existing conversation of that name. Raises MessageNotFound."""
     if all(info.session != session for info in engine.conversations()):
         raise MessageNotFound("conversation", session, session)
     return engine.conversation(session)
 
 
-def _new(talk: Conversation, messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages that the conversation doesn't have yet. Raises InvalidInput where it has others."""
-    known = talk.messages(hidden=True)
-    for place, (one, other) in enumerate(zip(known, messages, strict=False), start=1):
-        if (one.role, one.parts) != (other.role, other.parts):
+def _new(conversation: Conversation, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages that the conversation doesn't have yet. Raises InvalidInput if earlier ones differ."""
+    known = conversation.messages(hidden=True)
+    for place, (before, now) in enumerate(zip(known, messages, strict=False), start=1):
+        if (before.role, before.parts) != (now.role, now.parts):
             raise InvalidInput(
-                f"Conversation {talk.session!r} says something else from message {place} on than the "
-                "transcript. Name another with --session."
+                f"Conversation {conversation.session!r} differs from the transcript from message {place} on. "
+                "Name another with --session."
             )
     return messages[len(known) :]
 
 
 def _tools_in(path: Path) -> list[dict[str, Any]]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        tools = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UnreadableSource(f"{path} can't be read as a JSON list of tools: {error}.") from error
-    if not isinstance(found, list):
+    if not isinstance(tools, list):
         raise UnreadableSource(f"{path} is no JSON list of tools.")
-    return found
+    return tools
 
 
 def _print_messages(messages: Sequence[Message]) -> None:

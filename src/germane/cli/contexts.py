@@ -1,227 +1,341 @@
-"""assemble, explain, refresh and frames: contexts for a query, and the account of them."""
+"""The commands `assemble` and `context …` that build contexts and explain them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import germane
-from germane import Filter, InvalidInput
+from germane import InvalidInput
 from germane.cli import options
-from germane.cli.options import Call, arg, command, fields_of, id_of, opt, recorded, text_of
+from germane.cli.call import Call, command, id_of, recorded
+from germane.cli.options import Filters, arg, opt
 from germane.cli.output import print_text, warn, warn_of_context, why_empty
+from germane.errors import UnreadableSource
 from germane.model.text import table
 
 if TYPE_CHECKING:
-    from germane import Context, Engine, RefreshResult
+    from germane import Context, Engine, RefreshResult, Space
     from germane.ledger import Assembly
+    from germane.plans import ScopedPlan
 
-_Query = Annotated[str, arg("[QUERY]", "What it is about; without one the newest come first.")]
-
-
-def _assembling(name: str, show: Callable[[Call, Context], None]) -> None:
-    """Make a command that assembles with every option there is, and shows what it does of the context."""
-
-    @command(name)
-    def act(
-        call: Call,
-        query: _Query = "",
-        *,
-        budget: options.Budget = None,
-        plan: options.PlanName = "layered",
-        frame: options.NamedFrame = None,
-        guidance: options.Guidance = None,
-        gate: options.Gate = None,
-        dates: options.Dates = True,
-        sources: options.Sources = True,
-        ids: options.Ids = False,
-        frames: options.FramesFile = None,
-        talk: options.TalkFile = None,
-        counter: options.Counter = "o200k",
-        pin: options.Pins = None,
-        kind: options.KindFilter = None,
-        tag: options.TagFilter = None,
-        scope: options.Scopes = None,
-        source: options.SourceFilter = None,
-        meta: options.MetaFilter = None,
-        with_space: options.WithSpaces = None,
-        since: options.Since = None,
-        until: options.Until = None,
-        min_importance: options.MinImportance = None,
-        record: options.Record = False,
-        now: options.Now = None,
-    ) -> None:
-        said = None if talk is None else text_of(talk)
-        with call.open(writes=record, now=now, frames=frames) as engine:
-            context = engine.assemble(
-                query,
-                budget=budget,
-                plan=plan,
-                frame=frame,
-                counter=counter,
-                guidance=guidance,
-                gate=gate,
-                dates=dates,
-                sources=sources,
-                ids=ids,
-                kinds=kind or (),
-                tags=tag or (),
-                scopes=scope or (),
-                spaces=with_space or (),
-                pins=[id_of(engine, each) for each in pin or ()],
-                where=Filter(source=source, metadata=fields_of(meta or ())),
-                since=since,
-                until=until,
-                min_importance=min_importance,
-                conversation=said,
-                record=record,
-            )
-        show(call, context)
-
-    act.__doc__ = show.__doc__
+_Query = Annotated[str, arg("[QUERY]", "What the context is for; without it the newest memories come first.")]
+_Frame = "The agent's activity, from `context frames`; auto: by the query."
 
 
-def _show_text(call: Call, context: Context) -> None:
-    """The text alone goes to the standard output, ready to be piped. What is worth knowing about it
-    goes to the error stream; `germane explain` says all of it.
-    """
+class _Settings(NamedTuple):
+    """The options of `assemble` and `context explain` beside the filters."""
+
+    budget: options.Budget = None
+    plan: Annotated[str, opt("--plan PLAN", "layered, layered_strict, relevance or scoped.")] = "layered"
+    frame: Annotated[str | None, opt("--frame FRAME", _Frame)] = None
+    guidance: Annotated[
+        bool | None, opt("--guidance/--no-guidance", "Add the frame's text; default: with --frame.")
+    ] = None
+    gate: Annotated[
+        bool | None, opt("--gate/--no-gate", "Omit irrelevant memories; default: unless all fit.")
+    ] = None
+    dates: Annotated[bool, opt("--dates/--no-dates", "Show dates.")] = True
+    sources: Annotated[bool, opt("--sources/--no-sources", "Show sources.")] = True
+    ids: Annotated[bool, opt("--ids", "Show short ids for `germane memory show`.")] = False
+    frames: options.FramesFile = None
+    conversation: Annotated[
+        Path | None, opt("--conversation FILE", "The conversation so far; its content is omitted.")
+    ] = None
+    counter: options.CounterName = "o200k"
+    pin: Annotated[list[str] | None, opt("--pin ID", "A memory that must be included. Repeatable.")] = None
+    with_space: options.WithSpaces = None
+    record: options.Record = False
+    now: options.Now = None
+
+
+@command("assemble", space=True)
+def _assemble(call: Call, query: _Query = "", *, settings: _Settings, filters: Filters) -> None:
+    context = _assembled(call, query, settings, filters)
     if call.prints(context):
         return
     if context.text:
         print_text(context.text.removesuffix("\n"))
-    warn_of_context(context, *why_empty(context.trace.empty_reason, call.agent))
+    warn_of_context(context, *why_empty(context.trace.empty_reason, None if call.space else call.agent))
 
 
-def _show_account(call: Call, context: Context) -> None:
-    """Each candidate is accounted for: its level, its tokens and the parts of its score, or the reason
-    it was left out and by how many tokens it missed.
-    """
+@command("context explain", space=True)
+def _explain(call: Call, query: _Query = "", *, settings: _Settings, filters: Filters) -> None:
+    context = _assembled(call, query, settings, filters)
     call.answer({"tokens": context.tokens, "trace": context.trace}, context.explain)
 
 
-_assembling("assemble", _show_text)
-_assembling("explain", _show_account)
+def _assembled(call: Call, query: str, settings: _Settings, filters: Filters) -> Context:
+    file, spaces = settings.conversation, call.spaces(settings.with_space)
+    conversation = None if file is None else _read(file)
+    with call.open(writes=settings.record, now=settings.now, frames=settings.frames) as engine:
+        return engine.assemble(
+            query,
+            budget=settings.budget,
+            plan=settings.plan,
+            frame=settings.frame,
+            counter=settings.counter,
+            guidance=settings.guidance,
+            gate=settings.gate,
+            dates=settings.dates,
+            sources=settings.sources,
+            ids=settings.ids,
+            pins=[id_of(engine, each) for each in settings.pin or ()],
+            where=filters.where(),
+            spaces=spaces,
+            conversation=conversation,
+            record=settings.record,
+        )
 
 
-# refresh: the context for what is said now, if the one before no longer serves.
-#
-# The context before is made again from the ledger, where each new one is recorded.
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
 
-_SAYS = {
+
+# context refresh: the previous context is rebuilt from the ledger, where each new one is recorded.
+
+_REASONS = {
     "first": "There was no context yet.",
-    "filter": "The context before was made by another filter.",
-    "frame": "Something else is being done now.",
+    "filter": "The previous context was built with another filter.",
+    "frame": "The activity has changed.",
     "decision_point": "A decision is about to be acted on.",
-    "topic": "What is said has little to do with the context before.",
-    "pressure": "The context before was larger than its room.",
+    "topic": "The message has little in common with the previous context.",
+    "pressure": "The previous context was larger than the free tokens.",
 }
-_ASSEMBLED = frozenset({"assemble", "cut"})
+_REFRESHABLE = frozenset({"assemble", "cut"})
 _LOOKED_AT = 100
 
-_Text = Annotated[str, arg("[TEXT]", "What is said now.")]
-_Before = Annotated[
-    str | None,
-    opt(
-        "--context ID",
-        "The recorded context to hold it against, by its id or the beginning or end of it; the latest"
-        " if not said.",
-    ),
-]
-_FreeTokens = Annotated[
-    int | None, opt("--free-tokens TOKENS", "The tokens that are left for a context: more is cut.")
-]
-_Acting = Annotated[bool, opt("--acting", "The agent is about to act on a decision.")]
-_Always = Annotated[bool, opt("--always", "Print the context too where it still serves.")]
-_PlanName = Annotated[str | None, opt("--plan PLAN", "That of the context before, or layered, if not said.")]
 
-
-@command("refresh")
+@command("context refresh", space=True)
 def _refresh(
     call: Call,
-    said: _Text = "",
+    said: Annotated[str, arg("[TEXT]", "The latest message.")] = "",
     *,
-    context: _Before = None,
-    free_tokens: _FreeTokens = None,
-    acting: _Acting = False,
-    always: _Always = False,
+    context: Annotated[
+        str | None,
+        opt("--context ID", "The previous context, as 4 or more characters of its id; default: the latest."),
+    ] = None,
+    free_tokens: Annotated[
+        int | None, opt("--free-tokens TOKENS", "The tokens left for a context; a longer one is cut.")
+    ] = None,
+    acting: Annotated[bool, opt("--acting", "The agent is about to act on a decision.")] = False,
+    always: Annotated[bool, opt("--always", "Print the context even if it is not stale.")] = False,
     budget: options.Budget = None,
-    plan: _PlanName = None,
-    frame: options.FrameName = "auto",
+    plan: Annotated[str | None, opt("--plan PLAN", "Default: the previous plan, else layered.")] = None,
+    frame: Annotated[str, opt("--frame FRAME", _Frame)] = "auto",
     frames: options.FramesFile = None,
-    scope: options.Scopes = None,
+    scope: Annotated[list[str] | None, opt("--scope SCOPE", "Only this scope. Repeatable.")] = None,
     now: options.Now = None,
 ) -> None:
-    """Call it at each turn, with what was said: the first call makes a context, and each later one says
-    whether that still serves. A new one goes to the standard output, ready to be piped, and into the ledger,
-    where the next call finds it, and so does one that is only cut to its --free-tokens; why there is one, or
-    why not, goes to the error stream.
+    """Call it at each turn with the latest message. The first call builds a context; later calls check if it
+    is stale. A new or cut context is printed and recorded in the ledger, where the next call finds it. The
+    reason is printed on standard error.
     """
     with call.open(writes=True, now=now, frames=frames, record=True) as engine:
-        known = _known(engine, context)
-        before = None if known is None else _again(engine, known)
+        previous = _previous(engine, context)
         refreshed = engine.refresh(
-            before,
+            None if previous is None else _replayed(engine, previous),
             said,
             free_tokens=free_tokens,
             acting=acting,
             budget=budget,
-            plan=plan or ("layered" if known is None else known.plan),
+            plan=plan or ("layered" if previous is None else previous.plan),
             frame=frame,
-            counter=None if known is None else known.counter,
+            counter=None if previous is None else previous.counter,
             scopes=scope or (),
         )
-    _print(call, refreshed, always=always)
+    if not call.prints(refreshed):
+        _print_refreshed(refreshed, always=always)
 
 
-def _known(engine: Engine, named: str | None) -> Assembly | None:
-    """The recorded context that is named, or the latest; None where there is none. Raises InvalidInput."""
-    if named is None:
+def _previous(engine: Engine | Space, text: str | None) -> Assembly | None:
+    """The recorded context that a text names, or the latest, if any. Raises InvalidInput."""
+    if text is None:
         latest = engine.ledger().list(limit=_LOOKED_AT)
-        return next((one for one in latest if one.made_for in _ASSEMBLED), None)
-    found = recorded(engine, named)
-    if found.made_for not in _ASSEMBLED:
+        return next((each for each in latest if each.made_for in _REFRESHABLE), None)
+    assembly = recorded(engine, text)
+    if assembly.made_for not in _REFRESHABLE:
         raise InvalidInput(
-            f"Assembly {found.id} was made for a {found.made_for.replace('_', ' ')}, which refresh can't "
-            "hold anything against. Name one that `germane assemble --record` or `germane refresh` made."
+            f"Assembly {assembly.id} was made for a {assembly.made_for.replace('_', ' ')}, which can't be "
+            "refreshed. Name one that `germane assemble --record` or `germane context refresh` made."
         )
-    return found
+    return assembly
 
 
-def _again(engine: Engine, known: Assembly) -> Context | None:
-    replayed = engine.ledger().replay(known.id)
-    if not replayed.same:
-        why = replayed.why[0] if replayed.why else "Nobody knows why."
-        what = "can't be made again" if replayed.context is None else "is made again with other bytes"
-        warn(f"Note: The context before, {known.id}, {what}. {why}")
-    return replayed.context
+def _replayed(engine: Engine | Space, previous: Assembly) -> Context | None:
+    replay = engine.ledger().replay(previous.id)
+    if not replay.same:
+        why = replay.why[0] if replay.why else "The cause is unknown."
+        what = "can't be rebuilt" if replay.context is None else "is rebuilt with other bytes"
+        warn(f"Note: The previous context, {previous.id}, {what}. {why}")
+    return replay.context
 
 
-def _print(call: Call, refreshed: RefreshResult, *, always: bool) -> None:
-    if call.prints(refreshed):
-        return
-    made = refreshed.context
-    if (refreshed.needed or always) and made.text:
-        print_text(made.text.removesuffix("\n"))
-    shared = "" if refreshed.similarity is None else f" Likeness {refreshed.similarity:.2f}."
+def _print_refreshed(refreshed: RefreshResult, *, always: bool) -> None:
+    context = refreshed.context
+    if (refreshed.needed or always) and context.text:
+        print_text(context.text.removesuffix("\n"))
+    similarity = "" if refreshed.similarity is None else f" Similarity {refreshed.similarity:.2f}."
     if refreshed.reason is None:
-        warn(f"The context before still serves.{shared}")
+        warn(f"The previous context is still current.{similarity}")
         return
-    warn_of_context(made, f"{_SAYS[refreshed.reason.value]}{shared}")
+    warn_of_context(context, f"{_REASONS[refreshed.reason.value]}{similarity}")
 
 
-# frames: what an agent can be doing, and what each frame gives to which section.
-
-
-@command("frames")
+@command("context frames")
 def _frames(call: Call, *, frames: options.FramesFile = None) -> None:
     with germane.open(":memory:", agent=call.agent, embedder=None, frames=frames or ()) as engine:
         known = engine.frames()
     if call.prints(known):
         return
-    head = ("FRAME", "total", "decisions", "facts", "procedures", "episodes", "what for")
-    rows: list[tuple[str, ...]] = [head]
+    sections = ("decisions", "facts", "procedures", "episodes")
+    rows: list[tuple[str, ...]] = [("FRAME", "total", *sections, "what for")]
     for frame in known:
         shares = dict(frame.shares)
-        given = [f"{shares.get(name, 0):,}" for name in rows[0][2:6]]
-        rows.append((frame.name, f"{frame.budget:,}", *given, frame.description))
+        tokens = (f"{shares.get(name, 0):,}" for name in sections)
+        rows.append((frame.name, f"{frame.budget:,}", *tokens, frame.description))
     print_text("\n".join(table(rows, right=(1, 2, 3, 4, 5))))
+
+
+# context project: the scoped plan for a task and the paths that it changes.
+
+
+class _Format(StrEnum):
+    """How `context project` prints the context."""
+
+    TEXT = "text"
+    AGENTS_MD = "agents-md"
+
+
+@command("context project", space=True)
+def _project(
+    call: Call,
+    query: Annotated[str, arg("[QUERY]", "A description of the task.")] = "",
+    *,
+    task: Annotated[str | None, opt("--task TASK", "The task's id, or a description.")] = None,
+    path: Annotated[list[str] | None, opt("--path PATH", "A file or folder in use. Repeatable.")] = None,
+    scope: Annotated[
+        list[str] | None, opt("--scope SCOPE", "A scope of your own, such as team:core. Repeatable.")
+    ] = None,
+    with_space: options.WithSpaces = None,
+    budget: options.Budget = 8000,
+    estimate: Annotated[
+        bool, opt("--estimate", "Estimate tokens instead of counting: plan scoped_estimate.")
+    ] = False,
+    task_type: Annotated[
+        str | None, opt("--task-type NAME", "Use the settings of [scoped.task_types.NAME].")
+    ] = None,
+    column: Annotated[str | None, opt("--column NAME", "Use the settings of [scoped.columns.NAME].")] = None,
+    board: Annotated[str | None, opt("--board NAME", "Use the settings of [scoped.boards.NAME].")] = None,
+    root: options.Root = None,
+    config: Annotated[
+        Path | None, opt("--config FILE", "The settings; by default germane.toml at the root.")
+    ] = None,
+    counter: options.CounterName = None,
+    git: Annotated[bool, opt("--git/--no-git", "Ask git when the paths last changed.")] = True,
+    form: Annotated[
+        _Format, opt("--format", "The text alone, or with the markers of a block in AGENTS.md.")
+    ] = _Format.TEXT,
+    write: Annotated[
+        Path | None, opt("--write FILE", "Write it to this file, replacing the previous block.")
+    ] = None,
+    explain: Annotated[bool, opt("--explain", "Print what is included and left out, and why.")] = False,
+    now: options.Now = None,
+) -> None:
+    plan = _scoped_plan(config, root=root, estimate=estimate, board=board, column=column, task_type=task_type)
+    paths, changed = _paths(path or (), root=root, git=git and not estimate)
+    spaces = call.spaces(with_space)
+    with call.open(now=now) as engine:
+        context = engine.assemble(
+            query,
+            plan=plan,
+            task=task,
+            paths=paths,
+            scopes=scope or (),
+            spaces=spaces,
+            budget=budget,
+            counter=counter,
+            changed=changed,
+        )
+    if write is not None:
+        _write(write, context)
+    if call.prints(context):
+        return
+    if explain:
+        print_text(context.explain().removesuffix("\n"))
+        return
+    if write is None:
+        _print_as(form, context)
+    warn_of_context(context, *why_empty(context.trace.empty_reason, None if call.space else call.agent))
+
+
+def _scoped_plan(
+    config: Path | None, *, root: Path | None, estimate: bool, **names: str | None
+) -> ScopedPlan:
+    """The plan of the settings file with the named board, column and task type. Raises InvalidInput."""
+    from germane.importers.manifests import SETTINGS, root_over  # noqa: PLC0415 - Only for projects.
+    from germane.importers.project import read_scoped  # noqa: PLC0415 - As above.
+    from germane.plans.scoped import ESTIMATE, SCOPED  # noqa: PLC0415 - As above.
+
+    if estimate:
+        if config or any(names.values()):
+            raise InvalidInput(
+                "--estimate takes no settings: leave out --config, --board, --column, --task-type."
+            )
+        return ESTIMATE
+    file = config or root_over(root or Path.cwd(), root) / SETTINGS
+    plan = read_scoped(file) if config is not None or file.is_file() else SCOPED
+    return plan.of(**names)
+
+
+def _paths(named: Sequence[str], *, root: Path | None, git: bool) -> tuple[list[str], dict[str, datetime]]:
+    """The paths relative to the project's root, and when each last changed. Raises InvalidInput."""
+    if not named:
+        return [], {}
+    from germane.importers.git import changed_paths  # noqa: PLC0415 - Only where paths are named.
+    from germane.importers.manifests import root_over  # noqa: PLC0415 - As above.
+
+    top = root_over(root or Path.cwd(), root)
+    paths = []
+    for name in named:
+        # Links are not followed: a link inside the project is a path of the project.
+        inside = Path(*_without_dots(Path(name).expanduser().absolute()))
+        if not inside.is_relative_to(top):
+            raise InvalidInput(
+                f"--path {name!r} lies outside the project at {str(top)!r}. Name a path inside it, or run "
+                "the command in the other project."
+            )
+        paths.append(inside.relative_to(top).as_posix())
+    return paths, changed_paths(top, paths) if git else {}
+
+
+def _without_dots(path: Path) -> list[str]:
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts[1:] = parts[1:-1]
+        else:
+            parts.append(part)
+    return parts
+
+
+def _write(file: Path, context: Context) -> None:
+    from germane.importers.transfer import write_block  # noqa: PLC0415 - Only where a file is written.
+
+    changed = write_block(file, context.text)
+    warn(f"{'Wrote' if changed else 'Nothing to change in'} {file}.")
+
+
+def _print_as(form: _Format, context: Context) -> None:
+    if form is _Format.AGENTS_MD:
+        from germane.importers.transfer import marked  # noqa: PLC0415 - Only in this form.
+
+        print_text(marked(context.text).removesuffix("\n"))
+    elif context.text:
+        print_text(context.text.removesuffix("\n"))

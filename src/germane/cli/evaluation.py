@@ -1,115 +1,164 @@
-"""eval and demo: how much of what answers a question stands in its context; germane at work."""
+"""The commands `eval …` and `demo`: measurements of contexts, and a first demonstration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import germane
-from germane import InvalidInput, MissingExtra, StoreUnavailable
-from germane.cli.options import Call, arg, command, opt
+from germane import InvalidInput, MissingExtra
+from germane.cli.call import Call, command
+from germane.cli.options import arg, numbers_of, opt, place_of
 from germane.cli.output import is_terminal, print_text
 from germane.errors import UnreadableSource
 from germane.model.text import harmless
 
 if TYPE_CHECKING:
     from germane import Context
-    from germane.evaluation import Floor, GateResult, Losses, Records, Report
 
-_BUDGETS = "500,1000,2000,4000"
 _NOBODY = "none"
 _ITSELF = "germane"
 _MISSED = 1
-_EXPLAINED_AT = 1000
 
 
-@command("eval")
-def _eval(
+class _Material(NamedTuple):
+    """The options of both `eval` commands: the questions, and the memories that they are about."""
+
+    file: Annotated[
+        Path | None, arg("FILE", "Questions: LoCoMo's format, or JSON lines (.jsonl) of questions or probes.")
+    ] = None
+    records: Annotated[
+        str | None,
+        opt(
+            "--records SOURCE",
+            "Import this source (see `germane import`); the questions are about it.",
+            parser=place_of,
+        ),
+    ] = None
+    demo: Annotated[bool, opt("--demo", "Use the demo's questions and memory; no FILE.")] = False
+    embedder: Annotated[
+        str | None,
+        opt("--embedder NAME", "static, onnx or none. Default: the store's, else static."),
+    ] = None
+    limit_questions: Annotated[
+        int | None, opt("--limit-questions N", "Use only N questions, drawn with a fixed seed.")
+    ] = None
+
+    def arguments(self, call: Call) -> dict[str, Any]:
+        """The arguments of `evaluate` and `losses` for these options. Raises InvalidInput."""
+        from germane.evaluation import Records, Stored, embedder_named  # noqa: PLC0415 - Only these commands.
+
+        path, records = self.file, None if self.records is None else Records(source=self.records)
+        if self.demo and path is None and records is None:
+            from germane import demo  # noqa: PLC0415 - Only the demo needs it.
+
+            folder = Path(demo.__file__).parent
+            path = folder / "questions.jsonl"
+            records = Records(source=folder / "memory.jsonl", now=demo.DEMO_NOW)
+        elif self.demo or path is None:
+            raise InvalidInput(
+                "Name either a FILE of questions, with --records where they need it, or --demo."
+            )
+        embedder = {} if self.embedder is None else {"embedder": embedder_named(self.embedder)}
+        stored = Stored(database=call.database, agent=call.agent)
+        limit = self.limit_questions
+        return {"path": path, "records": records, "stored": stored, "questions_limit": limit, **embedder}
+
+
+@command("eval run")
+def _run(
     call: Call,
-    file: QuestionFile = None,
+    material: _Material,
     *,
-    records: RecordsSource = None,
-    demo: DemoData = False,
-    budgets: Budgets = _BUDGETS,
-    baselines: Baselines = None,
-    embedder: EmbedderName = None,
-    plans: Plans = [],  # noqa: B006 - typer reads the default and never changes it.
-    compare: Compared = None,
-    ablate: Ablate = False,
-    limit: Limit = None,
-    plot: Plot = None,
-    html: HtmlFile = None,
-    min_recall: MinRecall = [],  # noqa: B006 - typer reads the default and never changes it.
-    min_all: MinAll = [],  # noqa: B006 - As above.
-    why: Why = None,
-    why_missing: WhyMissing = None,
+    budgets: Annotated[str, opt("--budgets N,N,...", "The budgets, in o200k tokens.")] = "500,1000,2000,4000",
+    baselines: Annotated[
+        str | None,
+        opt("--baselines NAMES", "Other retrievers, separated by commas, or none. Default: all installed."),
+    ] = None,
+    plans: Annotated[
+        list[str], opt("--plan NAME", "Also measure this plan, paired with the default. Repeatable.")
+    ] = [],  # noqa: B006 - typer reads the default and never changes it.
+    compare: Annotated[
+        tuple[str, str] | None,
+        opt("--compare A B", "Compare two configurations, such as germane lexical; see `eval losses`."),
+    ] = None,
+    ablate: Annotated[bool, opt("--ablate", "Measure again without each part of the score.")] = False,
+    plot: Annotated[
+        Path | None, opt("--plot FILE", "Draw recall against budget into this file (SVG).")
+    ] = None,
+    html: Annotated[Path | None, opt("--html FILE", "Write the report to this file as a web page.")] = None,
+    min_recall: Annotated[
+        list[str],
+        opt("--min-recall BUDGET=SHARE", "Require this evidence recall, such as 1000=0.84. Repeatable."),
+    ] = [],  # noqa: B006 - As above.
+    min_all: Annotated[
+        list[str],
+        opt("--min-all BUDGET=SHARE", "Require this share of fully answered questions. Repeatable."),
+    ] = [],  # noqa: B006 - As above.
 ) -> int:
-    """For each question: the share of the turns that answer it which stand whole in the text of the default
-    `assemble` call, beside other plans and retrievers. Conversations and probes are measured in stores of
-    their own, in memory, and so are records with questions about them; other questions in JSON lines are
-    about the store of --db and --agent, which is only read. Exits with 1 when a floor is missed.
+    """Reports the share of evidence in the text of the default `assemble` call and in other results. LoCoMo
+    conversations, probes and --records are loaded into memory; other questions are about the store of --db
+    and --agent, which is only read. Exits with 1 if a requirement is missed.
     """
-    from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
+    from germane import evaluation  # noqa: PLC0415 - Only these commands need it.
 
-    floors = _floors(min_recall, min_all)
-    file, about = _about(file, records, demo=demo)
-    asked = {**_shared_options(call, limit, embedder), "records": about}
+    floors = [
+        *(evaluation.Floor.parse(each, gauge="evidence_recall", name="--min-recall") for each in min_recall),
+        *(evaluation.Floor.parse(each, gauge="all_evidence", name="--min-all") for each in min_all),
+    ]
+    arguments = material.arguments(call)
     numbers = numbers_of(budgets, name="--budgets")
-    names = _retrievers(baselines, compare, plans, alone=ablate)
-    with call.progress("questions answered", tenths=True) as told:
-        if why is not None or why_missing is not None:
-            lost = _losses(file, numbers, compare, why=why, progress=told, **asked)
-            return _tell_losses(call, lost, why_missing)
+    retrievers = _retrievers(baselines, compare, plans, alone=ablate)
+    with call.progress("questions answered", tenths=True) as progress:
         report = evaluation.evaluate(
-            file, budgets=numbers, retrievers=names, ablate=ablate, progress=told, **asked
+            budgets=numbers, retrievers=retrievers, ablate=ablate, progress=progress, **arguments
         )
     pairs = [] if compare is None else [compare]
     for first, second in dict.fromkeys([*pairs, *((_ITSELF, f"plan={plan}") for plan in plans)]):
         report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in (first, second)))
     gate = evaluation.check_floors(report, floors, retriever=report.results[0].retriever)
-    _write(report, gate, plot=plot, html=html)
-    return _tell(call, report, gate)
+    if plot is not None:
+        evaluation.plot(report, plot)
+    if html is not None:
+        evaluation.write_page(html, report, gate=gate)
+    texts = (report.to_text().removesuffix("\n"), "\n".join(map(str, gate)))
+    value = report.as_dict() | {"gate": [each.as_dict() for each in gate]}
+    call.answer(value, "\n\n".join(filter(None, texts)))
+    return _MISSED if any(not each.passed for each in gate) else 0
 
 
-def numbers_of(text: str, *, name: str) -> list[int]:
-    """Whole numbers parted by commas. Raises InvalidInput."""
-    try:
-        return [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
+@command("eval losses")
+def _losses(
+    call: Call,
+    material: _Material,
+    *,
+    budget: Annotated[int, opt("--budget TOKENS", "The budget, in o200k tokens.")] = 1000,
+    configuration: Annotated[
+        str,
+        opt(
+            "--configuration NAME", "germane, lexical, static, onnx, plan=NAME, without=PART, or joined by +."
+        ),
+    ] = _ITSELF,
+    question: Annotated[
+        str | None, opt("--question TEXT", "Only this question, by its number or a part of its text.")
+    ] = None,
+    worst: Annotated[
+        int | None, opt("--worst N", "Show only the N questions that lost the most.", min=0)
+    ] = None,
+) -> None:
+    """Shows at which stage each piece of evidence was lost, and totals of all questions."""
+    from germane.evaluation import Configuration, losses  # noqa: PLC0415 - Only these commands need it.
 
-
-def _shared_options(call: Call, limit: int | None, embedder: str | None) -> dict[str, Any]:
-    """What a measurement and a search for losses are told alike."""
-    from germane.evaluation import Stored, embedder_named  # noqa: PLC0415 - Only this command needs it.
-
-    said = {} if embedder is None else {"embedder": embedder_named(embedder)}
-    return {"questions_limit": limit, "stored": Stored(database=call.database, agent=call.agent), **said}
-
-
-def _about(file: Path | None, source: str | None, *, demo: bool) -> tuple[Path, Records | None]:
-    """The file of questions, and what is imported to ask it about."""
-    from germane.evaluation import Records  # noqa: PLC0415 - Only this command needs it.
-
-    if demo and file is None and source is None:
-        from germane import demo as data  # noqa: PLC0415 - Only the demo needs it.
-
-        folder = Path(data.__file__).parent
-        return folder / "questions.jsonl", Records(source=folder / "memory.jsonl", now=data.DEMO_NOW)
-    if demo or file is None:
-        raise InvalidInput("Name either a FILE of questions, with --records where they need it, or --demo.")
-    return file, None if source is None else Records(source=source)
-
-
-def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:
-    from germane.evaluation import Floor  # noqa: PLC0415 - Only this command needs it.
-
-    return [
-        *(Floor.parse(each, gauge="evidence_recall", name="--min-recall") for each in recall),
-        *(Floor.parse(each, gauge="all_evidence", name="--min-all") for each in whole),
-    ]
+    arguments, measured = material.arguments(call), Configuration.parse(configuration)
+    with call.progress("questions answered", tenths=True) as progress:
+        lost = losses(
+            budget=budget, question=question, configuration=measured, progress=progress, **arguments
+        )
+    shown = lost if worst is None else lost.worst(worst)
+    totals, *_ = lost.to_text().split("\n\n")
+    value = lost.as_dict() | {"questions": [each.as_dict() for each in shown.questions]}
+    call.answer(value, "\n\n".join([totals, *shown.to_text().split("\n\n")[1:]]))
 
 
 def _retrievers(
@@ -125,141 +174,7 @@ def _retrievers(
     return list(dict.fromkeys([*configurations, *named]))
 
 
-def _losses(
-    file: Path, budgets: Sequence[int], compare: tuple[str, str] | None, *, why: str | None, **asked: Any
-) -> Losses:
-    """What was lost at 1,000 tokens, or at the first budget if that isn't among them."""
-    from germane.evaluation import Configuration, losses  # noqa: PLC0415 - Only this command needs it.
-
-    if not budgets:
-        raise InvalidInput("--budgets names no budget. Write 500,1000,2000.")
-    return losses(
-        file,
-        budget=_EXPLAINED_AT if _EXPLAINED_AT in budgets else budgets[0],
-        question=why,
-        configuration=Configuration.parse(_ITSELF if compare is None else compare[0]),
-        **asked,
-    )
-
-
-def _tell_losses(call: Call, lost: Losses, worst: int | None) -> int:
-    shown = lost if worst is None else lost.worst(worst)
-    totals, *_ = lost.to_text().split("\n\n")
-    value = lost.as_dict() | {"questions": [each.as_dict() for each in shown.questions]}
-    call.answer(value, "\n\n".join([totals, *shown.to_text().split("\n\n")[1:]]))
-    return 0
-
-
-def _write(report: Report, gate: Sequence[GateResult], *, plot: Path | None, html: Path | None) -> None:
-    from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
-
-    if plot is not None:
-        with _writable(plot, "--plot"):
-            evaluation.plot(report, plot)
-    if html is not None:
-        with _writable(html, "--html"):
-            evaluation.write_page(html, report, gate=gate)
-
-
-def _tell(call: Call, report: Report, gate: Sequence[GateResult]) -> int:
-    """Print the report and what became of the floors; 1 when one was missed."""
-    parts = [report.to_text().removesuffix("\n"), "\n".join(map(str, gate))]
-    value = report.as_dict() | {"gate": [each.as_dict() for each in gate]}
-    call.answer(value, "\n\n".join(part for part in parts if part))
-    return _MISSED if any(not each.passed for each in gate) else 0
-
-
-@contextmanager
-def _writable(file: Path, option: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreUnavailable(
-            f"Can't write {file}: {error.strerror or error}. Name a file that can be written with {option}."
-        ) from error
-
-
-# The options of `germane eval`, each with its one help text.
-
-QuestionFile = Annotated[
-    Path | None,
-    arg(
-        "FILE",
-        "Conversations and questions in LoCoMo's layout; or JSON lines (.jsonl): questions about what"
-        " --records imports, questions about the store of --db, or probes that bring their memories.",
-    ),
-]
-RecordsSource = Annotated[
-    str | None,
-    opt(
-        "--records SOURCE",
-        "Import this folder or file into a store in memory, as germane import does, and ask about it.",
-    ),
-]
-DemoData = Annotated[bool, opt("--demo", "Ask the demo's questions about the demo's memory; leave out FILE.")]
-Budgets = Annotated[str, opt("--budgets N,N,...", "The budgets to measure at, in o200k tokens.")]
-Baselines = Annotated[
-    str | None,
-    opt(
-        "--baselines NAMES",
-        "What to compare with: names parted by commas, or none; all that are installed if not said, "
-        "and none beside --plan, --compare or --ablate.",
-    ),
-]
-EmbedderName = Annotated[
-    str | None,
-    opt(
-        "--embedder NAME",
-        "static, onnx or none: what germane and the peers that need vectors embed with; static if not"
-        " said, and for a store the one that it has.",
-    ),
-]
-Plans = Annotated[
-    list[str],
-    opt("--plan NAME", "Measure this plan too, compared in pairs with the default call; repeatable."),
-]
-Compared = Annotated[
-    tuple[str, str] | None,
-    opt(
-        "--compare A B",
-        "Two configurations to compare in pairs: germane, lexical, static, onnx, plan=NAME, "
-        "without=PART, or several joined by +.",
-    ),
-]
-Ablate = Annotated[bool, opt("--ablate", "Measure again without each part of the score, compared in pairs.")]
-Limit = Annotated[int | None, opt("--limit-questions N", "Ask only N of the questions, drawn by a seed.")]
-Plot = Annotated[Path | None, opt("--plot SVG", "Draw recall against budget into this file.")]
-HtmlFile = Annotated[Path | None, opt("--html HTML", "Write the report into this file as one page.")]
-MinRecall = Annotated[
-    list[str],
-    opt(
-        "--min-recall BUDGET=SHARE",
-        "Exit with 1 when the evidence recall at a budget is lower, such as 1000=0.84; repeatable.",
-    ),
-]
-MinAll = Annotated[
-    list[str],
-    opt("--min-all BUDGET=SHARE", "As --min-recall, for the share of questions with all of their evidence."),
-]
-Why = Annotated[
-    str | None,
-    opt(
-        "--why QUESTION",
-        "Say of one question, by its number or a part of its text, where its evidence was lost; "
-        "nothing else is measured.",
-    ),
-]
-WhyMissing = Annotated[
-    int | None,
-    opt(
-        "--why-missing N",
-        "Say where evidence was lost: totals, and the N questions that lost the most; nothing else is"
-        " measured.",
-    ),
-]
-
-
-# demo: germane at work, on the memory that travels with it and on the project it is run in.
+# demo: the bundled memory, and the project in the current folder.
 
 _DEMO_BUDGETS = "8000,2000,500"
 _IN_MEMORY = ":memory:"
@@ -269,29 +184,28 @@ _PROJECT_QUESTION = "How are tokens counted?"
 _PROJECT_BUDGET = 1500
 
 
-_Store = Annotated[str, opt("--db STORE", "Keep the demo's memory in this store; in memory if not said.")]
+_Store = Annotated[
+    str, opt("--db STORE", "Keep the demo's memory in this store instead of in memory.", parser=place_of)
+]
 
 
 @command("demo", database=(_Store, _IN_MEMORY))
 def _demo(
     call: Call,
     *,
-    budgets: Annotated[
-        str, opt("--budget N,N,...", "The budgets to assemble at, in tokens.")
-    ] = _DEMO_BUDGETS,
+    budgets: Annotated[str, opt("--budgets N,N,...", "The budgets, in tokens.")] = _DEMO_BUDGETS,
     project: Annotated[
         Path | None,
         opt(
-            "--project FOLDER",
-            "The project whose docs/ and git history are asked as well; this folder if it has any.",
+            "--project FOLDER", "Also use the docs/ and git history of this project; default: this folder's."
         ),
     ] = None,
-    question: Annotated[str, opt("--question TEXT", "What to ask about the project.")] = _PROJECT_QUESTION,
+    question: Annotated[str, opt("--question TEXT", "A question about the project.")] = _PROJECT_QUESTION,
 ) -> None:
-    """The question is put at three budgets. Then the docs/ and the git history of a project are
-    imported, and a question about it is answered from them. Running it again changes nothing.
+    """Assembles a context for the question at three budgets. Then the docs/ and git history of a project are
+    imported, and a question about it is answered from them. A second run changes nothing.
     """
-    sizes = numbers_of(budgets, name="--budget")
+    sizes = numbers_of(budgets, name="--budgets")
     if project is not None and not project.is_dir():
         raise InvalidInput(f"--project={str(project)!r} is no folder. Name the folder of a project.")
     shown = _demonstrate(call, sizes)
@@ -301,7 +215,7 @@ def _demo(
 
 
 def _demonstrate(call: Call, sizes: list[int]) -> dict[str, Any]:
-    """Assemble the demo's question at each budget, and show it unless JSON was asked for."""
+    """Assemble a context for the demo's question at each budget; print it without `--json`."""
     from germane import demo  # noqa: PLC0415 - Only this command needs it.
 
     with germane.open(call.database, agent=call.agent, clock=lambda: demo.DEMO_NOW) as engine:
@@ -317,7 +231,7 @@ def _demonstrate(call: Call, sizes: list[int]) -> dict[str, Any]:
 
 
 def _sources(folder: Path) -> list[str]:
-    """What of a project can be imported: its docs, and its history."""
+    """The sources in a project's folder: its docs and its git history."""
     found = []
     if (folder / "docs").is_dir():
         found.append(str(folder / "docs"))
@@ -327,7 +241,7 @@ def _sources(folder: Path) -> list[str]:
 
 
 def _ask_project(call: Call, sources: list[str], question: str) -> dict[str, Any]:
-    """Import the sources as another agent's memory, and answer the question from them."""
+    """Import the sources for another agent, and assemble a context for the question from them."""
     from germane.importers.transfer import import_source  # noqa: PLC0415 - Only this command needs it.
 
     imported: list[dict[str, Any]] = []
@@ -352,9 +266,9 @@ def _ask_project(call: Call, sources: list[str], question: str) -> dict[str, Any
 
 def _show(title: str, context: Context) -> None:
     _heading(title)
-    _print_lit(context.text)
+    _print_coloured(context.text)
     _heading(f"{context.trace.budget:,} tokens: the explanation")
-    _print_lit(context.explain().removesuffix("\n"))
+    _print_coloured(context.explain().removesuffix("\n"))
 
 
 def _heading(title: str) -> None:
@@ -370,8 +284,8 @@ def _heading(title: str) -> None:
     console.print()
 
 
-def _print_lit(text: str) -> None:
-    """The text as it is; on a terminal with its headings in bold and its bars in colour."""
+def _print_coloured(text: str) -> None:
+    """Print a text, on a terminal with bold headings and coloured bars."""
     if not is_terminal():
         print_text(text)
         return

@@ -1,11 +1,10 @@
-"""import, export and watch: from what people have, and out again without loss."""
+"""The commands `import`, `watch` and `export`: memories from files and repositories, and back."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,36 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from germane.cli.options import Call, all_memories, arg, command, opt, stopped_by_signals
-from germane.cli.output import print_text, to_json, warn
+from germane.cli import options
+from germane.cli.call import Call, all_memories, command, stopped_by_signals
+from germane.cli.options import arg, opt, place_of
+from germane.cli.output import PacedLines, print_text, to_json, warn
 from germane.errors import UnreadableSource
 
 if TYPE_CHECKING:
-    from germane import Engine, Memory
-    from germane.importers.report import ImportReport, Progress, ProgressCallback
+    from collections.abc import Callable
 
-_SOMETHING_UNREAD = 1
+    from germane import Engine
+    from germane.importers.report import ImportReport, Progress
+
+_INCOMPLETE = 1
+_SHOWN = 20
+_COUNTS = ("read", "created", "known", "revised")
+
+_Project = Annotated[
+    str | None, opt("--project NAME", "The project of the files; default: from its manifest or folder.")
+]
+_AllowSecrets = Annotated[
+    bool, opt("--allow-secrets", "Don't check for secrets; store them like other text.")
+]
+
+
+class _Result(NamedTuple):
+    """The report on one source, and the error that ended its import, if any."""
+
+    source: str
+    report: ImportReport
+    error: str | None = None
 
 
 @command("import")
@@ -29,94 +49,94 @@ def _import(
     call: Call,
     sources: Annotated[
         list[str],
-        arg(
-            "SOURCE...",
-            "A project's folder, a file of Markdown, JSON lines, an export, a chat transcript, a file in "
-            "LoCoMo's layout, or git:PATH for the history of a repository.",
-        ),
+        arg("SOURCE...", "A folder; Markdown, JSON lines, a chat or an export; git:PATH.", parser=place_of),
     ],
     *,
     prune: Annotated[
-        bool, opt("--prune", "Forget what stands no longer in the files; it is restored if it comes back.")
+        bool, opt("--prune", "Forget what the files no longer contain; it is restored if it returns.")
     ] = False,
-    project: ProjectName = None,
-    root: ProjectRoot = None,
-    allow_secrets: AllowSecrets = False,
+    project: _Project = None,
+    root: options.Root = None,
+    allow_secrets: _AllowSecrets = False,
 ) -> None:
-    """Importing again changes nothing twice; what was edited becomes the next version of its memory. It may
-    be interrupted: what was stored stays, and the next import goes on.
-    What looks like a secret isn't stored. Ends with 1 if anything was left out, and says what and why.
+    """A second import changes nothing; edited text becomes the next version of its memory. It can be
+    interrupted: the next import continues. Text that looks like a secret is not stored. Exits with 1 if
+    anything was left out.
     """
-    options = {"prune": prune, "project": project, "root": root, "allow_secrets": allow_secrets}
-    results: list[Result] = []
-    with call.open(makes=True) as engine:
+    settings = {"prune": prune, "project": project, "root": root, "allow_secrets": allow_secrets}
+    results: list[_Result] = []
+    with call.engine(makes=True) as engine:
         for source in sources:
-            results.append(_import_one(call, engine, source, options))
+            results.append(_import_one(call, engine, source, settings))
             if not call.as_json:
-                print_result(results[-1])
-    call.prints({"sources": [result.as_json() for result in results], **totals(results)})
-    if any(result.error or result.report.skipped for result in results):
-        raise typer.Exit(_SOMETHING_UNREAD)
+                _print_result(results[-1])
+    reports = [each.report for each in results]
+    counts = {name: sum(getattr(each, name) for each in reports) for name in _COUNTS}
+    lists = {name: sum(len(getattr(each, name)) for each in reports) for name in ("gone", "skipped")}
+    errors = sum(each.error is not None for each in results)
+    listed = [{"source": each.source, **to_json(each.report), "error": each.error} for each in results]
+    call.prints({"sources": listed, **counts, **lists, "errors": errors})
+    if errors or lists["skipped"]:
+        raise typer.Exit(_INCOMPLETE)
 
 
 @command("export")
 def _export(
     call: Call,
-    out: Annotated[
-        Path | None, opt("--out FILE", "Write to this file instead of the standard output.")
-    ] = None,
+    out: Annotated[Path | None, opt("--out FILE", "Write to this file instead of standard output.")] = None,
     *,
     memories_only: Annotated[
-        bool, opt("--memories-only", "Leave out what was used, how work turned out, and the events of lives.")
+        bool, opt("--memories-only", "Leave out uses, outcomes and lifecycle events.")
     ] = False,
 ) -> None:
-    """`germane import` restores them as they were. With --out and --json, one object says how many were
-    written. Without --out the lines are the output.
+    """Memories come first, oldest first, then what was learned from their use. `germane import` restores
+    everything. With --out and --json, the number of written memories is printed.
     """
     from germane.importers.transfer import export_jsonl, written_through  # noqa: PLC0415 - Only this command needs it.
 
-    with call.open() as engine:
-        memories = _in_order(engine)
+    with call.engine() as engine:
+        # The id of a later version is greater than that of an earlier one.
+        memories = sorted(all_memories(engine), key=lambda memory: (memory.id, memory.version))
         ids = [memory.ref for memory in memories]
-        kept: dict[str, Any] = {
+        more: dict[str, Any] = {
             "lifecycle_states": dict(zip(ids, engine.lifecycle_states(ids), strict=True)),
             "usage_history": None if memories_only else engine.usage_history(),
             "agent": call.agent,
         }
         if out is None:
-            export_jsonl(memories, sys.stdout, **kept)
+            export_jsonl(memories, sys.stdout, **more)
             return
         with written_through(out) as file:
-            written = export_jsonl(memories, file, **kept)
+            written = export_jsonl(memories, file, **more)
     if not call.prints({"out": out, "written": written}):
         warn(f"{written:,} memories written to {out}.")
 
 
-def _import_one(call: Call, engine: Engine, source: str, options: dict[str, Any]) -> Result:
-    """What became of one source. One that can't be read doesn't keep the others from being imported."""
-    from germane.importers.transfer import import_source  # noqa: PLC0415 - Only this command needs it.
+def _import_one(call: Call, engine: Engine, source: str, settings: dict[str, Any]) -> _Result:
+    """Import one source. An unreadable source doesn't prevent the import of the others."""
+    from germane.importers.report import ImportReport  # noqa: PLC0415 - Only this command needs it.
+    from germane.importers.transfer import import_source  # noqa: PLC0415 - As above.
 
-    with progress_shown(source, quiet=call.as_json) as told:
+    last: Progress | None = None
+    with _progress(source, quiet=call.as_json) as show:
+
+        def report_progress(progress: Progress) -> None:
+            nonlocal last
+            last = progress
+            show(progress)
+
         try:
-            report = import_source(engine, source, progress=told, **options)
+            return _Result(source, import_source(engine, source, progress=report_progress, **settings))
         except UnreadableSource as error:
-            return unread(source, told.last, str(error))
+            counts: dict[str, Any] = {name: getattr(last, name, 0) for name in _COUNTS}
+            return _Result(source, ImportReport(**counts), str(error))
         except KeyboardInterrupt:
-            stored = told.last.created + told.last.revised if told.last else 0
+            stored = getattr(last, "created", 0) + getattr(last, "revised", 0)
             warn(
                 f"{source}: interrupted; {stored:,} new or changed were stored. "
                 "Run it again to go on from there."
             )
             raise
-    return Result(source, report)
-
-
-def _in_order(engine: Engine) -> list[Memory]:
-    """Every memory in the order of making: a version's id is greater than that of the one before it."""
-    return sorted(all_memories(engine), key=lambda memory: (memory.id, memory.version))
-
-
-# watch: keep what is stored of a folder current.
 
 
 @command("watch")
@@ -124,18 +144,18 @@ def _watch(
     call: Call,
     path: Annotated[Path, arg("FOLDER", "The folder of a project.")] = Path(),
     *,
-    project: ProjectName = None,
-    root: ProjectRoot = None,
-    allow_secrets: AllowSecrets = False,
+    project: _Project = None,
+    root: options.Root = None,
+    allow_secrets: _AllowSecrets = False,
 ) -> None:
-    """What is edited becomes the next version of its memory, what is renamed keeps its history, what is
-    deleted is forgotten until it comes back. With --json each step is one line with one object.
+    """Edited text becomes the next version of its memory, renamed files keep their history, and memories of
+    deleted files are forgotten until the files return. With --json, each step is one object on a line.
     """
     from germane.importers.sync import watch  # noqa: PLC0415 - Only this command needs it.
 
-    stop = threading.Event()
-    with call.open(makes=True) as engine, stopped_by_signals(stop), ExitStack() as beginning:
-        told: ProgressCallback | None = beginning.enter_context(progress_shown(str(path), quiet=call.as_json))
+    stop, first = threading.Event(), True
+    with call.engine(makes=True) as engine, stopped_by_signals(stop), ExitStack() as beginning:
+        show = beginning.enter_context(_progress(str(path), quiet=call.as_json))
         steps = watch(
             engine,
             path,
@@ -143,88 +163,37 @@ def _watch(
             project=project,
             root=root,
             allow_secrets=allow_secrets,
-            progress=lambda progress: told(progress) if told is not None else None,
+            progress=lambda progress: show(progress) if first else None,
         )
         for report in steps:
             beginning.close()
-            if not call.prints(step_of(path, report), on_a_line=True):
-                _print_step(path, report, first=told is not None)
-            told = None
+            if call.prints(step_of(path, report), on_a_line=True):
+                pass
+            elif first:
+                _print_result(_Result(str(path), report))
+                warn(f"{path}: watched; Ctrl-C ends it.")
+            else:
+                _print_step(report)
+            first = False
     if not call.as_json:
         warn(f"{path}: no longer watched.")
 
 
 def step_of(path: Path, report: ImportReport) -> dict[str, Any]:
-    """What one step did, as `watch --json` prints it."""
+    """A step of `watch` as JSON."""
     return {"folder": str(path), **to_json(report), "written": to_json(report.written)}
 
 
-def _print_step(path: Path, report: ImportReport, *, first: bool) -> None:
-    if first:
-        print_result(Result(str(path), report))
-        warn(f"{path}: watched; Ctrl-C ends it.")
-        return
+def _print_step(report: ImportReport) -> None:
     for each in report.written:
         print_text(f"{'changed' if each.revised else 'new'}: {each.source}")
     for gone in report.gone:
         print_text(f"gone: {gone.source}")
-    warn_of(replace(report, gone=(), passed_over=(), unchecked=None))
+    _warn_of(replace(report, gone=(), passed_over=(), unchecked=None))
 
 
-# What `import` and `watch` say of an import: as JSON, as lines for people, and while it goes on.
-
-ProjectName = Annotated[
-    str | None,
-    opt(
-        "--project NAME", "The project that the files belong to, if not as its manifest or folder is called."
-    ),
-]
-ProjectRoot = Annotated[
-    Path | None,
-    opt(
-        "--root FOLDER",
-        "The project's root, which paths are told from, if not where a germane.toml, a repository or "
-        "a manifest is found above.",
-    ),
-]
-AllowSecrets = Annotated[
-    bool, opt("--allow-secrets", "Store even what looks like a secret; nothing is checked.")
-]
-
-_SHOWN = 20
-_COUNTS = ("read", "created", "known", "revised")
-_SECONDS_BETWEEN_LINES = 2.0
-
-
-class Result(NamedTuple):
-    """What became of one source, and the error that ended it, if one did."""
-
-    source: str
-    report: ImportReport
-    error: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """As `import --json` prints it."""
-        return {"source": self.source, **to_json(self.report), "error": self.error}
-
-
-def unread(source: str, last: Progress | None, error: str) -> Result:
-    """The same for a source that couldn't be read to its end."""
-    from germane.importers.report import ImportReport  # noqa: PLC0415 - Only for what can't be read.
-
-    counts: dict[str, Any] = {name: getattr(last, name, 0) for name in _COUNTS}
-    return Result(source, ImportReport(**counts), error)
-
-
-def totals(results: Sequence[Result]) -> dict[str, int]:
-    """The sums over all sources."""
-    counts = {name: sum(getattr(each.report, name) for each in results) for name in _COUNTS}
-    lists = {name: sum(len(getattr(each.report, name)) for each in results) for name in ("gone", "skipped")}
-    return {**counts, **lists, "errors": sum(each.error is not None for each in results)}
-
-
-def print_result(result: Result) -> None:
-    """One line of counts, and on the error stream what needs a look."""
+def _print_result(result: _Result) -> None:
+    """Print the counts, and warnings on standard error."""
     report = result.report
     changed = f"{report.revised:,} changed, " if report.revised else ""
     experience = f" Of its use, {report.usage_records:,} records are new." if report.usage_records else ""
@@ -232,13 +201,13 @@ def print_result(result: Result) -> None:
         f"{result.source}: {report.read:,} read, {report.created:,} new, {changed}"
         f"{report.known:,} known, {len(report.skipped):,} left out.{experience}"
     )
-    warn_of(report)
+    _warn_of(report)
     if result.error:
         warn(f"germane: {result.error}", is_error=True)
 
 
-def warn_of(report: ImportReport) -> None:
-    """What moved, is gone, was left out or passed over, and whether nothing was checked for secrets."""
+def _warn_of(report: ImportReport) -> None:
+    """Warn of moved, missing, skipped and ignored files, and of unchecked secrets."""
     _warn_each(
         [
             f"moved: {each.after} is the next version of {each.before}, which is gone: "
@@ -255,53 +224,27 @@ def warn_of(report: ImportReport) -> None:
         warn(f"not checked for secrets: {report.unchecked}")
 
 
-class ProgressReporter:
-    """Tells how far an import has come, and remembers what it told last."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self.last: Progress | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        """Tell it."""
-        self.last = progress
-        self._show(_so_far(progress))
-
-
-@contextmanager
-def progress_shown(source: str, *, quiet: bool) -> Iterator[ProgressReporter]:
-    """How progress is told: a line that moves on a terminal, now and then a line elsewhere."""
-    if quiet:
-        yield ProgressReporter(lambda _: None)
-    elif sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
-        from rich.markup import escape  # noqa: PLC0415 - As above.
-
-        with Console(stderr=True).status(f"{escape(source)} …") as status:
-            yield ProgressReporter(lambda text: status.update(f"{escape(source)}: {escape(text)}"))
-    else:
-        yield ProgressReporter(_lines_now_and_then(source))
-
-
-def _lines_now_and_then(source: str) -> Callable[[str], None]:
-    """Says the first thing at once, and then one each few seconds."""
-    said = -_SECONDS_BETWEEN_LINES
-
-    def say(text: str) -> None:
-        nonlocal said
-        now = time.monotonic()
-        if now - said >= _SECONDS_BETWEEN_LINES:
-            said = now
-            warn(f"{source}: {text}")
-
-    return say
-
-
 def _warn_each(lines: Sequence[str]) -> None:
     for line in lines[:_SHOWN]:
         warn(line)
     if len(lines) > _SHOWN:
         warn(f"… and {len(lines) - _SHOWN:,} more; --json lists all of them")
+
+
+@contextmanager
+def _progress(source: str, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """A function that shows progress: on a moving line of a terminal, every few seconds elsewhere."""
+    if quiet:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
+        from rich.markup import escape  # noqa: PLC0415 - As above.
+
+        with Console(stderr=True).status(f"{escape(source)} …") as status:
+            yield lambda progress: status.update(f"{escape(source)}: {escape(_so_far(progress))}")
+    else:
+        lines = PacedLines(at_once=True)
+        yield lambda progress: lines(f"{source}: {_so_far(progress)}")
 
 
 def _so_far(progress: Progress) -> str:

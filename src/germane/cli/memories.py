@@ -1,28 +1,39 @@
-"""remember, recall, show, memories and whatever else reads or changes one memory."""
+"""The commands `remember`, `recall`, `memory …` and `db maintain`: store, read and change memories."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import Filter, InvalidInput, Level, Memory, TimeRange
+from germane import InvalidInput, Level, Memory
 from germane.cli import options
-from germane.cli.options import Call, Into, arg, command, enter, fields_of, id_of, moment_of, opt
-from germane.cli.output import label_of, print_table, print_text, to_json, warn, why_empty
-from germane.ledger import TraceNote
+from germane.cli.call import Call, command, id_of
+from germane.cli.options import Filters, arg, fields_of, moment_of, opt
+from germane.cli.output import (
+    counted,
+    label_of,
+    memory_line,
+    print_columns,
+    print_text,
+    to_json,
+    warn,
+    warn_each,
+    why_empty,
+)
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 
 if TYPE_CHECKING:
-    from germane import Ranked, RecallResult, RememberResult
+    from germane import Ranked, RecallResult
+    from germane.lifecycle import UpkeepStep
 
-_LABEL = 70
-_NEW_TEXT = Annotated[str | None, arg("[TEXT]", "The new text; - reads it from the standard input.")]
+_LONG_LABEL = 100
+_STEP_LABEL = 60
+_EMPTY: tuple[Any, ...] = (None, [], {})
 
 
-@command("remember")
+@command("remember", space=True)
 def _remember(
     call: Call,
     text: options.MemoryText,
@@ -36,19 +47,19 @@ def _remember(
     outcome: options.OutcomeName = None,
     trust: options.TrustName = None,
     source: options.SourceText = None,
-    pinned: options.Pinned = False,
+    pinned: Annotated[bool, opt("--pinned", "Always show it in contexts.")] = False,
     created_at: options.CreatedAt = None,
     meta: options.Meta = None,
-    reconcile: options.Reconciling = False,
-    force: options.Force = False,
+    reconcile: Annotated[bool, opt("--reconcile", "Let a fact confirm or replace an earlier one.")] = False,
+    force: Annotated[bool, opt("--force", "Store it whatever its quality.")] = False,
 ) -> None:
-    """What is hardly worth keeping (empty talk, a passing state, an answer that answers nothing, an episode
-    told twice within two days) is refused unless --force is given.
+    """Text of low quality (small talk, a passing state, a non-answer, an episode repeated within two days) is
+    refused unless --force is given.
     """
     from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
 
     draft = Draft(
-        content=text_of(text),
+        content=_text_of(text),
         kind=kind,
         subject=subject,
         tags=tuple(tag or ()),
@@ -64,143 +75,92 @@ def _remember(
     )
     with call.open(makes=True) as engine:
         done = engine.remember_many([draft], reconcile=reconcile, quality="refuse", force=force)[0]
-    print_remembered(call, done)
-
-
-def print_remembered(call: Call, done: RememberResult) -> None:
-    """Print what became of a text that was remembered."""
-    news = f", {done.what}" if done.updated else ""
-    known = f"Known already, seen {done.memory.seen_count} times{news}"
+    updated = f", {done.what}" if done.updated else ""
+    known = f"Known already, seen {done.memory.seen_count} times{updated}"
     call.answer(done, memory_line("Remembered" if done.created else known, done.memory))
 
 
-@command("revise")
-def _revise(
-    call: Call,
-    memory_id: options.Target,
-    text: _NEW_TEXT = None,
-    *,
-    subject: options.Subject = None,
-    tag: options.Tags = None,
-    importance: options.Importance = None,
-    confidence: options.Confidence = None,
-    outcome: options.OutcomeName = None,
-    pinned: Annotated[bool | None, opt("--pinned/--unpinned", "Keep it in view, or no longer.")] = None,
-    meta: options.Meta = None,
-) -> None:
-    """Only what is named changes; the version before is kept as history."""
-    with call.open(writes=True) as engine:
-        memory = engine.revise(
-            id_of(engine, memory_id),
-            None if text is None else text_of(text),
-            subject=subject,
-            tags=tag or None,
-            importance=importance,
-            confidence=confidence,
-            outcome=outcome,
-            pinned=pinned,
-            metadata=fields_of(meta) if meta else None,
-        )
-    call.answer({"memory": memory}, memory_line(f"Revised, now version {memory.version}", memory))
-
-
-def _changing(does: str, verb: str) -> None:
-    """Make the command that calls one method of the engine with one memory, and shows it as it is then."""
-
-    @command(does)
-    def act(call: Call, memory_id: options.Target) -> None:
-        with call.open(writes=True) as engine:
-            memory = getattr(engine, does)(id_of(engine, memory_id))
-        call.answer({"memory": memory}, memory_line(verb, memory))
-
-
-_changing("forget", "Forgotten")
-_changing("restore", "Restored")
-
-
-@command("purge")
-def _purge(call: Call, memory_id: options.Target, *, yes: options.Yes = False) -> None:
-    """All its versions go with it, and every trace of their text in the file."""
-    with call.open(writes=True) as engine:
-        whole_id = id_of(engine, memory_id)
-        purged = engine.purge(whole_id, confirm=yes)
-    call.answer(
-        {"id": whole_id, "purged": purged},
-        f"Purged {short_id(whole_id)}: {purged} version{'' if purged == 1 else 's'} gone.",
-    )
-
-
-def text_of(text: str) -> str:
-    """The text, or all of the standard input for a dash, without the line feed that ends it."""
-    if text != "-":
-        return text
-    stream = getattr(sys.stdin, "buffer", None)
-    try:
-        read = sys.stdin.read() if stream is None else stream.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"The standard input is not UTF-8 (byte {error.start}). Convert it, with iconv for instance."
-        ) from error
-    return read.removesuffix("\n").removesuffix("\r")
-
-
-def memory_line(verb: str, memory: Memory) -> str:
-    """What became of a memory, in a line."""
-    return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label_of(memory, _LABEL)}"
-
-
-# recall, show, history: what is read of memories.
-
-_VERSION_LABEL = 100
-
-RankerName = Annotated[
-    str, opt("--ranker NAME", "relevance, or hybrid: half meaning, and tags asked for, recency and accesses.")
-]
-
-
-@command("recall")
+@command("recall", space=True)
 def _recall(
     call: Call,
     query: options.QueryText,
     *,
-    limit: options.Most = 10,
-    kind: options.KindFilter = None,
-    tag: options.TagFilter = None,
-    scope: options.Scopes = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    min_importance: options.MinImportance = None,
-    subject: options.SubjectFilter = None,
-    source: options.SourceFilter = None,
-    meta: options.MetaFilter = None,
+    limit: options.Limit = 10,
+    filters: Filters,
     with_space: options.WithSpaces = None,
-    superseded: Annotated[bool, opt("--include-superseded", "Old versions of memories too.")] = False,
-    ranker: RankerName = "relevance",
-    into: Into = None,
+    include_superseded: Annotated[
+        bool, opt("--include-superseded", "Include old versions of memories.")
+    ] = False,
+    ranker: Annotated[
+        str, opt("--ranker NAME", "relevance, or hybrid: half meaning, half tags, recency and accesses.")
+    ] = "relevance",
+    into: options.Into = None,
     now: options.Now = None,
 ) -> None:
-    _check_owner(into, with_space)
+    if into is not None and with_space:
+        raise InvalidInput(
+            f"--into {into} takes the agent's own memories, and --with-space adds others. Use one of them."
+        )
+    spaces = call.spaces(with_space)
     with call.open(writes=into is not None, now=now) as engine:
         recalled = engine.recall(
             query,
             limit=limit,
-            kinds=kind or (),
-            tags=tag or (),
-            scopes=scope or (),
-            subject=subject,
-            since=since,
-            until=until,
-            min_importance=min_importance,
-            include_superseded=superseded,
-            where=Filter(source=source, metadata=fields_of(meta or ())),
+            include_superseded=include_superseded,
+            where=filters.where(),
             ranker=ranker,
-            spaces=with_space or (),
+            spaces=spaces,
         )
-        entered = None if into is None else enter(engine.working_set(into), recalled)
-    print_recalled(call, recalled, entered, agent=call.agent)
+        entered = None if into is None else _entered(engine.working_set(into), recalled)
+    if call.prints({**to_json(recalled), "entered": entered and entered[0]}):
+        return
+    _print_ranked(recalled, None if call.space else call.agent)
+    if entered is not None:
+        print_text(entered[1])
 
 
-@command("show")
+@command("memory list", space=True)
+def _list(
+    call: Call,
+    *,
+    filters: Filters,
+    pinned: Annotated[bool, opt("--pinned", "Only pinned memories.")] = False,
+    status: Annotated[
+        list[str] | None,
+        opt("--status STATUS", "active (default), superseded, archived or forgotten. Repeatable."),
+    ] = None,
+    order: Annotated[str, opt("--order ORDER", "newest, oldest or important first.")] = "newest",
+    limit: options.Limit = 20,
+    after: Annotated[str | None, opt("--after ID", "Continue after the last memory of a page.")] = None,
+) -> None:
+    if limit < 1:
+        raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
+    where = filters.where(pinned=pinned or None, statuses=status)
+    with call.open() as engine:
+        start = None if after is None else id_of(engine, after)
+        found = engine.memories(where, order=order, limit=limit + 1, after=start)
+        total = engine.count(where)
+        notes = engine.filter_warnings(where)
+    page, more = found[:limit], len(found) > limit
+    if call.prints(
+        {"memories": page, "total": total, "after": page[-1].ref if more else None, "notes": notes}
+    ):
+        return
+    warn_each(notes)
+    if page:
+        columns = {
+            "id": lambda each: short_id(each.ref),
+            "kind": lambda each: each.kind,
+            "scope": lambda each: str(each.scope),
+            "made": lambda each: f"{each.created_at:%Y-%m-%d}",
+            "memory": lambda each: label_of(each, _LONG_LABEL),
+        }
+        print_columns(page, columns)
+    rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
+    warn(f"{len(page):,} of {total:,} memories.{rest}")
+
+
+@command("memory show", space=True)
 def _show(call: Call, memory_id: options.Target) -> None:
     with call.open() as engine:
         memory = engine.get(id_of(engine, memory_id))
@@ -213,7 +173,7 @@ def _show(call: Call, memory_id: options.Target) -> None:
         _print_memory(memory, versions)
 
 
-@command("history")
+@command("memory history", space=True)
 def _history(call: Call, memory_id: options.Target) -> None:
     with call.open() as engine:
         versions = engine.history(id_of(engine, memory_id))
@@ -225,53 +185,105 @@ def _history(call: Call, memory_id: options.Target) -> None:
         print_text(f"\n{each}".removesuffix("\n"))
 
 
-def print_recalled(
-    call: Call, recalled: RecallResult, entered: tuple[dict[str, Any], str] | None = None, *, agent: str = ""
+@command("memory revise", space=True)
+def _revise(
+    call: Call,
+    memory_id: options.Target,
+    content: Annotated[str | None, arg("[TEXT]", "The new text; - reads standard input.")] = None,
+    *,
+    subject: options.Subject = None,
+    tag: options.Tags = None,
+    importance: options.Importance = None,
+    confidence: options.Confidence = None,
+    outcome: options.OutcomeName = None,
+    pinned: Annotated[bool | None, opt("--pinned/--unpinned", "Whether contexts always show it.")] = None,
+    meta: options.Meta = None,
 ) -> None:
-    """What a recall found and how, or why nothing; and what became of it in a working set."""
-    if call.as_json:
-        call.prints({**to_json(recalled), "entered": entered and entered[0]})
-        return
-    _print_ranked(recalled, agent)
-    if entered is not None:
-        print_text(entered[1])
-
-
-def _check_owner(into: str | None, with_space: Sequence[str] | None) -> None:
-    if into is not None and with_space:
-        raise InvalidInput(
-            f"--into {into} takes in the agent's own memories, and --with-space brings others'. Use one of "
-            "them."
+    """Only the given fields change. The previous version remains in the history."""
+    with call.open(writes=True) as engine:
+        memory = engine.revise(
+            id_of(engine, memory_id),
+            None if content is None else _text_of(content),
+            subject=subject,
+            tags=tag or None,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            pinned=pinned,
+            metadata=fields_of(meta) if meta else None,
         )
+    call.answer({"memory": memory}, memory_line(f"Revised, now version {memory.version}", memory))
 
 
-def _print_ranked(recalled: RecallResult, agent: str) -> None:
-    for line in (
-        *(f"Note: {note.text}" for note in recalled.notes),
-        *why_empty(recalled.empty_reason, agent),
-    ):
-        warn(line)
-    if not recalled:
-        return
-    print_table(
-        ("score", "why", "id", "kind", "made", "memory"),
-        [
-            (
-                f"{ranked.score:.2f}",
-                _why(ranked),
-                short_id(ranked.memory.ref),
-                ranked.memory.kind,
-                f"{ranked.memory.created_at:%Y-%m-%d}",
-                label_of(ranked.memory, _VERSION_LABEL),
-            )
-            for ranked in recalled
-        ],
-        right=(0,),
+@command("memory forget", space=True)
+def _forget(call: Call, memory_id: options.Target) -> None:
+    with call.open(writes=True) as engine:
+        memory = engine.forget(id_of(engine, memory_id))
+    call.answer({"memory": memory}, memory_line("Forgotten", memory))
+
+
+@command("memory restore", space=True)
+def _restore(call: Call, memory_id: options.Target) -> None:
+    with call.open(writes=True) as engine:
+        memory = engine.restore(id_of(engine, memory_id))
+    call.answer({"memory": memory}, memory_line("Restored", memory))
+
+
+@command("memory purge", space=True)
+def _purge(call: Call, memory_id: options.Target, *, yes: options.Yes = False) -> None:
+    """All its versions and every trace of their text in the file are deleted."""
+    with call.open(writes=True) as engine:
+        whole_id = id_of(engine, memory_id)
+        purged = engine.purge(whole_id, confirm=yes)
+    call.answer(
+        {"id": whole_id, "purged": purged},
+        f"Purged {short_id(whole_id)}: {purged} version{'' if purged == 1 else 's'} gone.",
     )
 
 
+def _text_of(text: str) -> str:
+    """The text, or all of standard input for a dash, without the final line feed."""
+    if text != "-":
+        return text
+    stream = getattr(sys.stdin, "buffer", None)
+    try:
+        read = sys.stdin.read() if stream is None else stream.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"The standard input is not UTF-8 (byte {error.start}). Convert it, with iconv for instance."
+        ) from error
+    return read.removesuffix("\n").removesuffix("\r")
+
+
+def _entered(working_set: Any, recalled: RecallResult) -> tuple[dict[str, Any], str]:
+    """Add the results to a working set; the outcome as JSON and as text."""
+    from germane.cli.working_sets import added_text, figures_of, fill  # noqa: PLC0415 - Only with --into.
+
+    added = working_set.add_recalled(recalled)
+    now = figures_of(working_set)
+    left_out = [memory.id for memory in added.left_out]
+    text = added_text(added, "Entered", f", {len(left_out)} found no room" if left_out else "")
+    return {**to_json(added), "left_out": left_out, "set": now}, text + fill(now)
+
+
+def _print_ranked(recalled: RecallResult, agent: str | None) -> None:
+    warn_each(recalled.notes)
+    for line in why_empty(recalled.empty_reason, agent):
+        warn(line)
+    if recalled:
+        columns = {
+            "score": lambda ranked: f"{ranked.score:.2f}",
+            "why": _why,
+            "id": lambda ranked: short_id(ranked.memory.ref),
+            "kind": lambda ranked: ranked.memory.kind,
+            "made": lambda ranked: f"{ranked.memory.created_at:%Y-%m-%d}",
+            "memory": lambda ranked: label_of(ranked.memory, _LONG_LABEL),
+        }
+        print_columns(recalled, columns, right=(0,))
+
+
 def _why(ranked: Ranked) -> str:
-    """The parts of a score, and the lists that several rankings were fused of."""
+    """The parts of a score, and the rankings that were fused."""
     why, fused = why_of(ranked.parts), ranked.fused
     return why if fused is None else f"{why}; fused {fused.score:.4f} of {', '.join(fused.sources) or 'none'}"
 
@@ -280,130 +292,160 @@ def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
     fields = to_json(memory)
     content = fields.pop("content")
     width = max(map(len, fields))
-    lines = [f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _UNSAID]
-    print_text("\n".join(lines))
+    print_text(
+        "\n".join(
+            f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _EMPTY
+        )
+    )
     print_text(f"\n{content}")
     for level in (Level.MICRO, Level.SUMMARY, Level.FULL):
         rendition = memory.renditions.at(level)
         same = level is Level.FULL and rendition.text == content
-        shown = "the text above" if same else rendition.text
-        print_text(f"\n{level} ({rendition.tokens} tokens by {memory.renditions.counter}): {shown}")
+        text = "the text above" if same else rendition.text
+        print_text(f"\n{level} ({rendition.tokens} tokens by {memory.renditions.counter}): {text}")
     if len(versions) > 1:
         print_text("")
         _print_versions(versions)
-
-
-_UNSAID: tuple[Any, ...] = (None, [], {})
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return ", ".join(f"{name}={one}" for name, one in value.items())
+        return ", ".join(f"{name}={each}" for name, each in value.items())
     return str(value)
 
 
 def _print_versions(versions: tuple[Memory, ...]) -> None:
-    print_table(
-        ("version", "id", "status", "made", "memory"),
-        [
-            (
-                str(memory.version),
-                short_id(memory.version_id),
-                str(memory.status),
-                f"{memory.created_at:%Y-%m-%d %H:%M}",
-                label_of(memory, _VERSION_LABEL),
-            )
-            for memory in versions
-        ],
-        right=(0,),
-    )
+    columns = {
+        "version": lambda each: str(each.version),
+        "id": lambda each: short_id(each.version_id),
+        "status": lambda each: str(each.status),
+        "made": lambda each: f"{each.created_at:%Y-%m-%d %H:%M}",
+        "memory": lambda each: label_of(each, _LONG_LABEL),
+    }
+    print_columns(versions, columns, right=(0,))
 
 
-# memories: what is stored, by no question but by what it is.
-
-_LIST_LABEL = 100
-_PAGE = 20
-
-_Statuses = Annotated[
-    list[str] | None,
-    opt(
-        "--status STATUS",
-        "Only memories of this status: active, unless said otherwise, superseded, archived or "
-        "forgotten. Repeatable.",
-    ),
-]
+# The lifecycle of a memory.
 
 
-@command("memories")
-def _memories(
+@command("memory confirm", space=True)
+def _confirm(
+    call: Call,
+    memory_id: options.Target,
+    *,
+    core: Annotated[bool, opt("--core", "Make it a core fact at once.")] = False,
+) -> None:
+    with call.open(writes=True) as engine:
+        _print_state(call, engine.confirm(id_of(engine, memory_id), core=core))
+
+
+@command("memory contradict", space=True)
+def _contradict(
+    call: Call,
+    memory_id: options.Target,
+    *,
+    by: Annotated[str | None, opt("--by ID", "The memory that contradicts it.")] = None,
+) -> None:
+    with call.open(writes=True) as engine:
+        other = None if by is None else id_of(engine, by)
+        _print_state(call, engine.contradict(id_of(engine, memory_id), by=other))
+
+
+@command("memory review", space=True)
+def _review(
+    call: Call,
+    memory_id: options.Target,
+    outcome: Annotated[str, arg("OUTCOME", "success, partial, pending, failure or abandoned.")],
+    *,
+    result: Annotated[str | None, opt("--result TEXT", "The result of a decision.")] = None,
+) -> None:
+    with call.open(writes=True) as engine:
+        _print_state(call, engine.review(id_of(engine, memory_id), outcome, result=result))
+
+
+@command("memory record-trigger", space=True)
+def _record_trigger(
+    call: Call,
+    memory_id: options.Target,
+    *,
+    false_positive: Annotated[bool, opt("--false-positive", "It was a false alarm.")] = False,
+) -> None:
+    with call.open(writes=True) as engine:
+        memory = engine.record_trigger(id_of(engine, memory_id), false_positive=false_positive)
+        _print_state(call, memory)
+
+
+@command("memory retire", space=True)
+def _retire(call: Call, memory_id: options.Target) -> None:
+    with call.open(writes=True) as engine:
+        _print_state(call, engine.retire(id_of(engine, memory_id)))
+
+
+@command("memory events")
+def _events(
+    call: Call,
+    memory_id: Annotated[str | None, arg("[ID]", "Only events of this memory.")] = None,
+    *,
+    after: options.AfterNumber = 0,
+    limit: Annotated[int | None, opt("--limit N", "The maximum number of events.", min=1)] = None,
+) -> None:
+    with call.engine() as engine:
+        only = None if memory_id is None else id_of(engine, memory_id)
+        events = engine.events(only, after=after or 0, limit=limit)
+    if call.prints(events):
+        return
+    if not events:
+        print_text("Nothing has happened to it yet." if only else "Nothing has happened yet.")
+        return
+    columns = {
+        "number": lambda event: str(event.number),
+        "at": lambda event: f"{event.at:%Y-%m-%d %H:%M}",
+        "memory": lambda event: short_id(event.memory_id),
+        "what": lambda event: str(event.sign).replace("_", " "),
+        "stage": lambda event: " → ".join(dict.fromkeys((str(event.before), str(event.after)))),
+        "why": lambda event: event.cause + (f" ({short_id(event.other)})" if event.other else ""),
+        "by": lambda event: event.by,
+    }
+    print_columns(events, columns, right=(0,))
+
+
+@command("db maintain", space=True)
+def _maintain(
     call: Call,
     *,
-    kind: options.KindFilter = None,
-    tag: options.TagFilter = None,
-    scope: options.Scopes = None,
-    subject: options.SubjectFilter = None,
-    source: options.SourceFilter = None,
-    meta: options.MetaFilter = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    min_importance: options.MinImportance = None,
-    pinned: Annotated[bool, opt("--pinned", "Only memories that are pinned.")] = False,
-    status: _Statuses = None,
-    order: Annotated[str, opt("--order ORDER", "newest, oldest or important: what comes first.")] = "newest",
-    limit: options.Most = _PAGE,
-    after: Annotated[str | None, opt("--after ID", "Go on after the memory that ended a page.")] = None,
+    dry_run: Annotated[bool, opt("--dry-run", "Change nothing; show the steps that are due.")] = False,
 ) -> None:
-    if limit < 1:
-        raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
-    # Words of the user's: the filter and the engine read them, and name those that there are.
-    asked: dict[str, Any] = {"kinds": kind, "tags": tag, "scopes": scope, "statuses": status}
-    where = Filter(
-        subject=subject,
-        source=source,
-        metadata=fields_of(meta or ()),
-        when=_time(since, until),
-        min_importance=min_importance,
-        pinned=True if pinned else None,
-        **{name: words for name, words in asked.items() if words},
-    )
-    ordered: Any = order
-    with call.open() as engine:
-        start = None if after is None else id_of(engine, after)
-        found = engine.memories(where, order=ordered, limit=limit + 1, after=start)
-        total = engine.count(where)
-        notes = engine.filter_warnings(where)
-    _print_page(call, found[:limit], total, notes, more=len(found) > limit)
-
-
-def _time(since: str | None, until: str | None) -> TimeRange | None:
-    if since is None and until is None:
-        return None
-    return TimeRange(since=since, until=until)
-
-
-def _print_page(
-    call: Call, page: Sequence[Memory], total: int, notes: Sequence[TraceNote], *, more: bool
-) -> None:
-    after = page[-1].ref if more else None
-    if call.prints({"memories": page, "total": total, "after": after, "notes": notes}):
+    """Also marks outdated quotations. It can be interrupted; the next call continues."""
+    # A dry run changes nothing, so a read-only file will do.
+    with call.open(writes=not dry_run) as engine:
+        upkeep = engine.maintain(dry_run=dry_run, progress=_report_step if sys.stderr.isatty() else None)
+        labels = {step: label_of(engine.get(step.memory_id), _STEP_LABEL) for step in upkeep.steps}
+    if call.prints(upkeep):
         return
-    for note in notes:
-        warn(f"Note: {note.text}")
-    if page:
-        print_table(
-            ("id", "kind", "scope", "made", "memory"),
-            [
-                (
-                    short_id(each.ref),
-                    each.kind,
-                    str(each.scope),
-                    f"{each.created_at:%Y-%m-%d}",
-                    label_of(each, _LIST_LABEL),
-                )
-                for each in page
-            ],
-        )
-    rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
-    warn(f"{len(page):,} of {total:,} memories.{rest}")
+    if upkeep.steps:
+        columns = {
+            "task": lambda step: str(step.task),
+            "memory": lambda step: short_id(step.memory_id),
+            "stage": lambda step: f"{step.before} → {step.after}" if step.after else "",
+            "with": lambda step: short_id(step.other) if step.other else "",
+            "text": labels.__getitem__,
+        }
+        print_columns(upkeep.steps, columns)
+    steps = counted(len(upkeep.steps), "step")
+    done = f"{steps} due; nothing was changed." if upkeep.dry_run else f"{upkeep.done:,} of {steps} done."
+    failing = f" Procedures that mostly fail: {', '.join(map(short_id, upkeep.flagged))}."
+    print_text(done + (failing if upkeep.flagged else ""))
+
+
+def _print_state(call: Call, memory: Memory) -> None:
+    line = memory_line(str(memory.stage).capitalize(), memory)
+    call.answer({"memory": memory}, f"{line}  (confidence {memory.confidence:.2f})")
+
+
+def _report_step(done: int, of: int, step: UpkeepStep | None) -> None:
+    """Overwrite one line of a terminal with the progress."""
+    end = "\n" if done == of else ""
+    sys.stderr.write(f"\r{done:,} of {of:,}{f'  {step.task}' if step else ''}\x1b[K{end}")
+    sys.stderr.flush()

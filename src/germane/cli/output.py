@@ -1,6 +1,6 @@
-"""What commands print: text, and JSON made from the dataclasses.
+"""What commands print: text, tables, progress, and JSON made from the dataclasses.
 
-`rich` is imported only where a terminal shows the result.
+`rich` is imported only if a terminal shows the result.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import typer
 
@@ -20,34 +22,37 @@ from germane.model.text import cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
     from germane import Context, GermaneError, Memory
-    from germane.ledger import EmptyReason
+    from germane.ledger import EmptyReason, TraceNote
 
 __all__ = ["FORMS", "Form", "error_json", "to_json"]
 
+_LABEL = 70
+_UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
 _LEAST = 24
-"""Columns that the last column of a table needs to be read, the gap before it included."""
+"""Columns that the last column of a table needs, the gap before it included."""
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
+_SECONDS_BETWEEN_LINES: Final = 2.0
 
 
 def is_terminal() -> bool:
-    """Whether a person is likely to read what is printed."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def print_json(value: Any, *, on_a_line: bool = False) -> None:
-    """One value as JSON, readable unless it has to stand on a line, in the order of its fields."""
+    """Print a value as JSON, indented unless it must be on a line."""
     typer.echo(json.dumps(to_json(value), ensure_ascii=False, indent=None if on_a_line else 2))
 
 
 def print_text(text: str) -> None:
-    """Text as it is; on a terminal without what would steer it."""
+    """Print a text, on a terminal without control characters."""
     typer.echo(harmless(text) if is_terminal() else text)
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    """Rows in columns: wrapped to a terminal's width; aligned and uncut where there is none.
+    """Print rows in columns, those numbered `right` aligned to the right.
 
-    Where a narrow terminal has no room for the last column, each of its texts stands on a line of its own.
+    On a terminal the last column is wrapped, or printed on lines of its own if the terminal is too narrow.
     """
     if not is_terminal():
         typer.echo("\n".join(table([headings, *rows], right=right)))
@@ -56,77 +61,155 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right
     from rich.table import Table  # noqa: PLC0415 - As above.
     from rich.text import Text  # noqa: PLC0415 - As above.
 
-    columns = get_terminal_size().columns
     before = table([each[:-1] for each in (headings, *rows)], right=right)
-    if max(map(width, before)) + _LEAST > columns:
-        _print_stacked(before, [each[-1] for each in (headings, *rows)])
+    if max(map(width, before)) + _LEAST > get_terminal_size().columns:
+        for line, row in zip(before, (headings, *rows), strict=True):
+            typer.echo(harmless(line) if row is headings else f"{harmless(line)}\n  {harmless(row[-1])}")
         return
-    shown = Table(box=None, header_style="bold", pad_edge=False)
+    grid = Table(box=None, header_style="bold", pad_edge=False)
     for number, heading in enumerate(headings):
         last = number == len(headings) - 1
-        shown.add_column(
+        grid.add_column(
             heading, justify="right" if number in right else "left", overflow="fold", no_wrap=not last
         )
     for row in rows:
-        # Text, not str: what a memory says in brackets is no markup.
-        shown.add_row(*(Text(harmless(each)) for each in row))
-    Console().print(shown)
+        # Text, not str: brackets in a memory are no markup.
+        grid.add_row(*(Text(harmless(each)) for each in row))
+    Console().print(grid)
 
 
-def _print_stacked(before: Sequence[str], last: Sequence[str]) -> None:
-    for number, (line, text) in enumerate(zip(before, last, strict=True)):
-        typer.echo(f"{harmless(line)}\n  {harmless(text)}" if number else harmless(line))
+def print_columns(
+    items: Iterable[Any], columns: Mapping[str, Callable[[Any], str]], *, right: Sequence[int] = ()
+) -> None:
+    """Print a table with a row for each item; the columns are functions of an item by their headings."""
+    rows = [[text_of(item) for text_of in columns.values()] for item in items]
+    print_table(list(columns), rows, right=right)
 
 
 def label_of(memory: Memory, columns: int) -> str:
-    """The shortest text of a memory, on a line that is no wider than so many columns."""
+    """The shortest text of a memory on one line of at most so many columns."""
     return cut(line_of(memory.renditions.micro.text), columns)
 
 
-def warn_of_context(context: Context, *more: str) -> None:
-    """The notes of a context, what `more` there is to say, and how many tokens and memories are in it."""
-    trace = context.trace
-    counted = f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter})"
-    memories = f"{len(trace.included)} in, {len(trace.excluded)} left out"
-    for line in (*(f"Note: {note.text}" for note in trace.notes), *more, f"{counted}; memories: {memories}."):
-        warn(line)
+def memory_line(verb: str, memory: Memory) -> str:
+    """What happened to a memory, with its short id, kind and label, on one line."""
+    from germane.model.context import short_id  # noqa: PLC0415 - The help needs none of it.
+
+    return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label_of(memory, _LABEL)}"
 
 
-def why_empty(empty_reason: EmptyReason | None, agent: str) -> list[str]:
-    """Why nothing is shown; where nothing is stored, also whose memory was asked, which may be a slip."""
-    from germane.model.context import sentence_of  # noqa: PLC0415 - The help needs none of it.
+def size_of(amount: float) -> str:
+    """A number of bytes with a unit, such as "1.2 MB"."""
+    for unit in _UNITS[:-1]:
+        if amount < _STEP:
+            return f"{amount:.0f} {unit}" if unit == _UNITS[0] else f"{amount:.1f} {unit}"
+        amount /= _STEP
+    return f"{amount:.1f} {_UNITS[-1]}"
 
-    if empty_reason is None:
-        return []
-    told = agent and empty_reason == "nothing_stored"
-    whose = f" It is {agent!r}; --agent or GERMANE_AGENT names another." if told else ""
-    return [f"{sentence_of(empty_reason)}{whose}"]
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun, such as "1 agent" and "2,000 agents"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def warn(text: str, *, is_error: bool = False) -> None:
-    """One line on the error stream; an error in red on a terminal that may be coloured."""
-    line = " ".join(harmless(text).split())
+    """Print one line on standard error; an error in red on a terminal unless NO_COLOR is set."""
+    readable = text.encode("utf-8", "backslashreplace").decode()
+    line = " ".join(harmless(readable).split())
     if is_error and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         line = f"{_RED}{line}{_PLAIN}"
     typer.echo(line, err=True)
 
 
-# Germane's values as JSON: one form for all of them, made from the fields of their classes.
+def warn_each(notes: Iterable[TraceNote]) -> None:
+    """Print notes on standard error."""
+    for note in notes:
+        warn(f"Note: {note.text}")
+
+
+def warn_of_context(context: Context, *more: str) -> None:
+    """Print a context's notes, `more` lines, and its counts of tokens and memories on standard error."""
+    trace = context.trace
+    warn_each(trace.notes)
+    tokens = f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter})"
+    memories = f"{len(trace.included)} in, {len(trace.excluded)} left out"
+    for line in (*more, f"{tokens}; memories: {memories}."):
+        warn(line)
+
+
+def why_empty(reason: EmptyReason | None, agent: str | None) -> list[str]:
+    """Why there are no results; if nothing is stored also the agent's name, which may be a mistake."""
+    from germane.model.context import sentence_of  # noqa: PLC0415 - The help needs none of it.
+
+    if reason is None:
+        return []
+    wrong = agent and reason == "nothing_stored"
+    whose = f" It is {agent!r}; --agent or GERMANE_AGENT names another." if wrong else ""
+    return [f"{sentence_of(reason)}{whose}"]
+
+
+# The progress of a long task: a bar on a terminal, a line every few seconds elsewhere.
+
+
+@contextmanager
+def progress_of(what: str, *, quiet: bool, tenths: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A function that reports how many of how many are done; `what` they are is in the plural: "tables".
+
+    Without a terminal a line is printed every few seconds, or with `tenths` for each tenth.
+    """
+    if quiet:
+        yield lambda *_: None
+    elif sys.stderr.isatty():
+        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
+        from rich.progress import Progress  # noqa: PLC0415 - As above.
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    else:
+        lines = PacedLines()
+
+        def report(done: int, total: int) -> None:
+            line = f"{done:,} of {total:,} {what}"
+            if not tenths:
+                lines(line, last=done >= total)
+            elif done * 10 // total > (done - 1) * 10 // total:
+                warn(line)
+
+        yield report
+
+
+class PacedLines:
+    """Prints a line every few seconds, the first only after that time unless `at_once`."""
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        self._due = time.monotonic() + (0 if at_once else _SECONDS_BETWEEN_LINES)
+        self._any = False
+
+    def __call__(self, line: str, *, last: bool = False) -> None:
+        """Print the line on standard error if it is due; the `last` also if another was printed."""
+        now = time.monotonic()
+        if now >= self._due or (self._any and last):
+            self._due, self._any = now + _SECONDS_BETWEEN_LINES, True
+            warn(line)
+
+
+# Values as JSON, made from the fields of their classes.
 #
 # The form is documented in docs/reference/json.md and changes only by addition.
 
 _DIGITS = 6
 _EXACT = frozenset({"metadata", "options"})
-"""Fields that hold values of the user's own, whose numbers are not rounded."""
+"""Fields with values of the user's own, whose numbers are not rounded."""
 _TEXTS = frozenset({"Scope"})
-"""Classes whose values are written as the text that they are read from."""
+"""Classes whose values are written as text."""
 
 
 class Form(NamedTuple):
     """How the JSON of a class differs from its fields.
 
-    `without` names the fields that are left out. `made` gives what is added or takes the place of a field:
-    the path of an attribute, which is null where something on the way is, or a function of the value.
+    `without` lists the omitted fields. `made` gives added or replaced fields: the path of an attribute, whose
+    value is null if a step of the path is, or a function of the object.
     """
 
     without: str = ""
@@ -184,20 +267,20 @@ FORMS: Mapping[str, Form] = {
     "ToolResult": Form("content is_error form extra", {"text": "text"}),
     "Trace": Form("where"),
 }
-"""The form of each class whose JSON isn't just its fields, by the name of the class."""
+"""The form of each class whose JSON isn't just its fields, by the class's name."""
 
 
 def to_json(value: Any) -> Any:
-    """The value in types that JSON has.
+    """The value in types of JSON.
 
-    A dataclass becomes an object of its fields, in which numbers are rounded to six digits; `FORMS` says
-    where it differs. Times are ISO 8601, enumerations their values, and sets are sorted. None stays null.
+    A dataclass becomes an object of its fields with numbers rounded to six digits, unless `FORMS` differs.
+    Times become ISO 8601, enumerations their values, and sets sorted lists.
     """
     return _walked(value, rounded=False)
 
 
 def error_json(error: GermaneError) -> dict[str, Any]:
-    """An error with its class, its message and its public attributes."""
+    """An error's class, message and public attributes."""
     attributes = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(error).items()
@@ -221,7 +304,7 @@ def _walked(value: Any, *, rounded: bool) -> Any:
 
 
 def _inner(value: Any, *, rounded: bool) -> Any:
-    """What is deeper than the numbers of a field is rounded by its own class alone."""
+    """A member of a list or mapping: only a number directly in it is rounded like the field."""
     return _walked(value, rounded=rounded and isinstance(value, float))
 
 

@@ -1,4 +1,4 @@
-"""ledger, metrics, stats and doctor: what was assembled, how well, and what is wrong with a store."""
+"""The commands `ledger …`, `db stats` and `db doctor`: recorded assemblies, metrics, health of the store."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from germane.cli.options import Call, Now, Since, arg, command, opt, whole_assembly_id
-from germane.cli.output import print_table, print_text, to_json
+from germane.cli.call import Call, assembly_id, command
+from germane.cli.options import Now, arg, opt
+from germane.cli.output import print_columns, print_table, print_text, size_of, to_json
 from germane.model.context import short_id, why_of
 from germane.model.text import bar, cut, line_of, table
 
 if TYPE_CHECKING:
-    from germane.ledger import AssemblyDiff, LedgerEntry, Metrics, Replay
+    from germane.ledger import AssemblyDiff, Metrics, Replay
     from germane.stores import StoreStats
 
-_Id = Annotated[str, arg("ID", "An assembly, by its id or the beginning or end of it.")]
-_Limit = Annotated[int, opt("--limit", "How many to list at most.", min=1)]
-_Plot = Annotated[Path | None, opt("--plot FILE", "Write the days as a picture (SVG) as well.")]
+_Id = Annotated[str, arg("ID", "Assembly id, or 4 or more characters of its beginning or end.")]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_SPARKS = 60
-_SAYS = {
+_METRICS = {
     "relevance": ("Relevance of what stands in contexts", "{:.2f}", "above 0.6"),
     "budget_use": ("Use of the budget", "{:.0%}", "50 to 90 %"),
     "refreshes_per_turn": ("Contexts made for each turn", "{:.2f}", "below 0.3"),
@@ -34,33 +33,35 @@ _SAYS = {
 }
 
 
-@command("ledger list")
-def _list(call: Call, *, limit: _Limit = 20, since: Since = None) -> None:
+@command("ledger list", space=True)
+def _list(
+    call: Call,
+    *,
+    limit: Annotated[int, opt("--limit N", "The maximum number of assemblies to list.", min=1)] = 20,
+    since: Annotated[str | None, opt("--since TIME", "Recorded at this time or later.")] = None,
+) -> None:
     with call.open() as engine:
         found = engine.ledger().list(since=since, limit=limit)
-    if call.prints([{**to_json(one), "entries": None} for one in found]):
+    if call.prints([{**to_json(each), "entries": None} for each in found]):
         return
     if found:
-        rows = [
-            (
-                short_id(one.id),
-                f"{one.at:%Y-%m-%d %H:%M}",
-                one.plan,
-                f"{one.tokens:,}/{one.budget:,}",
-                str(len(one.included)),
-                line_of(one.question),
-            )
-            for one in found
-        ]
-        print_table(("ID", "AT (UTC)", "PLAN", "TOKENS", "IN", "QUESTION"), rows, right=(3, 4))
+        columns = {
+            "ID": lambda each: short_id(each.id),
+            "AT (UTC)": lambda each: f"{each.at:%Y-%m-%d %H:%M}",
+            "PLAN": lambda each: each.plan,
+            "TOKENS": lambda each: f"{each.tokens:,}/{each.budget:,}",
+            "IN": lambda each: str(len(each.included)),
+            "QUESTION": lambda each: line_of(each.question),
+        }
+        print_columns(found, columns, right=(3, 4))
     else:
         print_text("Nothing is recorded. `germane assemble --record` records an assembly.")
 
 
-@command("ledger show")
+@command("ledger show", space=True)
 def _show(call: Call, assembly: _Id) -> None:
     with call.open() as engine:
-        found = engine.ledger().show(whole_assembly_id(engine, assembly))
+        found = engine.ledger().show(assembly_id(engine, assembly))
     if call.prints(found):
         return
     gone = f"; {found.purged} purged since" if found.purged else ""
@@ -71,27 +72,42 @@ def _show(call: Call, assembly: _Id) -> None:
         f"SHA-256: {found.sha256 or 'gone with what was purged'}"
     )
     if found.entries:
-        _print_entries(found.entries)
+        columns = {
+            "MEMORY": lambda entry: short_id(entry.version_id),
+            "SECTION": lambda entry: entry.section,
+            "LEVEL OR REASON": lambda entry: str(entry.level or entry.reason),
+            "TOKENS": lambda entry: f"{entry.tokens:,}",
+            "SCORE": lambda entry: f"{entry.score:.2f}" if entry.parts else "",
+            "WHY": lambda entry: why_of(entry.parts, entry.score),
+        }
+        print_columns(found.entries, columns, right=(3, 4))
 
 
-@command("ledger diff")
+@command("ledger diff", space=True)
 def _diff(call: Call, first: _Id, second: _Id) -> None:
     with call.open() as engine:
-        difference = engine.ledger().diff(whole_assembly_id(engine, first), whole_assembly_id(engine, second))
+        difference = engine.ledger().diff(assembly_id(engine, first), assembly_id(engine, second))
     call.answer(difference, "\n".join(_difference_lines(difference)))
 
 
-@command("ledger replay")
+@command("ledger replay", space=True)
 def _replay(call: Call, assembly: _Id) -> None:
+    """Exits with 1 unless the bytes are the same."""
     with call.open() as engine:
-        replay = engine.ledger().replay(whole_assembly_id(engine, assembly))
+        replay = engine.ledger().replay(assembly_id(engine, assembly))
     call.answer(replay, "\n".join(_replay_lines(replay)))
     if not replay.same:
         raise typer.Exit(1)
 
 
-@command("metrics")
-def _metrics(call: Call, *, since: Since = None, plot: _Plot = None, now: Now = None) -> None:
+@command("ledger metrics", space=True)
+def _metrics(
+    call: Call,
+    *,
+    since: Annotated[str | None, opt("--since TIME", "Start of the period; default: 30 days ago.")] = None,
+    plot: Annotated[Path | None, opt("--plot FILE", "Draw the days into this file (SVG).")] = None,
+    now: Now = None,
+) -> None:
     with call.open(now=now) as engine:
         found = engine.metrics(since=since)
     if plot is not None:
@@ -102,21 +118,6 @@ def _metrics(call: Call, *, since: Since = None, plot: _Plot = None, now: Now = 
             file.write(trend(found))
     if not call.prints(found):
         _print_metrics(found)
-
-
-def _print_entries(entries: Sequence[LedgerEntry]) -> None:
-    rows = [
-        (
-            short_id(entry.version_id),
-            entry.section,
-            str(entry.level or entry.reason),
-            f"{entry.tokens:,}",
-            f"{entry.score:.2f}" if entry.parts else "",
-            why_of(entry.parts, entry.score),
-        )
-        for entry in entries
-    ]
-    print_table(("MEMORY", "SECTION", "LEVEL OR REASON", "TOKENS", "SCORE", "WHY"), rows, right=(3, 4))
 
 
 def _difference_lines(difference: AssemblyDiff) -> list[str]:
@@ -150,10 +151,10 @@ def _print_metrics(metrics: Metrics) -> None:
     }
     rows = []
     for name, value in metrics.figures().items():
-        says, form, target = _SAYS[name]
+        label, form, target = _METRICS[name]
         reached = {True: "yes", False: "no", None: ""}[metrics.on_target(name)]
         shown = "unknown" if value is None else form.format(value)
-        rows.append((says, shown, target, reached, _sparks(days.get(name, []))))
+        rows.append((label, shown, target, reached, _sparks(days.get(name, []))))
     print_text(
         f"From {metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}: {metrics.assemblies:,} assemblies "
         f"recorded, {metrics.with_feedback:,} fed back; {metrics.turns:,} turns of the user."
@@ -162,7 +163,7 @@ def _print_metrics(metrics: Metrics) -> None:
 
 
 def _sparks(values: Sequence[float | None]) -> str:
-    """A bar for each of the last days, by its share of the highest; a dot where none is known."""
+    """A bar for each of the last days, relative to the highest; a dot for an unknown value."""
     shown = values[-_MOST_SPARKS:]
     most = max((value for value in shown if value is not None), default=0.0)
     steps = len(_BLOCKS) - 1
@@ -171,17 +172,15 @@ def _sparks(values: Sequence[float | None]) -> str:
     )
 
 
-# stats and doctor: figures about a store, and what is wrong with it.
+# db stats and db doctor.
 
 _BAR = 40
 _WIDTH = 110
 _USUAL_LANGUAGE = "english"
 _FOUND_WRONG = 1
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-_STEP = 1000
 
 
-@command("stats")
+@command("db stats", space=True)
 def _stats(call: Call) -> None:
     with call.open() as engine:
         stats = engine.stats()
@@ -192,8 +191,9 @@ def _stats(call: Call) -> None:
         print_text("\n" + "\n".join(_bars(stats.by_kind)))
 
 
-@command("doctor")
+@command("db doctor", space=True)
 def _doctor(call: Call) -> None:
+    """Exits with 1 if damage is found."""
     with call.open() as engine:
         findings = engine.doctor()
     damage = [each for each in findings if not each.advice]
@@ -201,8 +201,8 @@ def _doctor(call: Call) -> None:
         f"{each.code}: {each.text}\n  {'Advice' if each.advice else 'Remedy'}: {each.remedy}"
         for each in findings
     ]
-    said = "\n".join(lines) or f"{call.location}: nothing wrong was found."
-    call.answer({"healthy": not damage, "findings": findings}, said)
+    text = "\n".join(lines) or f"{call.location}: nothing wrong was found."
+    call.answer({"healthy": not damage, "findings": findings}, text)
     if damage:
         raise typer.Exit(_FOUND_WRONG)
 
@@ -217,8 +217,8 @@ def _rows(stats: StoreStats) -> list[tuple[str, str]]:
         ("Tokens", f"{stats.tokens:,}"),
     ]
     if len(stats.tokens_by_scope) > 1:
-        said = ", ".join(f"{tokens:,} {scope}" for scope, tokens in stats.tokens_by_scope.items())
-        rows.append(("By scope", f"{said} (active)"))
+        by_scope = ", ".join(f"{tokens:,} {scope}" for scope, tokens in stats.tokens_by_scope.items())
+        rows.append(("By scope", f"{by_scope} (active)"))
     rows.extend(
         ("Large", f"{each.tokens:,} tokens: {short_id(each.id)} {each.kind} {each.label}")
         for each in stats.large
@@ -240,12 +240,3 @@ def _bars(counts: Mapping[str, int]) -> list[str]:
         for kind, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     ]
     return table(rows, right=(1,))
-
-
-def size_of(amount: float) -> str:
-    """A number of bytes in the unit that suits it."""
-    for unit in _UNITS:
-        if amount < _STEP or unit == _UNITS[-1]:
-            return f"{amount:.0f} {unit}" if unit == _UNITS[0] else f"{amount:.1f} {unit}"
-        amount /= _STEP
-    raise AssertionError(amount)

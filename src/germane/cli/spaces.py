@@ -1,4 +1,4 @@
-"""space: memories that agents share, who is in them, and what happens there."""
+"""The commands `space …`: memories that agents share, their members and events."""
 
 from __future__ import annotations
 
@@ -7,35 +7,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from germane.cli import options
-from germane.cli.memories import RankerName, memory_line, print_recalled, print_remembered, text_of
-from germane.cli.options import (
-    Call,
-    Follow,
-    Into,
-    SinceNumber,
-    arg,
-    command,
-    enter,
-    fields_of,
-    follow_each,
-    id_of,
-    moment_of,
-    opt,
-)
-from germane.cli.output import print_table, warn
+from germane.cli.call import Call, command, follow_each, id_of
+from germane.cli.options import arg, opt
+from germane.cli.output import memory_line, print_columns, print_table, warn
 from germane.model.context import short_id
 from germane.spaces import Right, Role
 
 if TYPE_CHECKING:
     from germane.spaces import SpaceEvent, SpaceInfo
 
-Name = Annotated[str, arg("SPACE", "The name of the space.")]
-MemberName = Annotated[str, arg("MEMBER", "The agent that it is about.")]
-Other = Annotated[str | None, opt("--member NAME", "Another agent, instead of the one that --agent names.")]
+_MOST_EVENTS = 50
+
+_Name = Annotated[str, arg("SPACE", "Name of the space.")]
+_MemberName = Annotated[str, arg("MEMBER", "The agent concerned.")]
+_Other = Annotated[str | None, opt("--member NAME", "Another agent than --agent.")]
 
 
 class _Admits(StrEnum):
-    """Who may join by himself."""
+    """Which rights agents may give themselves."""
 
     WRITE = "write"
     READ = "read"
@@ -45,21 +34,21 @@ class _Admits(StrEnum):
 @command("space create")
 def _create(
     call: Call,
-    name: Name,
+    name: _Name,
     *,
     admits: Annotated[
-        _Admits, opt("--admits RIGHT", "What agents may give themselves: write, read or nobody.")
+        _Admits, opt("--admits RIGHT", "The right of those who join: write, read or nobody.")
     ] = _Admits.WRITE,
 ) -> None:
-    """Made again by a member it stays as it is; a space of others is a mistake."""
-    with call.open(makes=True) as engine:
+    """Nothing changes if the agent is a member already. The name of a space of others is an error."""
+    with call.engine(makes=True) as engine:
         most = None if admits is _Admits.NOBODY else admits.value
-        _show(call, engine.space(name, create=True, admits=most).info())
+        _print_members(call, engine.space(name, create=True, admits=most).info())
 
 
 @command("space list")
 def _list(call: Call) -> None:
-    with call.open() as engine:
+    with call.engine() as engine:
         found = engine.spaces()
     if call.prints({"spaces": found}):
         return
@@ -75,203 +64,106 @@ def _list(call: Call) -> None:
 
 
 @command("space members")
-def _members(call: Call, name: Name) -> None:
-    with call.open() as engine:
-        _show(call, engine.space(name).info())
+def _members(call: Call, name: _Name) -> None:
+    with call.engine() as engine:
+        _print_members(call, engine.space(name).info())
 
 
 @command("space join")
 def _join(
     call: Call,
-    name: Name,
+    name: _Name,
     *,
-    member: Other = None,
-    rights: Annotated[Right, opt("--rights RIGHT", "What it may do there: write or read.")] = Right.WRITE,
-    role: Annotated[
-        Role, opt("--role ROLE", "active, or passive: to read along and stand by.")
-    ] = Role.ACTIVE,
+    member: _Other = None,
+    rights: Annotated[Right, opt("--rights RIGHT", "write or read.")] = Right.WRITE,
+    role: Annotated[Role, opt("--role ROLE", "active, or passive: on standby.")] = Role.ACTIVE,
 ) -> None:
-    with call.open(writes=True) as engine:
-        _show(call, engine.space(name).join(member, rights=rights, role=role))
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).join(member, rights=rights, role=role))
 
 
 @command("space leave")
-def _leave(call: Call, name: Name, *, member: Other = None) -> None:
-    """Where no active member is left that may write, the first passive one is promoted."""
-    with call.open(writes=True) as engine:
-        _show(call, engine.space(name).leave(member))
+def _leave(call: Call, name: _Name, *, member: _Other = None) -> None:
+    """If no active member with write access is left, the first passive member is promoted."""
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).leave(member))
+
+
+@command("space promote")
+def _promote(call: Call, name: _Name, member: _MemberName) -> None:
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).promote(member))
 
 
 @command("space demote")
-def _demote(call: Call, name: Name, *, member: Other = None) -> None:
-    with call.open(writes=True) as engine:
-        _show(call, engine.space(name).demote(member))
+def _demote(call: Call, name: _Name, *, member: _Other = None) -> None:
+    """If it was the last active member, the first passive member is promoted."""
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).demote(member))
 
 
-def _of_a_member(does: str) -> None:
-    """Make the command that calls one method of a space with one member, and shows who is in it then."""
-
-    @command(f"space {does}")
-    def act(call: Call, name: Name, member: MemberName) -> None:
-        with call.open(writes=True) as engine:
-            _show(call, getattr(engine.space(name), does.replace("-", "_"))(member))
-
-
-_of_a_member("promote")
-_of_a_member("fail-over")
-
-
-@command("space remember")
-def _remember(
-    call: Call,
-    name: Name,
-    text: options.MemoryText,
-    *,
-    kind: options.KindName = "note",
-    subject: options.Subject = None,
-    tag: options.Tags = None,
-    scope: options.ScopeName = "global",
-    importance: options.Importance = None,
-    confidence: options.Confidence = None,
-    outcome: options.OutcomeName = None,
-    source: options.SourceText = None,
-    pinned: options.Pinned = False,
-    meta: options.Meta = None,
-) -> None:
-    from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
-
-    draft = Draft(
-        content=text_of(text),
-        kind=kind,
-        subject=subject,
-        tags=tuple(tag or ()),
-        scope=scope,
-        importance=importance,
-        confidence=confidence,
-        outcome=outcome,
-        source=source,
-        pinned=pinned,
-        metadata=fields_of(meta or ()),
-    )
-    with call.open(writes=True) as engine:
-        done = engine.space(name).remember_many([draft])[0]
-    print_remembered(call, done)
+@command("space fail-over")
+def _fail_over(call: Call, name: _Name, member: _MemberName) -> None:
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).fail_over(member))
 
 
 @command("space share")
-def _share(call: Call, name: Name, memory_id: options.Target) -> None:
-    with call.open(writes=True) as engine:
+def _share(call: Call, name: _Name, memory_id: options.Target) -> None:
+    with call.engine(writes=True) as engine:
         memory = engine.space(name).share(id_of(engine, memory_id))
     call.answer({"memory": memory}, memory_line("Shared", memory))
-
-
-def _of_a_memory(does: str, verb: str) -> None:
-    """Make the command that calls one method of a space with one memory, and shows it as it is then."""
-
-    @command(f"space {does}")
-    def act(call: Call, name: Name, memory_id: options.Target) -> None:
-        with call.open(writes=True) as engine:
-            space = engine.space(name)
-            memory = getattr(space, does)(id_of(space, memory_id))
-        call.answer({"memory": memory}, memory_line(verb, memory))
-
-
-_of_a_memory("forget", "Forgotten")
-_of_a_memory("restore", "Restored")
-
-
-@command("space disband")
-def _disband(call: Call, name: Name, *, yes: options.Yes = False) -> None:
-    with call.open(writes=True) as engine:
-        engine.space(name).disband(confirm=yes)
-    call.answer({"disbanded": name}, f"Disbanded {name}; every memory in it is gone.")
-
-
-def _show(call: Call, space: SpaceInfo) -> None:
-    if call.prints({"space": space}):
-        return
-    print_table(
-        ("member", "rights", "role", "joined"),
-        [
-            (one.agent, str(one.rights), str(one.role), f"{one.joined_at:%Y-%m-%d %H:%M}")
-            for one in space.members
-        ],
-    )
-
-
-# space recall, space events: what is read in a space.
-
-_MOST_EVENTS = 50
-
-
-@command("space recall")
-def _recall(
-    call: Call,
-    name: Name,
-    query: options.QueryText,
-    *,
-    limit: options.Most = 10,
-    kind: options.KindFilter = None,
-    tag: options.TagFilter = None,
-    scope: options.Scopes = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    min_importance: options.MinImportance = None,
-    ranker: RankerName = "relevance",
-    into: Into = None,
-    now: options.Now = None,
-) -> None:
-    with call.open(writes=into is not None, now=now) as engine:
-        space = engine.space(name)
-        recalled = space.recall(
-            query,
-            limit=limit,
-            kinds=kind or (),
-            tags=tag or (),
-            scopes=scope or (),
-            since=moment_of(since, name="--since"),
-            until=moment_of(until, name="--until"),
-            min_importance=min_importance,
-            ranker=ranker,
-        )
-        entered = None if into is None else enter(space.working_set(into), recalled)
-    print_recalled(call, recalled, entered)
 
 
 @command("space events")
 def _events(
     call: Call,
-    name: Name,
+    name: _Name,
     *,
-    since: SinceNumber = None,
+    after: options.AfterNumber = None,
     limit: Annotated[
-        int | None, opt("--limit N", f"The most to show, oldest first; {_MOST_EVENTS} at once.")
+        int | None, opt("--limit N", f"The maximum number of events; default: {_MOST_EVENTS}.")
     ] = None,
-    follow: Follow = False,
+    follow: options.Follow = False,
 ) -> None:
-    """With --follow, what happens from now on, or since the --since given; --limit then ends it."""
-    with call.open() as engine:
+    """With --follow, new events (or all after --after) are printed, at most --limit."""
+    with call.engine() as engine:
         space = engine.space(name)
         if follow:
-            follow_each(call, partial(space.follow, after=since), row=_row, limit=limit)
+            follow_each(call, partial(space.follow, after=after), row=_row, limit=limit)
             return
-        events = space.events(after=since or 0, limit=_MOST_EVENTS if limit is None else limit)
-    if call.prints({"events": events}):
+        events = space.events(after=after or 0, limit=_MOST_EVENTS if limit is None else limit)
+    if not call.prints({"events": events}):
+        print_table(("number", "what", "by", "of", "at"), [_row(event) for event in events], right=(0,))
+
+
+@command("space disband")
+def _disband(call: Call, name: _Name, *, yes: options.Yes = False) -> None:
+    with call.engine(writes=True) as engine:
+        engine.space(name).disband(confirm=yes)
+    call.answer({"disbanded": name}, f"Disbanded {name}; every memory in it is gone.")
+
+
+def _print_members(call: Call, space: SpaceInfo) -> None:
+    if call.prints({"space": space}):
         return
-    print_table(("number", "what", "by", "of", "at"), [_row(event) for event in events], right=(0,))
+    columns = {
+        "member": lambda each: each.agent,
+        "rights": lambda each: str(each.rights),
+        "role": lambda each: str(each.role),
+        "joined": lambda each: f"{each.joined_at:%Y-%m-%d %H:%M}",
+    }
+    print_columns(space.members, columns)
 
 
 def _row(event: SpaceEvent) -> tuple[str, ...]:
-    return str(event.number), str(event.what), event.by, _object(event), _at(event)
+    at = "" if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
+    return str(event.number), str(event.what), event.by, _object_of(event), at
 
 
-def _object(event: SpaceEvent) -> str:
-    """What it happened to: a member, a memory, or a working set."""
+def _object_of(event: SpaceEvent) -> str:
+    """The member, memory or working set that an event concerns."""
     if event.agent is not None:
         return event.agent
     memory = short_id(event.memory_id) if event.memory_id else ""
     return f"{memory} in {event.working_set}".strip() if event.working_set else memory
-
-
-def _at(event: SpaceEvent) -> str:
-    return "" if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"

@@ -1,4 +1,4 @@
-"""working: what an agent holds in mind, from the command line."""
+"""The commands `working …`: what an agent or a space has in mind."""
 
 from __future__ import annotations
 
@@ -7,172 +7,124 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from germane.cli.options import (
-    SHOWN_OF_ID,
-    Call,
-    Follow,
-    Now,
-    Record,
-    SinceNumber,
-    Target,
-    arg,
-    command,
-    eviction_line,
-    figures_of,
-    fill,
-    follow_each,
-    id_of,
-    opt,
-    told_of,
-)
-from germane.cli.output import label_of, print_table, print_text, to_json, warn
+from germane.cli import options
+from germane.cli.call import Call, command, follow_each, id_of
+from germane.cli.options import arg, opt
+from germane.cli.output import label_of, print_columns, print_table, print_text, to_json, warn, warn_each
+from germane.model.context import short_id
 from germane.model.memory import split_id
 from germane.ranking import Decay
 
 if TYPE_CHECKING:
     from germane import Engine, Space, WorkingSet
-    from germane.working_sets import WorkingSetEvent
-
-# What commands on working sets share: their options, the set that they name, and how they tell of it.
-
-Name = Annotated[str, opt("--set NAME", "Which of the agent's working sets.")]
-Targets = Annotated[
-    list[str], arg("ID...", "Memories, by id or its beginning or end; the last is the latest.")
-]
-Policy = Annotated[
-    str,
-    opt("--policy POLICY", "Who leaves first: importance, lru, lfu, frequency-weighted or importance-age."),
-]
-MaxTokens = Annotated[int | None, opt("--max-tokens TOKENS", "Let the set hold so many tokens from here on.")]
-Limit = Annotated[
-    int | None, opt("--max-tokens TOKENS", "The longest text; without it, all that the set may hold.")
-]
-Question = Annotated[str, arg("[QUERY]", "What it is for; what has to do with it comes earlier.")]
-StrategyName = Annotated[
-    str, opt("--strategy NAME", "What is best: balanced, recent, important, frequent, clustered or smart.")
-]
-OverflowName = Annotated[
-    str,
-    opt(
-        "--overflow RULE",
-        "What doesn't fit is left out (skip), ends the text (stop), is shortened (degrade), or ends "
-        "the text where even that doesn't fit (degrade_stop).",
-    ),
-]
-OrderName = Annotated[str, opt("--order ORDER", "best_first, or reverse: the best last, near the question.")]
-DecayHours = Annotated[float, opt("--decay-hours HOURS", "The age that halves what importance counts.")]
-DecayShape = Annotated[str, opt("--decay SHAPE", "How it falls with age: hyperbolic, exponential or none.")]
-AgeSince = Annotated[str, opt("--age SINCE", "Age since created_at, updated_at, accessed_at or entered_at.")]
-Relevance = Annotated[
-    float, opt("--relevance WEIGHT", "What the question weighs: from 0, nothing, to 1, everything.")
-]
-SpaceName = Annotated[str | None, opt("--space SPACE", "A set of this space, which its members share.")]
-
-
-@contextmanager
-def opened(
-    call: Call, name: str, space: str | None = None, *, writes: bool = False, now: str | None = None
-) -> Iterator[tuple[Engine | Space, WorkingSet]]:
-    """A set, and whose it is: the agent's or a space's."""
-    with call.open(writes=writes, now=now) as engine:
-        owner = engine if space is None else engine.space(space)
-        yield owner, owner.working_set(name)
-
+    from germane.working_sets import AddResult, Eviction, WorkingSetEvent
 
 _LABEL = 60
 
+_Name = Annotated[str, opt("--set NAME", "Name of the working set.")]
+_Policy = Annotated[
+    str,
+    opt("--policy POLICY", "Evict first by: importance, lru, lfu, frequency-weighted or importance-age."),
+]
+_Basis = Annotated[str, opt("--basis TIME", "Age since created_at, updated_at, accessed_at or entered_at.")]
 
-@command("working add")
+
+@contextmanager
+def _opened(
+    call: Call, name: str, *, writes: bool = False, now: str | None = None
+) -> Iterator[tuple[Engine | Space, WorkingSet]]:
+    """The owner of a working set (the agent or a space), and the set."""
+    with call.open(writes=writes, now=now) as owner:
+        yield owner, owner.working_set(name)
+
+
+@command("working add", space=True)
 def _add(
     call: Call,
-    targets: Targets,
+    targets: Annotated[
+        list[str], arg("ID...", "Memory ids, or their beginnings or ends; the last is the latest.")
+    ],
     *,
-    pinned: Annotated[bool, opt("--pinned", "Keep them from making room for others.")] = False,
-    policy: Policy = "importance",
-    age: AgeSince = "entered_at",
-    max_tokens: MaxTokens = None,
-    name: Name = "default",
-    space: SpaceName = None,
+    pinned: Annotated[bool, opt("--pinned", "Protect them from eviction.")] = False,
+    policy: _Policy = "importance",
+    basis: _Basis = "entered_at",
+    max_tokens: Annotated[
+        int | None, opt("--max-tokens TOKENS", "Set the capacity of the working set.")
+    ] = None,
+    name: _Name = "default",
 ) -> None:
-    """What is held already is touched, and never doubled. What makes room stays stored."""
-    with opened(call, name, space, writes=True) as (owner, held):
+    """A memory that the set already has is touched. Evicted memories stay stored."""
+    with _opened(call, name, writes=True) as (owner, working_set):
         if max_tokens is not None:
-            held.resize(max_tokens)
-        added = held.add_many(
-            [id_of(owner, each) for each in targets], pinned=pinned, policy=policy, basis=age
-        )
-        now = figures_of(held)
-    call.answer({**to_json(added), "set": now}, told_of(added) + fill(now))
+            working_set.resize(max_tokens)
+        ids = [id_of(owner, each) for each in targets]
+        added = working_set.add_many(ids, pinned=pinned, policy=policy, basis=basis)
+        now = figures_of(working_set)
+    call.answer({**to_json(added), "set": now}, added_text(added) + fill(now))
 
 
-@command("working show")
-def _show(call: Call, *, name: Name = "default", space: SpaceName = None) -> None:
-    with opened(call, name, space) as (_, held):
-        items, now = held.items(), figures_of(held)
+@command("working show", space=True)
+def _show(call: Call, *, name: _Name = "default") -> None:
+    with _opened(call, name) as (_, working_set):
+        items, now = working_set.items(), figures_of(working_set)
     if call.prints({"set": now, "items": items}):
         return
     print_text(fill(now))
     if items:
-        rows = [
-            (
-                one.memory.id[-SHOWN_OF_ID:],
-                f"{one.memory.importance:g}",
-                f"{one.tokens:,}",
-                str(one.touches),
-                "pinned" if one.stays else "",
-                label_of(one.memory, _LABEL),
-            )
-            for one in items
-        ]
-        print_table(("ID", "IMPORTANCE", "TOKENS", "TOUCHES", "", "MEMORY"), rows, right=(1, 2, 3))
+        columns = {
+            "ID": lambda item: short_id(item.memory.id),
+            "IMPORTANCE": lambda item: f"{item.memory.importance:g}",
+            "TOKENS": lambda item: f"{item.tokens:,}",
+            "TOUCHES": lambda item: str(item.touches),
+            "": lambda item: "pinned" if item.stays else "",
+            "MEMORY": lambda item: label_of(item.memory, _LABEL),
+        }
+        print_columns(items, columns, right=(1, 2, 3))
 
 
-def _moving(does: str, done: str) -> None:
-    """Make the command that calls one method of a set with one memory."""
+def _changing(method: str, done: str) -> None:
+    """Define the command that calls a method of a working set with one memory."""
 
-    @command(f"working {does}")
-    def act(call: Call, target: Target, *, name: Name = "default", space: SpaceName = None) -> None:
-        with opened(call, name, space, writes=True) as (owner, held):
+    @command(f"working {method}", space=True)
+    def change(call: Call, target: options.Target, *, name: _Name = "default") -> None:
+        with _opened(call, name, writes=True) as (owner, working_set):
             memory_id = split_id(id_of(owner, target))[0]
-            getattr(held, does)(memory_id)
-            now, entry = figures_of(held), next((one for one in held if one.memory.id == memory_id), None)
-        call.answer(
-            {"id": memory_id, "item": entry, "set": now}, f"{memory_id[-SHOWN_OF_ID:]} {done}. {fill(now)}"
-        )
+            getattr(working_set, method)(memory_id)
+            now = figures_of(working_set)
+            item = next((each for each in working_set if each.memory.id == memory_id), None)
+        call.answer({"id": memory_id, "item": item, "set": now}, f"{short_id(memory_id)} {done}. {fill(now)}")
 
 
-for _does, _done in (("touch", "touched"), ("remove", "removed"), ("pin", "pinned"), ("unpin", "unpinned")):
-    _moving(_does, _done)
+for _method, _done in (("touch", "touched"), ("remove", "removed"), ("pin", "pinned"), ("unpin", "unpinned")):
+    _changing(_method, _done)
 
 
-@command("working clear")
+@command("working clear", space=True)
 def _clear(
     call: Call,
     *,
-    keep_pinned: Annotated[bool, opt("--keep-pinned", "Leave what is pinned in it.")] = False,
-    name: Name = "default",
-    space: SpaceName = None,
+    keep_pinned: Annotated[bool, opt("--keep-pinned", "Keep pinned items.")] = False,
+    name: _Name = "default",
 ) -> None:
-    with opened(call, name, space, writes=True) as (_, held):
-        left = held.clear(keep_pinned=keep_pinned)
-        now = figures_of(held)
-    call.answer({"left": left, "set": now}, f"{left} taken out. " + fill(now))
+    with _opened(call, name, writes=True) as (_, working_set):
+        left = working_set.clear(keep_pinned=keep_pinned)
+        now = figures_of(working_set)
+    call.answer({"left": left, "set": now}, f"{left} taken out. {fill(now)}")
 
 
-@command("working evict")
+@command("working evict", space=True)
 def _evict(
     call: Call,
-    tokens: Annotated[int, arg("TOKENS", "How many tokens to free at least.")],
+    tokens: Annotated[int, arg("TOKENS", "The minimum number of tokens to free.")],
     *,
-    policy: Policy = "importance",
-    age: AgeSince = "entered_at",
-    name: Name = "default",
-    space: SpaceName = None,
+    policy: _Policy = "importance",
+    basis: _Basis = "entered_at",
+    name: _Name = "default",
 ) -> None:
-    """No more leave than must, and what is pinned stays."""
-    with opened(call, name, space, writes=True) as (_, held):
-        eviction = held.evict(tokens, policy=policy, basis=age)
-        now = figures_of(held)
+    """As few items as possible are evicted, and no pinned items."""
+    with _opened(call, name, writes=True) as (_, working_set):
+        eviction = working_set.evict(tokens, policy=policy, basis=basis)
+        now = figures_of(working_set)
     if call.prints({"eviction": eviction, "set": now}):
         return
     if eviction.shortfall:
@@ -180,74 +132,110 @@ def _evict(
             f"{eviction.shortfall:,} of {tokens:,} tokens can't be freed: "
             "what is left is pinned, or nothing is."
         )
-    print_text((eviction_line(eviction) or "None made room. ") + fill(now))
+    print_text((_evicted(eviction) or "None made room. ") + fill(now))
 
 
-@command("working assemble")
+@command("working assemble", space=True)
 def _assemble(
     call: Call,
-    query: Question = "",
+    query: Annotated[str, arg("[QUERY]", "The purpose; relevant items come first.")] = "",
     *,
-    strategy: StrategyName = "balanced",
-    max_tokens: Limit = None,
-    overflow: OverflowName = "skip",
-    order: OrderName = "best_first",
-    decay_hours: DecayHours = 1.0,
-    decay: DecayShape = "hyperbolic",
-    age: AgeSince = "created_at",
-    relevance: Relevance = 0.5,
-    explain: Annotated[bool, opt("--explain", "Show what is in, what is out, and why.")] = False,
-    record: Record = False,
-    now: Now = None,
-    name: Name = "default",
-    space: SpaceName = None,
+    strategy: Annotated[
+        str, opt("--strategy NAME", "balanced, recent, important, frequent, clustered or smart.")
+    ] = "balanced",
+    budget: Annotated[
+        int | None, opt("--budget TOKENS", "Maximum tokens of the text; by default the set's capacity.")
+    ] = None,
+    overflow: Annotated[
+        str,
+        opt("--overflow RULE", "What doesn't fit: skip it, stop, degrade (shorten) it, or degrade_stop."),
+    ] = "skip",
+    order: Annotated[str, opt("--order ORDER", "best_first, or reverse: the best last.")] = "best_first",
+    decay_hours: Annotated[
+        float, opt("--decay-hours HOURS", "The age at which importance counts half.")
+    ] = 1.0,
+    decay: Annotated[
+        str, opt("--decay SHAPE", "Decay with age: hyperbolic, exponential or none.")
+    ] = "hyperbolic",
+    basis: _Basis = "created_at",
+    relevance: Annotated[float, opt("--relevance 0-1", "The weight of the query, from 0 to 1.")] = 0.5,
+    explain: Annotated[bool, opt("--explain", "Print what is included and left out, and why.")] = False,
+    record: options.Record = False,
+    now: options.Now = None,
+    name: _Name = "default",
 ) -> None:
-    """It changes nothing; `working touch` says what was used."""
-    with opened(call, name, space, writes=record, now=now) as (_, held):
-        context = held.assemble(
+    """Nothing changes; use `working touch` for items that were used."""
+    with _opened(call, name, writes=record, now=now) as (_, working_set):
+        context = working_set.assemble(
             query,
             strategy=strategy,
-            budget=max_tokens,
+            budget=budget,
             overflow=overflow,
             order=order,
             relevance=relevance,
-            decay=Decay(shape=cast("Any", decay), hours=decay_hours, basis=cast("Any", age)),
+            decay=Decay(shape=cast("Any", decay), hours=decay_hours, basis=cast("Any", basis)),
             record=record,
         )
-    if call.prints(context):
-        return
-    print_text(context.explain() if explain else context.text)
-    for note in context.trace.notes:
-        warn(f"note: {note.text}")
+    if not call.prints(context):
+        print_text(context.explain() if explain else context.text)
+        warn_each(context.trace.notes)
 
 
-@command("working events")
+@command("working events", space=True)
 def _events(
     call: Call,
     *,
-    since: SinceNumber = None,
-    limit: Annotated[int | None, opt("--limit N", "Only the latest so many.", min=0)] = None,
-    follow: Follow = False,
-    name: Name = "default",
-    space: SpaceName = None,
+    after: options.AfterNumber = None,
+    limit: Annotated[int | None, opt("--limit N", "Only the latest N events.", min=0)] = None,
+    follow: options.Follow = False,
+    name: _Name = "default",
 ) -> None:
-    """With --follow, what becomes of it from now on, or since the --since given; --limit then ends it."""
-    with opened(call, name, space) as (_, held):
+    """With --follow, new events (or all after --after) are printed, at most --limit."""
+    with _opened(call, name) as (_, working_set):
         if follow:
-            follow_each(call, partial(held.follow, after=since), row=_row, limit=limit)
+            follow_each(call, partial(working_set.follow, after=after), row=_row, limit=limit)
             return
-        moves = held.changes(after=since or 0)
-    moves = moves if limit is None else moves[len(moves) - min(limit, len(moves)) :]
-    if call.prints({"events": moves}):
-        return
-    print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(move) for move in moves], right=(0,))
+        events = working_set.changes(after=after or 0)
+    events = events if limit is None else events[len(events) - min(limit, len(events)) :]
+    if not call.prints({"events": events}):
+        print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(event) for event in events], right=(0,))
 
 
-def _row(move: WorkingSetEvent) -> tuple[str, ...]:
-    return (
-        str(move.number),
-        f"{move.at:%Y-%m-%d %H:%M:%S}",
-        move.by,
-        str(move.kind),
-        (move.memory_id or "")[-SHOWN_OF_ID:],
-    )
+def _row(event: WorkingSetEvent) -> tuple[str, ...]:
+    memory = short_id(event.memory_id) if event.memory_id else ""
+    return str(event.number), f"{event.at:%Y-%m-%d %H:%M:%S}", event.by, str(event.kind), memory
+
+
+# Also used by `recall --into`.
+
+
+def figures_of(working_set: WorkingSet) -> dict[str, Any]:
+    """A working set as JSON without its items."""
+    items, most = working_set.items(), working_set.max_tokens
+    tokens = sum(item.tokens for item in items)
+    return {
+        "name": working_set.name,
+        "owner": working_set.owner,
+        "max_tokens": most,
+        "tokens": tokens,
+        "utilization": round(tokens / most, 6) if most else 0.0,
+        "count": len(items),
+    }
+
+
+def added_text(added: AddResult, verb: str = "Added", more: str = "") -> str:
+    """How many memories were added, touched and evicted."""
+    touched = len(added.items) - len(added.new)
+    return f"{verb} {len(added.new)}, touched {touched}{more}. {_evicted(added.eviction)}"
+
+
+def fill(figures: dict[str, Any]) -> str:
+    """How full a working set is."""
+    tokens, most = figures["tokens"], figures["max_tokens"]
+    share = f" ({tokens / most:.0%})" if most else ""
+    return f"The set holds {tokens:,} of {most:,} tokens{share}."
+
+
+def _evicted(eviction: Eviction) -> str:
+    named = ", ".join(short_id(each.item.memory.id) for each in eviction.evicted)
+    return f"{named} made room: {eviction.freed:,} tokens. " if named else ""

@@ -105,9 +105,10 @@ class Loss:
     def as_dict(self) -> dict[str, Any]:
         """The question as JSON will hold it."""
         return {
-            **fields_as_json(self, "fitted"),
+            **fields_as_json(self, "fitted", "lost"),
             "contained": self.evidence - len(self.lost),
             "last_rank_that_fitted": self.fitted,
+            "lost": as_json(self.lost),
         }
 
 
@@ -134,7 +135,12 @@ class Losses:
     def as_dict(self) -> dict[str, Any]:
         """The losses as JSON will hold them."""
         evidence = sum(each.evidence for each in self.questions)
-        return {**fields_as_json(self), "evidence": evidence, "stages": as_json(self.by_stage)}
+        return {
+            **fields_as_json(self, "questions"),
+            "evidence": evidence,
+            "stages": as_json(self.by_stage),
+            "questions": as_json(self.questions),
+        }
 
     def to_text(self) -> str:
         """The losses for people: the totals, then each question with its lost pieces and what would help."""

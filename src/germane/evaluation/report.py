@@ -73,12 +73,13 @@ class Report:
         """The report as JSON will hold it."""
         data = ("conversations", "turns", "questions", "adversarial", "without_evidence")
         return {
-            **fields_as_json(self, "evidence", *data),
+            "results": as_json(self.results),
             "skipped": [{"retriever": name, "reason": why} for name, why in self.skipped.items()],
             "data": {
                 **{name: as_json(getattr(self, name)) for name in data},
                 "evidence_ids": as_json(self.evidence),
             },
+            **fields_as_json(self, "results", "skipped", "evidence", *data),
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:

@@ -63,7 +63,6 @@ BUDGETS = (500, 1000, 2000, 4000)
 _RANKED = 100  # How deep the reciprocal rank looks.
 _MANY = 3  # Pieces of evidence from which on questions are reported together.
 _Reader = TypeVar("_Reader", bound=Reader)
-_WORDS_ONLY = Configuration(embedder="none")
 
 
 def evaluate(
@@ -207,7 +206,7 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Paired
         parts.append(GATE)
     variants = [whole.leaving_out(part) for part in parts]
     if "semantic" in parts:
-        variants.append(replace(whole, embedder=_WORDS_ONLY.embedder))
+        variants.append(replace(whole, embedder="none"))
     run.expect(1 + len(variants))
     baseline = run.results(name, configured(whole, by_plan=True))
     return tuple(

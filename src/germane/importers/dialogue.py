@@ -262,7 +262,8 @@ class _Reader:
         text = "\n".join(part for part in parts if part.strip()).strip()
         if not text:
             return None
-        if _returns_only(content):
+        # Anthropic's layout gives a message that only hands over results the role of the user.
+        if content and isinstance(content, list) and all(map(_is_result, content)):
             role = "tool"
         named = message.get("name") if role not in ("tool", "function") else None
         speaker = named if isinstance(named, str) and named else role
@@ -322,15 +323,8 @@ class _Reader:
         return call_in_words(named, shown)
 
 
-def _returns_only(content: object) -> bool:
-    """Whether a message only hands over results: Anthropic's layout gives those the user's role."""
-    return (
-        isinstance(content, list)
-        and bool(content)
-        and all(
-            isinstance(part, Mapping) and str(part.get("type")).endswith("tool_result") for part in content
-        )
-    )
+def _is_result(part: object) -> bool:
+    return isinstance(part, Mapping) and str(part.get("type")).endswith("tool_result")
 
 
 def _stamp(message: Mapping[str, Any]) -> datetime | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 __all__ = [
+    "CHANGELOGS",
     "LONG",
     "MOST_PATHS",
     "TINY",
@@ -29,7 +30,6 @@ __all__ = [
     "MarkdownBlock",
     "Outline",
     "decision_record",
-    "is_changelog_name",
     "named_paths",
     "outline",
     "passages",
@@ -351,16 +351,14 @@ def _decision_words(text: str) -> str:
 
 # Changelogs: one entry per version.
 
-_NAMES = frozenset({"changelog", "changes", "history", "news", "releases", "release-notes", "release_notes"})
+CHANGELOGS = frozenset(
+    {"changelog", "changes", "history", "news", "releases", "release-notes", "release_notes"}
+)
+"""The names of files, without their suffix, that are changelogs by custom."""
 _VERSION = re.compile(
     r"^(?:(?:version|release|v)\s*)?\[?v?(?P<name>\d+\.\d+[\w.+-]*|unreleased)\b\]?(?P<rest>.*)$",
     re.IGNORECASE,
 )
-
-
-def is_changelog_name(stem: str) -> bool:
-    """Whether a file of that name (without its suffix) is by custom a changelog."""
-    return stem.lower() in _NAMES
 
 
 def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:

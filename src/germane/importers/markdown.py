@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from germane.errors import MissingExtra, UnreadableSource
 from germane.importers.documents import (
+    CHANGELOGS,
     LONG,
     DocumentPassage,
     Outline,
     decision_record,
-    is_changelog_name,
     outline,
     passages,
     stated_paths,
@@ -88,7 +88,13 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
         return
     found, start = False, path.resolve()
     leave_out = on_skip or raise_skipped
-    for file in walk(start, root=start, wanted=_is_markdown, passed_over=lambda _: None, refused=leave_out):
+    for file in walk(
+        start,
+        root=start,
+        wanted=lambda file: file.suffix.lower() in MARKDOWN_SUFFIXES,
+        passed_over=lambda _: None,
+        refused=leave_out,
+    ):
         found = True
         try:
             yield from drafts_of_markdown(file, long=long)
@@ -96,10 +102,6 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
             leave_out(Skipped(source=str(file), reason=str(error)))
     if not found:
         raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
-
-
-def _is_markdown(path: Path) -> bool:
-    return path.suffix.lower() in MARKDOWN_SUFFIXES
 
 
 def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG) -> list[Draft]:
@@ -158,7 +160,7 @@ def _moment(fields: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
 
 def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -> list[Draft]:
     kind = base.kind
-    if kind in ("", "changelog") and (kind or is_changelog_name(path.stem)):
+    if kind in ("", "changelog") and (kind or path.stem.lower() in CHANGELOGS):
         entries = _of_changelog(document, base, above)
         if entries:
             return entries

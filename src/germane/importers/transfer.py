@@ -322,7 +322,14 @@ def export_jsonl(
     """
     written: dict[str, str] = {}
     for memory in memories:
-        out.write(_line(memory, (lifecycle_states or {}).get(memory.ref)))
+        try:
+            line = _as_line(memory_to_json(memory, (lifecycle_states or {}).get(memory.ref)))
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"Memory {memory.id!r} can't be exported: its fields hold what JSON can't ({error}). "
+                "Revise it with metadata of texts, numbers, lists and objects alone."
+            ) from error
+        out.write(line)
         written[memory.version_id] = memory.ref
     if usage_history is not None:
         events = tuple(
@@ -334,16 +341,6 @@ def export_jsonl(
         records = usage_history_to_json(of_refs, agent=agent, ids=frozenset(written.values()))
         out.writelines(map(_as_line, records))
     return len(written)
-
-
-def _line(memory: Memory, state: LifecycleState | None) -> str:
-    try:
-        return _as_line(memory_to_json(memory, state))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"Memory {memory.id!r} can't be exported: its fields hold what JSON can't ({error}). "
-            "Revise it with metadata of texts, numbers, lists and objects alone."
-        ) from error
 
 
 def _as_line(fields: Mapping[str, Any]) -> str:
@@ -431,7 +428,7 @@ def _refused(path: Path) -> Iterator[None]:
 
 # Puts a context into a file for agents, such as AGENTS.md, between marks, so that it can be put there again.
 
-BEGIN = "<!-- germane:begin, written by `germane context`; all up to the end mark is replaced -->"
+BEGIN = "<!-- germane:begin, written by `germane context project`; all up to the end mark is replaced -->"
 END = "<!-- germane:end -->"
 # Only whole lines are marks: a memory's lines begin with a bullet or an indent, whatever they hold.
 _BEGINS = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)

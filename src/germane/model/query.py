@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.learning import LearningStatus, Pick
 from germane.model.memory import Memory, Outcome, Scope, Status, Vector
-from germane.model.validation import checked_fields
+from germane.model.validation import checked_fields, checked_tags
 
 __all__ = [
     "LEAST_COSINE",
@@ -107,12 +107,12 @@ def _in_words(end: datetime | str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checked_fields(min_importance=(0, inf))
+@checked_fields(min_importance=(0, 10))
 class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
     Where several values are asked for, any sequence will do, and a scope, status or outcome may be given as
-    its text; raises InvalidInput for what is none, and for a value of another type.
+    its text; raises InvalidInput for what is none, and for a value of another type or a malformed tag.
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
@@ -140,6 +140,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", _fields(self.metadata) if self.metadata else ())
+        object.__setattr__(self, "tags", checked_tags(self.tags))
 
     @property
     def whenever(self) -> Filter:

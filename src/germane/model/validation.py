@@ -28,9 +28,11 @@ __all__ = [
     "checked_moment",
     "checked_number",
     "checked_sequence",
+    "checked_tags",
     "checked_text",
     "checked_value",
     "checked_word",
+    "checked_words",
     "forms_of",
 ]
 
@@ -386,6 +388,23 @@ def checked_sequence(values: object, *, name: str) -> Iterable[object]:
             f"{name}={shown(values)} is one value; pass a sequence, such as ({shown(values)},)."
         )
     return values
+
+
+def checked_words(values: object, *, name: str) -> tuple[str, ...]:
+    """Several texts."""
+    return tuple(checked_text(value, name=name) for value in checked_sequence(values, name=name))
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags in the order given, each once; a tag is a path such as 'storage:cache'."""
+    kept: dict[str, None] = {}
+    for text in checked_words(tags, name="tags"):
+        if not all(part.strip() for part in text.split(":")):
+            raise InvalidInput(
+                f"tag={shown(text)} has an empty part: write words parted by ':', such as 'storage:cache'."
+            )
+        kept[text] = None
+    return tuple(kept)
 
 
 def checked_moment(value: object, *, name: str) -> datetime:

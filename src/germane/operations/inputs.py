@@ -8,7 +8,7 @@ against its own annotations; the functions named `checked_…` know the limits o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import update_wrapper
@@ -30,9 +30,11 @@ from germane.model.validation import (
     checked_moment,
     checked_number,
     checked_sequence,
+    checked_tags,
     checked_text,
     checked_value,
     checked_word,
+    checked_words,
     forms_of,
 )
 from germane.protocols import Clock, Embedder
@@ -187,23 +189,6 @@ def checked_count(value: object, *, name: str, least: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidInput(f"{name}={shown(value)} can't be used: take a whole number of {least} or more.")
     return value
-
-
-def checked_words(values: object, *, name: str) -> tuple[str, ...]:
-    """Several texts."""
-    return tuple(checked_text(value, name=name) for value in checked_sequence(values, name=name))
-
-
-def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags in the order given, each once; a tag is a path such as 'storage:cache'."""
-    kept: dict[str, None] = {}
-    for text in checked_words(tags, name="tags"):
-        if not all(part.strip() for part in text.split(":")):
-            raise InvalidInput(
-                f"tag={shown(text)} has an empty part: write words parted by ':', such as 'storage:cache'."
-            )
-        kept[text] = None
-    return tuple(kept)
 
 
 def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -168,8 +168,7 @@ def large_findings(session: AgentContext) -> tuple[Finding, ...]:
         Finding(
             code="large-memory",
             text=f"Memory {one.id} ({one.kind}, {one.scope}) has {one.tokens:,} tokens: {one.label}",
-            remedy="Say it shorter with `germane revise`, or split it; where it doesn't fit, a context has "
-            "its summary.",
+            remedy="Shorten or split it (`germane memory revise`); contexts may show only its summary.",
             advice=True,
         )
         for one in session.store.stats(session.agent).large

@@ -19,8 +19,6 @@ from germane.operations.context import MANY_TERMS, AgentContext, found_apart, fo
 from germane.operations.inputs import (
     checked_count,
     checked_filter,
-    checked_number,
-    checked_tags,
     checked_text,
     checked_time,
     checked_words,
@@ -318,7 +316,7 @@ def _set_aside(model: str) -> TraceNote:
         code="embedder_set_aside",
         text=f"Ranked by words alone: the vectors in this store were made by {model}. "
         "Open it with that embedder to rank by meaning as well, "
-        "or let another make them anew: `germane reembed`.",
+        "or let another make them anew: `germane db reembed`.",
     )
 
 
@@ -389,8 +387,6 @@ def filter_of(
             since=None if since is None else checked_time(since, name="since", clock=clock),
             until=None if until is None else checked_time(until, name="until", clock=clock),
         )
-    if min_importance is not None:
-        checked_number(min_importance, 0, 10, name="min_importance")
     when = when or base.when
     statuses = [*base.statuses]
     # No status is every status.
@@ -399,7 +395,7 @@ def filter_of(
     return replace(
         base,
         kinds=checked_words(kinds, name="kinds") or base.kinds,
-        tags=checked_tags(tags) or base.tags,
+        tags=checked_words(tags, name="tags") or base.tags,
         scopes=_scopes(scopes) or base.scopes,
         subject=base.subject if subject is None else checked_text(subject, name="subject"),
         when=when,

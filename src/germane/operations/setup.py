@@ -312,7 +312,7 @@ class Backlog:
             Finding(
                 code="pending-vectors",
                 text=f"{pending} memories wait for a vector of {self._embedder.name!r}{failed}.",
-                remedy="They are found by their words meanwhile. Embed them now with `germane embed` "
+                remedy="They are found by their words meanwhile. Embed them now with `germane db embed` "
                 "(Engine.embed_pending in Python).",
             ),
         )

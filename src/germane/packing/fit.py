@@ -50,7 +50,7 @@ _BREADTH = 0.25
 """The share of a budget that brings candidates in before any is lengthened.
 
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
-in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
+in four kinds of dialogue and in decision records (`germane eval run`); of long turns it shows more.
 """
 _STATE_PARTS = 0.15
 """The share of what is left that lengthens what stands there whatever the question, before others come in."""

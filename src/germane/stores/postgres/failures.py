@@ -68,7 +68,7 @@ _UNAVAILABLE: Final = {
     "Set its pool_mode to transaction or session.",
     "3D000": "There is no such database. Create it with createdb, or correct the address.",
     "3F000": "There is no such schema. Create it, or correct the search_path in the address.",
-    "42501": "The user lacks a right. Let the owner of the tables run `germane db migrate --grant USER`, or "
+    "42501": "The user lacks a right. Let the owner of the tables run `germane db migrate --role USER`, or "
     "use the owner's address for what changes the tables.",
     "42P01": "A table of the store's is missing. Run `germane db migrate` with the owner's address.",
     "42703": "A column of the store's is missing. Run `germane db migrate` with the owner's address.",

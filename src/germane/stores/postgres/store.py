@@ -359,7 +359,7 @@ def index_agent(raw: Raw, name: str) -> int:
     """
     found = _agent(raw, name)
     if found.table is None or found.dimension is None:
-        raise InvalidInput(f"Agent {name!r} has no vectors to index. `germane embed` makes them.")
+        raise InvalidInput(f"Agent {name!r} has no vectors to index. `germane db embed` makes them.")
     if found.dimension > _MOST_DIMENSIONS:
         raise InvalidInput(
             f"The vectors have {found.dimension} dimensions, and an index takes {_MOST_DIMENSIONS} at most. "

@@ -120,7 +120,7 @@ def copy_agent(
             if digest_of(into, present, tables) != (rows, digest):
                 raise StoreError(
                     f"What was copied of agent {name!r} to {target.location} isn't what {source.location} "
-                    "holds, so nothing of it was stored. Run `germane doctor` on both, and report this."
+                    "holds, so nothing of it was stored. Run `germane db doctor` on both, and report this."
                 )
     return AgentCopy(agent=name, rows=rows, sha256=digest, was_there=not rows)
 

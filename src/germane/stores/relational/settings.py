@@ -320,13 +320,13 @@ def _vectors(
         yield Finding(
             code="embedded",
             text=f"Memory {id_text(raw)} has a vector and is listed as waiting for one.",
-            remedy="Embed what waits with `germane embed`.",
+            remedy="Embed what waits with `germane db embed`.",
         )
     for (raw,) in _run(connection, "check_vectors", {**values, "dimension": dimension}):
         yield Finding(
             code="vector",
             text=f"The vector of memory {id_text(raw)} isn't of {embedding or 'any model'}.",
-            remedy="Embed everything anew with `germane reembed`.",
+            remedy="Embed everything anew with `germane db reembed`.",
         )
 
 

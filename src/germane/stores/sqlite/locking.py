@@ -203,8 +203,8 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_AUTH: "Its permissions forbid this. Change them, or choose another path.",
     sqlite3.SQLITE_NOTADB: "The file is no SQLite database. Choose another path, or move that file away.",
     sqlite3.SQLITE_CORRUPT: "The file is damaged. Restore it from a backup; where it can still be opened, "
-    "`germane doctor` says what is damaged.",
-    sqlite3.SQLITE_IOERR: "Reading or writing it failed. Check the disk, then run `germane doctor`.",
+    "`germane db doctor` says what is damaged.",
+    sqlite3.SQLITE_IOERR: "Reading or writing it failed. Check the disk, then run `germane db doctor`.",
 }
 
 

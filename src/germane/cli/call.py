@@ -1,0 +1,388 @@
+"""What makes a function a command: its name, the options of every command, and the store that it opens."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import signal
+import string
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
+
+import germane
+from germane import Filter, GermaneError, InvalidInput, NotFound, Status, StoreUnavailable
+from germane.cli.commands import COMMANDS
+from germane.cli.options import moment_of, opt, path_of, place_of
+from germane.cli.output import print_json, print_text, progress_of
+from germane.stores.location import exists, location_of
+
+if TYPE_CHECKING:
+    from germane import Embedder, Engine, Memory, Space
+    from germane.ledger import Assembly
+    from germane.stores.location import Following
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+DEFAULT_AGENT: Final = "default"
+_AGENT_HELP = "Owner of the memories."
+_Database = Annotated[
+    str, opt("--db STORE", "File or PostgreSQL address.", envvar="GERMANE_DB", parser=place_of)
+]
+_Agent = Annotated[str, opt("--agent NAME", _AGENT_HELP, envvar="GERMANE_AGENT")]
+_Unused = Annotated[str, opt("--agent NAME", "Not used: this concerns all agents.", envvar="GERMANE_AGENT")]
+_Space = Annotated[str | None, opt("--space SPACE", "Use this space instead of the agent's own memory.")]
+_Json = Annotated[bool, opt("--json", "Print JSON instead of text.")]
+ANY_AGENT: Final = (_Unused, DEFAULT_AGENT)
+"""The `agent` of a command that concerns all agents of a store."""
+
+_SHARED: Final[dict[str, tuple[Any, Any]]] = {
+    "database": (_Database, "germane.db"),
+    "agent": (_Agent, DEFAULT_AGENT),
+    "space": (_Space, None),
+    "as_json": (_Json, False),
+}
+"""The options of every command by the names of their parameters, each with its default."""
+SHARED: Final = frozenset(_SHARED)
+
+_SHORTENED, _SHORTENED_PLACE = 30, 58
+"""Characters of a value, and of a path, that every message shows."""
+
+_functions: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, Any]]]] = {}
+
+
+def command(name: str, *, space: bool = False, **others: Any) -> Callable[[F], F]:
+    """Register a function as the command of that name. It takes a Call, then the command's own parameters.
+
+    The help is the command's summary in `commands`, followed by the function's docstring, if any. `--db`,
+    `--agent` and `--json` are added, and `--space` with `space=True`, unless the function has such a
+    parameter itself. `others` replace the `database`, `agent` or `as_json` by another annotation and default,
+    or by None for no such option. A parameter annotated with a NamedTuple stands for the fields of it.
+    """
+    offered = {**_SHARED, **others} if space else {**_SHARED, "space": None, **others}
+
+    def register(function: F) -> F:
+        _functions[name] = function, {each: option for each, option in offered.items() if option}
+        return function
+
+    return register
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """The function of a command with the signature that typer reads; its module must be imported."""
+    function, offered = _functions[name]
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    bundles = {each.name: each.annotation for each in own if hasattr(each.annotation, "_fields")}
+    parameters = [part for each in own for part in (_fields(bundles.get(each.name)) or [each])]
+    names = {each.name for each in parameters}
+    parameters += [
+        Parameter(each, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        for each, (annotation, default) in offered.items()
+        if each not in names
+    ]
+    for each in parameters:
+        if Path in get_args(each.annotation.__origin__) or each.annotation.__origin__ is Path:
+            each.annotation.__metadata__[0].parser = path_of
+
+    def run(**given: Any) -> Any:
+        shared = {each: default for each, (_, default) in _SHARED.items()}
+        shared |= {each: given[each] for each in shared if given.get(each) is not None}
+        bundled = {
+            each: bundle(**{field: given[field] for field in bundle._fields})
+            for each, bundle in bundles.items()
+        }
+        try:
+            return function(Call(**shared), **{each.name: (given | bundled)[each.name] for each in own})
+        except GermaneError as error:
+            option = _option_at_fault(str(error), given, parameters)
+            if option is not None:
+                error.args = (f"{option}: {error}",)
+            raise
+
+    run.__doc__ = "\n\n".join(
+        filter(None, [COMMANDS[name].summary, inspect.cleandoc(function.__doc__ or "")])
+    )
+    vars(run)["__signature__"] = Signature(parameters)
+    return run
+
+
+def _option_at_fault(message: str, given: Mapping[str, Any], parameters: Iterable[Parameter]) -> str | None:
+    """The option whose value an error's message shows; None if the message names the option itself.
+
+    Errors of the engine name its own arguments, such as `spaces` for --with-space.
+    """
+    for each in parameters:
+        info, value = each.annotation.__metadata__[0], given[each.name]
+        option = info.default
+        if not isinstance(option, str) or isinstance(value, bool | None) or value == each.default:
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        if any(_is_in(message, str(one), is_place=info.parser is not None) for one in values):
+            word = option.partition("/")[0].lstrip("-").replace("-", "[-_]")
+            return None if re.search(rf"\b{word}\b", message, re.IGNORECASE) else option
+    return None
+
+
+def _is_in(message: str, value: str, *, is_place: bool) -> bool:
+    """Whether a message contains a value: quoted, as `name=value` or as a file name; a place anyhow."""
+    whole, most = repr(value)[1:-1], _SHORTENED_PLACE if is_place else _SHORTENED
+    after = r"(?!\w)" if len(whole) <= most else ""
+    pattern = ("" if is_place else "['\"=/]") + re.escape(whole[:most]) + after
+    return bool(re.search(pattern, message.encode("utf-8", "backslashreplace").decode()))
+
+
+def _fields(bundle: Any) -> list[Parameter]:
+    """The fields of a NamedTuple as parameters."""
+    hints = {} if bundle is None else get_type_hints(bundle, include_extras=True)
+    return [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=bundle._field_defaults[name])
+        for name, hint in hints.items()
+    ]
+
+
+class Call(NamedTuple):
+    """A call of a command: the store, the agent, the space if any, and whether the answer is JSON."""
+
+    database: str
+    agent: str
+    space: str | None
+    as_json: bool
+
+    @property
+    def location(self) -> str:
+        """The store without a password, to be shown."""
+        return location_of(self.database)
+
+    def engine(
+        self,
+        *,
+        writes: bool = False,
+        makes: bool = False,
+        now: str | None = None,
+        frames: Path | None = None,
+        record: bool = False,
+        embedder: Embedder | None = None,
+    ) -> Engine:
+        """An engine of the agent, read-only unless it `writes`. The store must exist unless it `makes` one.
+
+        `now` is the time to answer for, in ISO 8601. The `embedder` is GERMANE_EMBEDDER's unless given.
+        Raises InvalidInput and StoreUnavailable.
+        """
+        if not makes:
+            check_exists(self.database)
+        moment = moment_of(now, name="--now")
+        return germane.open(
+            self.database,
+            agent=self.agent,
+            embedder=embedder or _chosen_embedder(),
+            read_only=not (writes or makes),
+            clock=None if moment is None else lambda: moment,
+            frames=frames or (),
+            record=record,
+        )
+
+    @contextmanager
+    def open(self, *, makes: bool = False, **settings: Any) -> Iterator[Engine | Space]:
+        """The agent's engine, or the space of `--space`; the settings are those of `engine`."""
+        if self.space is None:
+            with self.engine(makes=makes, **settings) as engine:
+                yield engine
+        else:
+            with self.engine(**settings | {"writes": makes or settings.get("writes", False)}) as engine:
+                yield engine.space(self.space)
+
+    def spaces(self, names: Sequence[str] | None) -> Sequence[str]:
+        """The spaces of `--with-space`. Raises InvalidInput together with `--space`."""
+        if self.space is not None and names:
+            raise InvalidInput(
+                f"--space {self.space} uses that space alone, and --with-space adds spaces to the agent's "
+                "own memories. Use one of them."
+            )
+        return names or ()
+
+    def progress(
+        self, what: str, *, tenths: bool = False
+    ) -> AbstractContextManager[Callable[[int, int], None]]:
+        """The progress of a long task, as `progress_of` shows it; nothing with `--json`."""
+        return progress_of(what, quiet=self.as_json, tenths=tenths)
+
+    def prints(self, value: Any, *, on_a_line: bool = False) -> bool:
+        """Print the value as JSON if `--json` was given; returns whether it was."""
+        if self.as_json:
+            print_json(value, on_a_line=on_a_line)
+        return self.as_json
+
+    def answer(self, value: Any, text: str | Callable[[], str]) -> None:
+        """Print the value as JSON if `--json` was given; otherwise the text, or a function's result."""
+        if not self.prints(value):
+            print_text((text if isinstance(text, str) else text()).removesuffix("\n"))
+
+
+def check_exists(database: str) -> None:
+    """Raise StoreUnavailable for a missing file. A server is contacted only when the store is opened."""
+    if not exists(database):
+        raise StoreUnavailable(
+            f"There is no store at {database}. `germane remember` and `germane import` make one; "
+            "--db or GERMANE_DB names another."
+        )
+
+
+# Embedders by name.
+
+_EMBEDDERS: Final = {"static": "StaticEmbedder", "onnx": "OnnxEmbedder"}
+
+
+def embedder_named(name: str) -> Embedder:
+    """The embedder of that name. Raises InvalidInput."""
+    if name not in _EMBEDDERS:
+        known = ", ".join(_EMBEDDERS)
+        raise InvalidInput(f"The embedder {name!r} is unknown. Take {known}, or none for words alone.")
+    embedder: Embedder = getattr(import_module("germane.embedders"), _EMBEDDERS[name])()
+    return embedder
+
+
+def _chosen_embedder() -> Embedder | Literal["bundled"] | None:
+    """The embedder of GERMANE_EMBEDDER; by default the bundled one unless the store has another."""
+    name = os.environ.get("GERMANE_EMBEDDER", "bundled")
+    if name == "bundled":
+        return "bundled"
+    return None if name == "none" else embedder_named(name)
+
+
+# Ids by their beginnings and ends.
+
+_ID_LENGTH = 36
+_SHORTEST = 4
+_PAGE = 1000
+_MOST_NAMED = 5
+
+
+def id_of(engine: Engine | Space, text: str) -> str:
+    """The id of the memory that a text names by its id, or by the beginning or end of it.
+
+    The version of `id@n` is kept. Raises NotFound, or InvalidInput for a text that is too short or ambiguous.
+    """
+    wanted, at, version = text.strip().lower().partition("@")
+    if len(wanted) == _ID_LENGTH:
+        return wanted + at + version
+    if len(wanted) >= _SHORTEST and not set(wanted) <= set(string.hexdigits + "-"):
+        raise NotFound(text, engine.agent)
+    found = only_id(wanted, (memory.id for memory in all_memories(engine)), "memories")
+    if found is None:
+        raise NotFound(text, engine.agent)
+    return found + at + version
+
+
+def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
+    """The id that begins or ends with a text, or None; `of` names the things in the plural.
+
+    Raises InvalidInput for a text that is too short or ambiguous.
+    """
+    wanted = text.strip().lower()
+    if len(wanted) < _SHORTEST:
+        raise InvalidInput(
+            f"{text!r} is too short for an id: give {_SHORTEST} characters or more of its beginning or end."
+        )
+    found = [each for each in dict.fromkeys(ids) if each.startswith(wanted) or each.endswith(wanted)]
+    if len(found) > 1:
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        named = ", ".join(found[:_MOST_NAMED])
+        raise InvalidInput(f"{text!r} names {len(found)} {of}: {named}{more}. Give more of the id.")
+    return found[0] if found else None
+
+
+def all_memories(engine: Engine | Space) -> Iterator[Memory]:
+    """Every memory of the agent or space, whatever its status, newest first."""
+    after: str | None = None
+    everything = Filter(statuses=tuple(Status))
+    while page := engine.memories(everything, limit=_PAGE, after=after):
+        yield from page
+        after = page[-1].ref
+
+
+def assembly_id(engine: Engine | Space, text: str) -> str:
+    """The id of the recorded assembly that a text names; the text itself if there is none."""
+    return only_id(text, (each.id for each in engine.ledger().list(limit=None)), "assemblies") or text
+
+
+def recorded(engine: Engine | Space, text: str | None) -> Assembly:
+    """The recorded assembly that a text names, or the latest. Raises AssemblyNotFound or InvalidInput."""
+    ledger = engine.ledger()
+    if text is not None:
+        return ledger.show(assembly_id(engine, text))
+    latest = ledger.list(limit=1)
+    if not latest:
+        raise InvalidInput(
+            f"Agent {engine.agent!r} has no recorded assembly, so it is unknown what was shown. Record one "
+            "with `germane assemble --record`, or pass the output of `germane assemble --json` as --context."
+        )
+    return latest[0]
+
+
+# Commands that run until they are interrupted.
+
+_TURN = 0.05
+"""Seconds between two checks whether following has ended."""
+
+
+def follow_each(
+    call: Call,
+    follow: Callable[[Callable[[T], object]], Following[T]],
+    *,
+    row: Callable[[T], tuple[str, ...]],
+    limit: int | None,
+) -> None:
+    """Print each new entry of a log on a line, until `limit` entries or an interruption.
+
+    Raises the error that ended the following, if any.
+    """
+    stop, left = threading.Event(), limit
+
+    def show(entry: T) -> None:
+        nonlocal left
+        if stop.is_set():
+            return
+        if not call.prints(entry, on_a_line=True):
+            print_text("  ".join(filter(None, row(entry))))
+        if left is not None:
+            left -= 1
+            if left <= 0:
+                stop.set()
+
+    if limit == 0:
+        return
+    with stopped_by_signals(stop), follow(show) as following:
+        while following.is_alive and not stop.wait(_TURN):
+            pass
+    if following.error is not None:
+        raise following.error
+
+
+@contextmanager
+def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """Set the event on SIGINT and SIGTERM instead of raising, so that the current step is completed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread may set signal handlers.
+        return
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,179 @@
+"""Whatever is given to any option or argument: done, or one line that says what is wrong; never a traceback.
+
+The commands and their parameters are found by introspection, so that a new one is tested without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from commandline import filled, id_of, run
+from germane.cli.app import app
+from germane.cli.commands import COMMANDS
+
+NEVER_ENDS = {"watch": "It ends only when it is interrupted; its options are those of `import`."}
+LONG, HUGE = "x" * 5000, "9" * 40
+TEXTS = ("", "-1", "\0", LONG, HUGE, "\udcff")
+NUMBERS = ("", "-1", "x", HUGE, "nan", "1e400", "\0")
+TIMES = ("", "soon", "-1", "0001-01-01T00:00+14:00", "9999-12-31T23:59-12:00", "\0", LONG)
+WORDS = ("", LONG)
+FEW = 2
+"""Values for an option that an earlier command declares too, and on which all values were tried there."""
+UNUSED = {("db status", "--agent"): "It concerns all agents, and says so in its help."}
+WITHOUT_THE_VALUE = {
+    ("db migrate", "--role"): "What is wrong is that a file has no roles, whatever the role.",
+    ("db index", "--agent"): "What is wrong is that a file has no such index, whatever the agent.",
+}
+
+
+class Store(NamedTuple):
+    """A store, and what a correct call of any command names in it."""
+
+    path: Path
+    arguments: dict[str, str]
+    options: dict[str, tuple[str, ...]]
+    dump: str
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("store")
+    db = filled(folder)
+    run("remember", "Never log a password.", "--kind", "constraint", db=db)
+    run("assemble", "Postgres", "--record", db=db)
+    run("space", "create", "team", db=db)
+    context, talk, notes, questions = (
+        folder / name for name in ("context.json", "talk.json", "notes.md", "questions.jsonl")
+    )
+    context.write_text(run("assemble", "Postgres", "--json", db=db).out, encoding="utf-8")
+    talk.write_text('[{"role": "user", "content": "Hi"}]', encoding="utf-8")
+    notes.write_text("# Notes\n\nIt runs.\n", encoding="utf-8")
+    questions.write_text('{"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}')
+    run("chat", "import", str(talk), db=db)
+    fact, assembly = id_of(db, "Postgres port"), run("ledger", "list", "--json", db=db).json()[0]["id"]
+    arguments = {
+        "ID": fact,
+        "ID...": fact,
+        "QUERY": "Postgres",
+        "TEXT": "A new note on the weather.",
+        "OUTCOME": "success",
+        "success|partial|failure": "success",
+        "ANSWER": "Postgres runs on port 5433.",
+        "SPACE": "team",
+        "MEMBER": "default",
+        "SESSION": "talk",
+        "TOKENS": "5",
+        "FILE": str(questions),
+        "FILE...": str(talk),
+        "SOURCE...": str(notes),
+        "memory review ID": id_of(db, "ChromaDB"),
+        "memory record-trigger ID": id_of(db, "log a password"),
+        "space create SPACE": "another",
+        **{f"ledger {verb} ID": assembly for verb in ("show", "diff", "replay")},
+    }
+    options = {
+        "context feedback": ("--context", str(context)),
+        "context outcome": ("--context", str(context)),
+        "db copy": ("--to", str(folder / "copy.db")),
+        "db index": ("--agent", "default"),
+        "db remove": ("--agent", "nobody", "--yes"),
+        "demo": ("--project", str(folder), "--budgets", "500"),
+        "memory purge": ("--yes",),
+        "space disband": ("--yes",),
+        "eval run": ("--baselines", "none", "--budgets", "100"),
+    }
+    return Store(db, arguments, options, dumped(db))
+
+
+def dumped(db: Path) -> str:
+    with closing(sqlite3.connect(db)) as raw:
+        return "\n".join(raw.iterdump())
+
+
+def parameters_of(name: str) -> list[Any]:
+    """What a command takes, without its flags."""
+    command: Any = typer.main.get_command(app)
+    for word in name.split():
+        command = command.get_command(None, word)
+    return [each for each in command.params if not getattr(each, "is_flag", False)]
+
+
+def values_for(parameter: Any, *, known: bool) -> tuple[str, ...]:
+    kind = type(parameter.type).__name__
+    values: tuple[str, ...] = NUMBERS if kind.startswith(("Int", "Float")) else TEXTS
+    if parameter.metavar == "TIME":
+        values = TIMES
+    elif "Choice" in kind:
+        values = WORDS
+    return values[:FEW] if known else values
+
+
+def declared(parameter: Any) -> tuple[str, ...]:
+    return (*parameter.opts, str(parameter.metavar), str(parameter.help))
+
+
+FIRST = {
+    declared(each): name
+    for name in reversed([one for one in COMMANDS if one not in NEVER_ENDS])
+    for each in parameters_of(name)
+}
+"""The first command that has a parameter of that declaration."""
+
+
+@pytest.mark.parametrize("name", [each for each in COMMANDS if each not in NEVER_ENDS])
+def test_nonsense_is_refused_in_one_line_and_stores_nothing(
+    name: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    db = tmp_path / "agent.db"
+    for parameter in parameters_of(name):
+        for value in values_for(parameter, known=FIRST[declared(parameter)] != name):
+            shutil.copy(store.path, db)
+            ran = run(*line_of(name, parameter, value, store), db=db)
+            if ran.code == 0 or (name, parameter.opts[0]) in UNUSED:
+                continue
+            where = (name, parameter.opts or parameter.metavar, value[:40], ran.err[:300])
+            assert ran.code in (1, 2, 3), where
+            assert says_what_is_wrong(ran.err, name, parameter, value), where
+            assert dumped(db) == store.dump, where
+
+
+def line_of(name: str, parameter: Any, value: str, store: Store) -> list[str]:
+    """A correct call of a command but for one value."""
+    positional, options = [], list(store.options.get(name, ()))
+    for each in parameters_of(name):
+        if each.param_type_name == "argument":
+            usual = store.arguments.get(f"{name} {each.metavar}", store.arguments.get(each.metavar))
+            given = value if each.name == parameter.name else usual
+            positional += [] if given is None else [given]
+    if parameter.param_type_name == "option":
+        option = parameter.opts[0]
+        if option in options:
+            del options[options.index(option) :][:2]
+        options += [option, *([value] * parameter.nargs)]
+    return [*name.split(), *options, "--", *positional]
+
+
+def says_what_is_wrong(err: str, name: str, parameter: Any, value: str) -> bool:
+    """Whether the last line names the option, or for an argument it or its value, and shows the value."""
+    (*_, line) = err.splitlines()
+    option = (
+        parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.metavar).strip("[].")
+    )
+    words = {option.strip("-"), parameter.name}
+    named = any(re.search(rf"\b{word.replace('-', '[-_]')}", line, re.IGNORECASE) for word in words)
+    shown = repr(value)[1:-1][:20] in line or json.dumps(value)[1:-1][:20] in line
+    if type(parameter.type).__name__.startswith("Float") or value in TIMES:
+        # As a number or as a time it may be written in another way.
+        shown = True
+    optional = parameter.param_type_name == "argument" or (name, option) in WITHOUT_THE_VALUE
+    return line.startswith("germane: ") and ((named or shown) if optional else (named and shown))
