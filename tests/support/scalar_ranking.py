@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +14,7 @@ from germane.model.memory import Memory, Outcome, Stage, Status
 from germane.model.query import Candidate, Order
 from germane.ranking.relevance import Gated, Scoring
 from germane.ranking.scores import Boosts, asks_for_obsolete, is_of
-from germane.ranking.signals import fuse_ranks, history_factors, shares_of_identifiers
+from germane.ranking.signals import fuse_ranks, history_factors, named_speaker, shares_of_identifiers
 
 __all__ = ["gate", "rank"]
 
@@ -126,7 +125,8 @@ def _floored(candidates: Sequence[Candidate], scoring: Scoring) -> list[Parts]:
         if _is_turn(one):
             session = one.memory.scope.value
             sessions[session] = max(sessions.get(session, 0.0), 0.5 * sum(parts.values()))
-    speaker = _named_speaker(candidates, scoring.query.text) if sessions else None
+    speakers = {str(one.memory.metadata.get("speaker") or "") for one in candidates}
+    speaker = named_speaker(speakers, scoring.query.text) if sessions else None
     window, around = most("window_lexical", scoring.window_bound), most("window_semantic", 0.4)
 
     def of_turn(one: Candidate, own: Parts) -> Parts:
@@ -180,14 +180,6 @@ def _words_say(candidate: Candidate, information: float) -> bool:
     if not information or "semantic" not in candidate.signals:
         return True
     return _evidence(candidate.signals.get("coverage", 0.0), information) > 0
-
-
-def _named_speaker(candidates: Sequence[Candidate], question: str) -> str | None:
-    words = {word.casefold() for word in re.findall(r"\w+", question)}
-    speakers = {str(one.memory.metadata.get("speaker") or "") for one in candidates}
-    first = {each: re.search(r"\w+", each) for each in speakers}
-    named = [each for each, word in first.items() if word and word[0].casefold() in words]
-    return named[0] if len(named) == 1 else None
 
 
 def _multiply(memory: Memory, parts: Parts, scoring: Scoring) -> None:

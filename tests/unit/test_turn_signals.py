@@ -51,6 +51,36 @@ def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "speaker"),
+    [
+        ("When does my first sprint end?", "User"),
+        ("Have I used Flask-Login?", "User"),
+        ("What did you recommend for the retries?", "Assistant"),
+        ("Which library have you suggested?", "Assistant"),
+        ("What did you say about my essay?", None),  # Both speak of it.
+        ("Can you list the libraries?", None),
+        ("What did the assistant tell me?", "Assistant"),
+        ("Which port is used?", None),
+    ],
+)
+def test_i_is_the_user_and_you_the_assistant(question: str, speaker: str | None) -> None:
+    signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
+    found = rank(
+        [turn(name, speaker=name, **signals) for name in ("Assistant", "User")],
+        Scoring(lexical_bound=4.0, window_bound=4.0, now=NOW, query=Query(text=question)),
+    )
+    assert [one.memory.id for one in found if "speaker" in one.parts] == ([speaker] if speaker else [])
+
+
+def test_who_is_no_user_is_not_meant_by_i() -> None:
+    found = rank(
+        [turn("ada", lexical=2.0, window_lexical=2.0)],
+        Scoring(lexical_bound=4.0, window_bound=4.0, now=NOW, query=Query(text="What did I say?")),
+    )
+    assert "speaker" not in found[0].parts
+
+
 def test_the_speaker_that_is_named_counts() -> None:
     signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
     found = rank(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "fuse_scores",
     "history_factors",
     "identifiers_in",
+    "named_speaker",
     "rest_of_releases",
     "share_of",
     "shares",
@@ -184,6 +185,13 @@ SPEAKER = 0.8
 
 _HALF = 0.5
 _WORD = re.compile(r"\w+")
+_USER, _ASSISTANT = frozenset({"user", "human"}), frozenset({"assistant", "ai", "model"})
+_I = frozenset({"i", "me", "my", "mine", "myself"})
+_YOU_SAID = re.compile(
+    r"\b(?:did|have|had) you\b|\byou(?:['’]ve| have| had)? (?:recommended|suggested|advised|proposed|said"
+    r"|told|gave|given|mentioned|showed|shown|explained|wrote|written|listed|described|provided)\b",
+    re.IGNORECASE,
+)
 
 
 def are_turns(table: CandidateTable) -> NDArray[np.bool_]:
@@ -236,12 +244,26 @@ def _best_of_sessions(
 def _by_named_speaker(
     memories: Sequence[Memory], question: str, turns: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """What counts for a turn of the one speaker whom the question names, in full or by the first word."""
-    words = {word.casefold() for word in _WORD.findall(question)}
+    """What counts for a turn of the one speaker whom the question names."""
     speakers = [str(one.metadata.get("speaker") or "") for one in memories]
-    named = {each for each in set(speakers) if (first := _WORD.search(each)) and first[0].casefold() in words}
-    spoken = np.array([len(named) == 1 and each in named for each in speakers], dtype=np.bool_)
+    named = named_speaker(set(speakers), question)
+    spoken = np.array([named is not None and each == named for each in speakers], dtype=np.bool_)
     return np.where(turns & spoken, _HALF * SPEAKER, np.nan)
+
+
+def named_speaker(speakers: Collection[str], question: str) -> str | None:
+    """The one speaker whom a question names, in full or by the first word; None for several.
+
+    In a log of a user and an assistant, "I" and "my" name the user, and "you recommended" and the like the
+    assistant. A question with both ("what did you say about my ...") names neither.
+    """
+    words = {word.casefold() for word in _WORD.findall(question)}
+    named = [each for each in speakers if (first := _WORD.search(each)) and first[0].casefold() in words]
+    if not named:
+        of_user, of_assistant = not words.isdisjoint(_I), _YOU_SAID.search(question) is not None
+        if of_user is not of_assistant:
+            named = [each for each in speakers if each.casefold() in (_USER if of_user else _ASSISTANT)]
+    return named[0] if len(named) == 1 else None
 
 
 # Ranks first what holds an identifier of the question verbatim: a path, a ticket, the name of an error.
