@@ -270,8 +270,10 @@ class WorkingSetView:
             if known is not None and known[0] is stored:
                 return known[1]
             counted = self._count(stored)
-            if known is not None and self._has_purged(since=known[0].moved):
-                self.session.lines.clear()  # They hold the text of what is gone.
+            if known is not None:
+                # Another process may have purged what left the set.
+                before = {one.memory.ref for one in known[0].items}
+                self.session.lines.forget(before.difference(one.memory.ref for one in stored.items))
             leaving = self._too_much(counted, policy=policy, basis=basis)
             if leaving and self._evicted(leaving, seen=stored.moved):
                 continue
@@ -355,10 +357,6 @@ class WorkingSetView:
                     cached[memory.id] = memory, features
         self._features = cached
         return {memory_id: features for memory_id, (_, features) in cached.items()}
-
-    def _has_purged(self, *, since: int) -> bool:
-        moves = self.sets.events(self.session.agent, since=since)
-        return any(move.kind is WorkingSetEventKind.PURGE for move in moves)
 
     def _count(self, stored: StoredWorkingSet) -> StoredWorkingSet:
         """The set with each entry's tokens by the session's counter, of a shorter text where it must be."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -108,6 +108,16 @@ class RememberedLines:
         """Cache a heading."""
         if self.has_room(memory, text):
             self._headings[memory.ref, template] = memory, text, tokens
+
+    def forget(self, refs: Collection[str]) -> None:
+        """Drop the lines and headings of these memories, each named by its id and version."""
+        for lines in self._sections.values():
+            for ref in refs:
+                lines.pop(ref, None)
+        for key in [key for key in list(self._headings) if key[0] in refs]:
+            self._headings.pop(key, None)
+        for other in self._others.values():
+            other.forget(refs)
 
     def clear(self) -> None:
         """Forget all of them."""
