@@ -6,8 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from germane import Message
+from germane.conversation import MessageRole, TextPart, ToolCall, ToolResult
 from germane.conversation.groups import grouped
-from germane.model.conversation import Message, Role, TextPart, ToolCall, ToolResult
 
 __all__ = [
     "answer",
@@ -23,29 +24,31 @@ __all__ = [
 ]
 
 
-def said(role: Role, text: str, **more: Any) -> Message:
+def said(role: MessageRole, text: str, **more: Any) -> Message:
     return Message(role=role, parts=(TextPart(text=text),), **more)
 
 
 def system(text: str, **more: Any) -> Message:
-    return said(Role.SYSTEM, text, **more)
+    return said(MessageRole.SYSTEM, text, **more)
 
 
 def prompt(text: str, **more: Any) -> Message:
-    return said(Role.USER, text, **more)
+    return said(MessageRole.USER, text, **more)
 
 
 def answer(text: str, **more: Any) -> Message:
-    return said(Role.ASSISTANT, text, **more)
+    return said(MessageRole.ASSISTANT, text, **more)
 
 
 def call(*ids: str, **more: Any) -> Message:
-    return Message(role=Role.ASSISTANT, parts=tuple(ToolCall(id=each, name="look") for each in ids), **more)
+    return Message(
+        role=MessageRole.ASSISTANT, parts=tuple(ToolCall(id=each, name="look") for each in ids), **more
+    )
 
 
 def result(call_id: str, text: str = "found", **more: Any) -> Message:
     part = ToolResult(call_id=call_id, content=(TextPart(text=text),))
-    return Message(role=Role.TOOL, parts=(part,), **more)
+    return Message(role=MessageRole.TOOL, parts=(part,), **more)
 
 
 def exchange(name: str, text: str = "") -> list[Message]:

@@ -12,10 +12,11 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 from openai.types.responses import FunctionToolParam, ResponseInputItemParam
 from pydantic import TypeAdapter
 
+from germane import Message
+from germane.conversation import Provider
 from germane.conversation.compaction import PRIMING, message_tokens, system_tokens, tools_tokens
 from germane.conversation.formats import read_messages
 from germane.conversation.groups import grouped
-from germane.model.conversation import Message, Provider
 from germane.protocols import TokenCounter
 
 __all__ = [

@@ -18,6 +18,7 @@ __all__ = ["SUBMODULES", "attach", "origins"]
 SUBMODULES: Final = (
     "germane.aio",
     "germane.conversation",
+    "germane.demo",
     "germane.embedders",
     "germane.errors",
     "germane.evaluation",
@@ -32,6 +33,7 @@ SUBMODULES: Final = (
     "germane.spaces",
     "germane.stores",
     "germane.summarizers",
+    "germane.testing.contract",
     "germane.testing.fakes",
     "germane.tokens",
     "germane.working_sets",

@@ -18,7 +18,7 @@ from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 from germane.model.validation import checked_fields
 
-__all__ = ["Kind", "TemplatePart"]
+__all__ = ["BUILT_IN", "Kind", "Kinds", "TemplatePart"]
 
 
 @dataclass(frozen=True, slots=True)

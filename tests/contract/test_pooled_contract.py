@@ -7,8 +7,7 @@ from typing import get_args
 
 import pytest
 
-from germane.ledger import EmbeddingIdentity
-from germane.stores.postgres import PostgresStore
+from germane.stores import EmbeddingIdentity, PostgresStore
 from germane.testing.contract import OpenStore
 from support.contracts import TablesContract
 from support.pooler import Mode, Pooler, no_pooler

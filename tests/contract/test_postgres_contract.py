@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.ledger import EmbeddingIdentity
-from germane.stores.postgres import PostgresStore
+from germane.stores import EmbeddingIdentity, PostgresStore
 from germane.testing.contract import OpenStore
 from support.contracts import TablesContract
 

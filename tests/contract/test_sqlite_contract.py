@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from germane.ledger import EmbeddingIdentity
-from germane.stores.sqlite import SqliteStore
+from germane.stores import EmbeddingIdentity, SqliteStore
 from germane.testing.contract import OpenStore
 from support.contracts import TablesContract
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commandline import id_of, run
-from germane.stores.location import location_of
+from germane.stores import location_of
 
 
 def test_what_one_command_stores_in_a_database_another_finds(postgres_store: str) -> None:

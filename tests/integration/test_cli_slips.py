@@ -8,8 +8,7 @@ import pytest
 
 import germane
 from commandline import run
-from germane import InvalidInput, UnknownKind
-from germane.model.memory import GLOBAL, Scope
+from germane import GLOBAL, InvalidInput, Scope, UnknownKind
 
 
 @pytest.mark.parametrize("scope", ["task:T-42", "Task:T-42", "TASK:T-42"])

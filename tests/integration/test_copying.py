@@ -13,9 +13,7 @@ import germane
 from germane import EmbedderMismatch, Filter, InvalidInput, NotFound, Order, Status, StoreUnavailable
 from germane.demo import demo_questions, load_demo
 from germane.importers import export_jsonl
-from germane.operations.stores import copy_store
-from germane.stores import migrate_store
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore, copy_store, migrate_store
 from germane.testing.fakes import HashEmbedder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

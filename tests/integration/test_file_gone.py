@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 import germane
+from germane import Filter
 from germane.errors import StoreUnavailable
-from germane.model.change import Insert
-from germane.model.query import Filter
-from germane.stores.sqlite import SqliteStore
+from germane.stores import Insert, SqliteStore
 from germane.testing.fakes import make_memories, make_memory
 
 AGENT = "tester"

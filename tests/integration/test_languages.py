@@ -8,9 +8,9 @@ import pytest
 
 import germane
 from germane import InvalidInput, Status, StoreUnavailable
-from germane.model.query import Query
+from germane.protocols import Query
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore
 
 # For each language memories, and questions in other words' forms with the memory that answers them.
 SENTENCES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, int], ...]]] = {

@@ -16,9 +16,7 @@ from germane import StoreBusy
 from germane.errors import MessageNotFound
 from germane.model.conversation import Append, ConversationChange, RemoveMessage
 from germane.retrieval.tokenizer import query_terms
-from germane.stores import copy_store
-from germane.stores.postgres import PostgresStore
-from germane.stores.sqlite import SqliteStore
+from germane.stores import PostgresStore, SqliteStore, copy_store
 from germane.testing.fakes import make_id, make_message
 
 WORDS = "redis cache index Rechnungen Häuser tests walking 雨ですか getUserName path/to/file.cpp".split()  # noqa: SIM905 - Short.

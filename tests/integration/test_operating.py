@@ -23,13 +23,13 @@ from germane.embedders import StaticEmbedder
 from germane.stores import (
     distribute_store,
     index_vectors,
+    location_of,
     migrate_store,
     reembed,
     reindex_store,
     store_status,
     vacuum_store,
 )
-from germane.stores.location import location_of
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.maintenance import _LOCK
 from germane.stores.sql import migrations

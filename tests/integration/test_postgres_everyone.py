@@ -11,9 +11,7 @@ import pytest
 import germane
 from germane import StoreUnavailable
 from germane.embedders import StaticEmbedder
-from germane.operations.stores import copy_store
-from germane.stores import reembed
-from germane.stores.postgres import PostgresStore
+from germane.stores import PostgresStore, copy_store, reembed
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import grant
 from germane.testing.fakes import HashEmbedder

@@ -8,9 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import germane
-from germane.ledger import EmbeddingIdentity
-from germane.stores import index_vectors, migrate_store
-from germane.stores.postgres import PostgresStore
+from germane.stores import EmbeddingIdentity, PostgresStore, index_vectors, migrate_store
 from germane.stores.postgres.connection import PostgresConnection
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCosines

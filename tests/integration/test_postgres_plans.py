@@ -11,8 +11,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from germane.model.memory import GLOBAL
-from germane.model.query import Filter, TimeRange
+from germane import GLOBAL, Filter, TimeRange
 from germane.stores.postgres.connection import PostgresConnection
 from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema, statements

@@ -10,8 +10,7 @@ from threading import Event
 import pytest
 
 import germane
-from germane.stores import store_status
-from germane.stores.postgres import PostgresStore
+from germane.stores import PostgresStore, store_status
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import place_of
 from germane.working_sets import WorkingSetEvent

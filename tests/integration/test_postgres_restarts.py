@@ -14,7 +14,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter
-from germane.stores.postgres import PostgresStore
+from germane.stores import PostgresStore
 from support.postgres_server import Server
 
 pytestmark = pytest.mark.long

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from germane.model.memory import GLOBAL, Outcome, Scope, Status
-from germane.model.query import Filter, TimeRange
+from germane import GLOBAL, Filter, Outcome, Scope, Status, TimeRange
 from germane.stores.postgres.connection import batched
 from germane.stores.postgres.connection import numbered as without_look_ups
 from germane.stores.relational.signals import filtered

@@ -9,11 +9,9 @@ import psycopg
 import pytest
 
 import germane
+from germane import Filter, Status
 from germane.errors import InvalidInput, StoreError
-from germane.model.change import Insert, SetStatus
-from germane.model.memory import Status
-from germane.model.query import Filter
-from germane.stores.postgres import PostgresStore
+from germane.stores import Insert, PostgresStore, SetStatus
 from germane.stores.postgres.connections import PostgresConnections
 from germane.testing.fakes import START, make_id, make_memories, make_memory
 from support.postgres_server import Server, database_of

@@ -18,9 +18,17 @@ from commandline import run
 from germane import InvalidInput, StoreBusy, StoreUnavailable
 from germane.errors import LastActive, PurgeNotConfirmed
 from germane.model.text import removed_name
-from germane.stores import copy_store, erase_purged, index_vectors, migrate_store, remove_agent, store_status
-from germane.stores.location import location_of, open_store
-from germane.stores.postgres import PostgresStore
+from germane.stores import (
+    PostgresStore,
+    copy_store,
+    erase_purged,
+    index_vectors,
+    location_of,
+    migrate_store,
+    remove_agent,
+    store_status,
+)
+from germane.stores.location import open_store
 from support.postgres_rows import ROWS, fill
 from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces

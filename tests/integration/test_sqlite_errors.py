@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from germane import Filter, Memory
 from germane.errors import EmbedderMismatch, InvalidInput, SchemaTooNew, StoreBusy, StoreUnavailable
-from germane.ledger import EmbeddingIdentity
-from germane.model.change import Insert, Purge
-from germane.model.memory import Memory
-from germane.model.query import Filter, Query
-from germane.protocols import Store
+from germane.protocols import Query, Store
 from germane.retrieval import tokenizer
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.sqlite import SqliteStore
+from germane.stores import EmbeddingIdentity, Insert, Purge, SqliteStore
 from germane.testing.fakes import START, make_memories, make_memory, make_vector
 
 AGENT = "tester"

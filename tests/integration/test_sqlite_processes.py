@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from germane.model.change import Insert, Purge, SetStatus
-from germane.model.memory import Status
-from germane.model.query import Filter, Query
+from germane import Filter, Status
+from germane.protocols import Query
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.sqlite import SqliteStore
+from germane.stores import Insert, Purge, SetStatus, SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memories, make_memory
 

@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import BudgetTooSmall
-from germane.conversation import Selection
-from germane.conversation.views import Tiers
-from germane.model.conversation import Message
-from germane.stores.sqlite import SqliteStore
+from germane import BudgetTooSmall, Message
+from germane.conversation import Selection, Tiers
+from germane.stores import SqliteStore
 from requests_of import conversations
 from support.examples import examples
 

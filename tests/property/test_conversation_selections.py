@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import conversations, word_cost
+from germane import Message
+from germane.conversation import MessageRole, Selection, Tiers
 from germane.conversation.groups import grouped, groups_of, ranked, window
-from germane.conversation.views import Tiers, anchored, cut_middle, tiered
+from germane.conversation.views import anchored, cut_middle, tiered
 from germane.errors import BudgetTooSmall
-from germane.model.conversation import GroupScores, Message, Role, Selection
+from germane.model.conversation import GroupScores
 
 SCORES = st.dictionaries(st.sampled_from(["a", "b", "c", "m1", "m2", "m3", "m5", "m7"]), st.integers(1, 9))
 SIZES = st.integers(-1, 6)
@@ -23,7 +25,7 @@ def check(messages: Messages, found: Selection, *, budget: int | None, groups: s
     """What every selection promises."""
     assert list(found.messages) == sorted(found.messages, key=lambda each: each.seq)
     assert not any(message.hidden for message in found.messages)
-    always = [m for m in messages if not m.hidden and (m.group is None or m.role is Role.SYSTEM)]
+    always = [m for m in messages if not m.hidden and (m.group is None or m.role is MessageRole.SYSTEM)]
     assert all(message in found.messages for message in always)
     for group in groups_of(messages):
         inside = [message in found.messages for message in group]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from germane import Level
 from germane.kinds import Kinds
-from germane.model.memory import Level
 from germane.packing.lines import Costs, RememberedLines, RenderedLine
 from germane.packing.render import render, written_lines
 from germane.protocols import TokenCounter

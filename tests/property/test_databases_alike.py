@@ -7,12 +7,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from germane.model.change import Change, Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.memory import Memory, Scope, Status
-from germane.model.query import Filter, Order, Query, Slice, TimeRange
+from germane import Filter, Memory, Order, Scope, Status, TimeRange
+from germane.model.change import Change
+from germane.protocols import Query
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.postgres import PostgresStore
-from germane.stores.sqlite import SqliteStore
+from germane.stores import Insert, PostgresStore, Purge, Revise, SetStatus, SetVector, Slice, SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memory, make_revision, make_vector
 from support.examples import examples

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import germane
 from germane import BudgetTooSmall, Context, Draft, Engine, Level, Reason
 from germane.demo import DEMO_NOW, demo_questions, load_demo
-from germane.embedders.static import StaticEmbedder
+from germane.embedders import StaticEmbedder
 from germane.evaluation import Records
 from germane.evaluation.material import open_records
 from germane.tokens import get_counter

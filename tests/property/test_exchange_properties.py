@@ -16,27 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from germane import GLOBAL, Memory, Outcome, Scope, Status, Trust
 from germane.errors import UnreadableSource
 from germane.importers import export_jsonl, read, read_memories
 from germane.importers.documents import outline, passages
 from germane.importers.records import read_lines
-from germane.model.change import UsageHistory
-from germane.model.learning import Example, OutcomeRecord
-from germane.model.memory import (
-    GLOBAL,
-    Cause,
-    LifecycleEvent,
-    LifecycleSignal,
-    LifecycleState,
-    Memory,
-    Outcome,
-    Rendition,
-    Renditions,
-    Scope,
-    Stage,
-    Status,
-    Trust,
-)
+from germane.lifecycle import Cause, LifecycleEvent, LifecycleSignal, LifecycleState, Stage
+from germane.ranking import Example, OutcomeRecord, UsageHistory
+from germane.renditions import Rendition, Renditions
 from germane.testing.fakes import make_memory
 from support.examples import examples
 

@@ -9,14 +9,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.model.context import Ranked
-from germane.model.learning import Weights
-from germane.model.plan import KindPriority, TaskContext
-from germane.model.query import Candidate, CandidateTable, Query
+from germane import Ranked
+from germane.plans import KindPriority, TaskContext
+from germane.protocols import Candidate, Query
+from germane.ranking import Weights
 from germane.ranking.by_kind import by_kind, in_precedence, kinds_first
 from germane.ranking.relevance import Scoring
 from germane.ranking.similarity import Ranking, having
 from germane.scopes import closeness, closeness_to
+from germane.stores import CandidateTable
 from germane.testing.fakes import make_memory
 from support import scalar_ranking
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import germane
+from germane import Memory, Status
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.importers import export_jsonl, import_source
 from germane.kinds import BUILT_IN
 from germane.lifecycle import LIFECYCLES, LifecycleState, status_at
-from germane.model.memory import Memory, Status
 from germane.ranking import Impressions
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore
 from germane.testing.fakes import HashEmbedder
 from support.examples import examples
 

@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from germane import Message
+from germane.conversation import MessageRole, Provider, ToolCall, ToolResult
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.formats.parts import without_orphans
-from germane.model.conversation import Message, Provider, Role, ToolCall, ToolResult
 from transcripts import anthropic_requests, openai_messages, plain_messages, responses_items
 
 
@@ -98,7 +99,7 @@ def test_what_was_said_goes_to_every_provider(messages: list[dict[str, Any]]) ->
         assert not any(message.calls or message.results for message in sent)
         said = "\n".join(message.text for message in sent)
         for message in read:
-            if message.role is not Role.TOOL and message.text.strip():
+            if message.role is not MessageRole.TOOL and message.text.strip():
                 assert message.text.splitlines()[0] in said
 
 
@@ -106,4 +107,4 @@ def test_what_was_said_goes_to_every_provider(messages: list[dict[str, Any]]) ->
 def test_a_message_of_results_alone_is_a_tools(requests: list[dict[str, Any]]) -> None:
     for message in read_messages(requests[0], "anthropic"):
         of_results = bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
-        assert not (of_results and message.role is Role.USER)
+        assert not (of_results and message.role is MessageRole.USER)

@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane.model.conversation import GroupScores, Message, Role
+from germane import Message
+from germane.conversation import MessageRole
+from germane.model.conversation import GroupScores
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import LONGEST, Forward, index_terms, query_terms, term_hash
+from germane.stores import SqliteStore
 from germane.stores.relational.conversation_cache import indexed_words
-from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
 from support.examples import examples
 
@@ -49,7 +51,7 @@ def _by_words(messages: Sequence[Message], query: str) -> GroupScores:
     """BM25 over the groups as their words have it, counted one by one."""
     groups: dict[str, list[Forward]] = {}
     for each in messages:
-        if each.group is not None and not each.hidden and each.role is not Role.SYSTEM:
+        if each.group is not None and not each.hidden and each.role is not MessageRole.SYSTEM:
             groups.setdefault(each.group, []).append(index_terms(indexed_words(each)))
     postings = Postings()
     for ordinal, forwards in enumerate(groups.values()):

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.model.context import Ranked
-from germane.model.learning import Weights
-from germane.model.memory import Outcome, Scope, Stage, Status
-from germane.model.query import Candidate, CandidateTable, Order, Query, TimeRange
+from germane import Order, Outcome, Ranked, Scope, Status, TimeRange
+from germane.lifecycle import Stage
+from germane.protocols import Candidate, Query
+from germane.ranking import Weights
 from germane.ranking.relevance import Gated, Scoring, rank, rank_sections
 from germane.ranking.scores import Boosts
+from germane.stores import CandidateTable
 from germane.testing.fakes import make_memory
 from support import scalar_ranking
 

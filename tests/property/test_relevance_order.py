@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from germane import Memory, Ranked, TimeRange
 from germane.errors import InvalidInput
-from germane.model.context import Ranked
-from germane.model.memory import Memory, Rendition, Renditions
 from germane.model.plan import Fusion
-from germane.model.query import Candidate, Query, TimeRange
+from germane.protocols import Candidate, Query
 from germane.ranking.relevance import Scoring, rank
+from germane.renditions import Rendition, Renditions
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 Method: TypeAlias = Literal["floored", "rrf"]

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import system
+from germane import Message, Request
+from germane.conversation import MessageRole, Provider, TextPart, Tiers
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.groups import grouped, groups_of
 from germane.conversation.layout import FULL, Arrangement, RequestSpec
 from germane.conversation.solver import request_of
-from germane.conversation.views import Tiers
 from germane.errors import RequestTooLarge
-from germane.model.conversation import GroupScores, Message, Provider, Role, TextPart
-from germane.model.request import Request
+from germane.model.conversation import GroupScores
 from germane.tokens import CachedCounter, get_counter
 from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations, request_tokens
 from support.examples import examples
@@ -137,7 +137,7 @@ def test_pinned_groups_stay_and_hidden_ones_never_come_back(
     said = "said in this group alone"
     marked = tuple(
         message.evolve(parts=(*message.parts, TextPart(text=said)))
-        if message.group == group and message.role is Role.USER and not message.results
+        if message.group == group and message.role is MessageRole.USER and not message.results
         else message
         for message in chat
     )

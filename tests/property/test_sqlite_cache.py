@@ -9,11 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.memory import Memory, Status
-from germane.model.query import Filter, Order, Query, Slice
+from germane import Filter, Memory, Order, Status
+from germane.protocols import Query
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.sqlite import SqliteStore
+from germane.stores import Insert, Purge, Revise, SetStatus, SetVector, Slice, SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memory, make_revision, make_vector
 from support.examples import examples

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.embedders.static import StaticEmbedder
+from germane.embedders import StaticEmbedder
 
 EMBEDDER = StaticEmbedder()
 SOME = ["the", "dog", "barked", "at", "Zürich", "in", "2024,", "C++", "unaffable", "xqzt", "犬"]

@@ -8,8 +8,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.model.query import Query
-from germane.ranking.eviction import EVICTION_POLICIES, Decay, evict
+from germane.protocols import Query
+from germane.ranking import Decay
+from germane.ranking.eviction import EVICTION_POLICIES, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
 from germane.working_sets import AgeBasis, WorkingSetItem

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import psycopg
 
-from germane.ledger import EmbeddingIdentity
-from germane.stores.postgres import PostgresStore
+from germane.stores import EmbeddingIdentity, PostgresStore
 from germane.stores.postgres.servers import steps
 from germane.testing.contract import OpenStore
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias
 
-from germane.lifecycle import is_withdrawn
-from germane.model.context import Ranked
-from germane.model.memory import Memory, Outcome, Stage, Status
-from germane.model.query import Candidate, Order
+from germane import Memory, Order, Outcome, Ranked, Status
+from germane.lifecycle import Stage, is_withdrawn
+from germane.protocols import Candidate
+from germane.ranking import fuse_ranks
 from germane.ranking.relevance import Gated, Scoring
 from germane.ranking.scores import Boosts, asks_for_obsolete, is_of
-from germane.ranking.signals import fuse_ranks, history_factors, named_speaker, shares_of_identifiers
+from germane.ranking.signals import history_factors, named_speaker, shares_of_identifiers
 
 __all__ = ["gate", "rank"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
+from germane import Level, Memory, Message, Status
+from germane.conversation import MessageRole, TextPart
 from germane.ledger import Assembly, LedgerEntry
-from germane.model.change import Insert, Revise, SetStatus
-from germane.model.conversation import Append, Message, Role, TextPart
-from germane.model.memory import Level, Memory, Status
+from germane.model.conversation import Append
 from germane.model.space import Create
 from germane.model.text import tenant_of
+from germane.stores import Insert, Revise, SetStatus
 from germane.stores.relational.store import RelationalStore
 from germane.stores.substores import WORKING_SETS
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
@@ -69,7 +70,7 @@ class _Writer:
 
     def append(self) -> None:
         said = Message(
-            role=Role.USER,
+            role=MessageRole.USER,
             parts=(TextPart(text="Well?"),),
             id=make_id(f"{next(self._numbers)}"),
             group="g",

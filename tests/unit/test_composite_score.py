@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane import Outcome, TimeRange
-from germane.model.learning import Example
-from germane.model.memory import Stage
-from germane.model.query import CandidateTable
+from germane.lifecycle import Stage
 from germane.protocols import Candidate, Query
+from germane.ranking import Example
 from germane.ranking.learning import HALF_AFTER, usefulness
 from germane.ranking.relevance import Scoring, rank
 from germane.ranking.scores import (
@@ -26,6 +25,7 @@ from germane.ranking.scores import (
     weighted_sum,
 )
 from germane.ranking.similarity import likeness, of_each
+from germane.stores import CandidateTable
 from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -8,12 +8,13 @@ import pytest
 from inline_snapshot import snapshot
 
 from conversations import answer, call, exchange, numbered, prompt, result, system, word_cost
+from germane import Message, Reason
+from germane.conversation import DerivedQuery, LeftOut, MessageRole, RecallLimits, TextPart, Tiers
 from germane.conversation.formats import write_messages
 from germane.conversation.groups import derive_query, groups_of, prompt_of
-from germane.conversation.views import RecallLimits, Tiers, anchored, section_of
+from germane.conversation.views import anchored, section_of
 from germane.errors import BudgetTooSmall, InvalidInput
-from germane.model.context import Reason
-from germane.model.conversation import DerivedQuery, GroupScores, LeftOut, Message, Role, TextPart
+from germane.model.conversation import GroupScores
 from germane.model.text import fenced
 
 MESSAGES = numbered(system("Be brief."), *(exchange(name) for name in "abcdef"))
@@ -189,7 +190,9 @@ def test_the_topic_is_carried_across_follow_ups() -> None:
 
 
 def test_names_weigh_more_and_memory_nothing() -> None:
-    recalled = Message(role=Role.USER, parts=(TextPart(text=fenced("kiwi"), recalled=True),), group="m1")
+    recalled = Message(
+        role=MessageRole.USER, parts=(TextPart(text=fenced("kiwi"), recalled=True),), group="m1"
+    )
     found = derived(prompt("we met Meeting people, see src/app.py"), recalled, answer("good"), prompt("who?"))
     assert found.carried[0] == "src/app.py"
     assert "meeting" in found.carried

@@ -6,10 +6,11 @@ import pytest
 
 import germane
 from conversations import call, numbered, prompt, result
+from germane import Message
+from germane.conversation import MessageRole, OpaquePart, TextPart, Tiers, ToolCall, ToolResult
 from germane.conversation.formats.parts import in_words
-from germane.conversation.views import Tiers, cut_middle, hint_of, tiered
+from germane.conversation.views import cut_middle, hint_of, tiered
 from germane.errors import InvalidInput
-from germane.model.conversation import Message, OpaquePart, Role, TextPart, ToolCall, ToolResult
 from germane.model.text import fenced, is_fenced, own_text
 from germane.tokens import get_counter
 
@@ -78,7 +79,7 @@ def test_what_says_that_something_is_gone_counts_towards_the_limit(limit: int, c
     image = OpaquePart(json='{"type":"image"}', form="image")
     for content in ((TextPart(text=LONG),), (TextPart(text=LONG), image), (image,)):
         part = ToolResult(call_id="c1", content=content)
-        message = Message(role=Role.TOOL, parts=(part,), id="0" * 36, seq=1)
+        message = Message(role=MessageRole.TOOL, parts=(part,), id="0" * 36, seq=1)
         tiers = Tiers(inactive=limit, counter=counts)
         (cut,) = tiered([message], active=None, tiers=tiers)
         assert 1 <= measure(cut.results[0].text) <= max(limit, 1)
@@ -94,7 +95,7 @@ def test_a_result_keeps_all_but_its_text() -> None:
         form="tool_result",
         extra='{"x":1}',
     )
-    (message,) = tiered([Message(role=Role.TOOL, parts=(part,), id="m9", seq=1)], active=None)
+    (message,) = tiered([Message(role=MessageRole.TOOL, parts=(part,), id="m9", seq=1)], active=None)
     (cut,) = message.results
     assert (cut.call_id, cut.is_error, cut.form, cut.extra) == ("c1", True, "tool_result", '{"x":1}')
     assert cut.text.endswith("[image]")
@@ -102,7 +103,7 @@ def test_a_result_keeps_all_but_its_text() -> None:
     assert isinstance(cut.content[0], TextPart)
     assert cut.content[0].form == "text"
     few = ToolResult(call_id="c1", content=(image,))
-    (message,) = tiered([Message(role=Role.TOOL, parts=(few,), id="m9", seq=1)], active=None)
+    (message,) = tiered([Message(role=MessageRole.TOOL, parts=(few,), id="m9", seq=1)], active=None)
     assert message.results[0].text == '[image]\n[1 image left out; expand("m9") returns the whole]'
 
 
@@ -157,7 +158,7 @@ def test_the_fence_around_what_came_from_memory() -> None:
 
 def test_tool_traffic_in_words() -> None:
     message = Message(
-        role=Role.ASSISTANT,
+        role=MessageRole.ASSISTANT,
         parts=(
             TextPart(text="Looking."),
             OpaquePart(json='{"type":"thinking","thinking":"hm"}', form="thinking"),
@@ -169,7 +170,7 @@ def test_tool_traffic_in_words() -> None:
     )
     assert in_words(message) == 'Looking.\n[document: Plan]\nNo.\n[called look] {"at": 1}\n[called now]'
     failed = ToolResult(call_id="c1", content=(TextPart(text="gone"),), is_error=True)
-    answered = Message(role=Role.TOOL, parts=(failed, ToolResult(call_id="c9")))
+    answered = Message(role=MessageRole.TOOL, parts=(failed, ToolResult(call_id="c9")))
     assert in_words(answered, {"c1": "look"}) == "[look failed] gone\n[tool returned]"
 
 

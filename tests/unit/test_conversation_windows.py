@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from conversations import answer, call, exchange, numbered, prompt, result, system, word_cost
+from germane import Message, Reason
+from germane.conversation import LeftOut, MessageRole, OpaquePart, TextPart
 from germane.conversation.groups import (
     RECENCY,
     current_of,
@@ -20,8 +22,6 @@ from germane.conversation.groups import (
     window,
 )
 from germane.errors import BudgetTooSmall, InvalidInput
-from germane.model.context import Reason
-from germane.model.conversation import LeftOut, Message, OpaquePart, Role, TextPart
 from germane.model.text import fenced
 
 MESSAGES = numbered(system("Be brief."), answer("Hello."), *(exchange(name) for name in "abcde"))
@@ -58,9 +58,9 @@ def test_a_group_that_is_given_stays() -> None:
 
 def test_what_came_from_memory_is_no_prompt() -> None:
     recalled = TextPart(text=fenced("The cache is Redis."), recalled=True)
-    assert not opens_group(Message(role=Role.USER, parts=(recalled,)))
-    assert opens_group(Message(role=Role.USER, parts=(recalled, TextPart(text="And now?"))))
-    assert opens_group(Message(role=Role.USER, parts=(OpaquePart(json="{}", form="image"),)))
+    assert not opens_group(Message(role=MessageRole.USER, parts=(recalled,)))
+    assert opens_group(Message(role=MessageRole.USER, parts=(recalled, TextPart(text="And now?"))))
+    assert opens_group(Message(role=MessageRole.USER, parts=(OpaquePart(json="{}", form="image"),)))
     assert opens_group(prompt(""))
     assert not opens_group(answer("x"))
 

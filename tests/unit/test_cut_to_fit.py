@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import germane
-from germane.model.memory import Level
+from germane import Level
 from germane.tokens import get_counter
 
 STEPS = (

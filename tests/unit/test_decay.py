@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.ranking.eviction import Decay, Shape
+from germane.ranking import Decay
+from germane.ranking.eviction import Shape
 from germane.ranking.strategies import ItemColumns
 from germane.testing.fakes import START, make_memory
 from germane.working_sets import AgeBasis, WorkingSetItem

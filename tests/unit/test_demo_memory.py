@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from germane.model.memory import Outcome, Scope, Trust, as_utc
+from germane import Outcome, Scope, Trust
+from germane.model.memory import as_utc
 
 # The least number of records of each kind; together they are below the total, so no kind crowds out another.
 LEAST = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from germane import InvalidInput
-from germane.evaluation import Floor, Report, check_floors
-from germane.evaluation.result import Answer, EvaluationFigures, Result, bootstrap_interval, differences
+from germane.evaluation import Answer, EvaluationFigures, Floor, Report, Result, check_floors
+from germane.evaluation.result import bootstrap_interval, differences
 
 NOTHING = EvaluationFigures(
     questions=0,

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Engine, InvalidInput, Outcome
+from germane import Engine, Filter, InvalidInput, Order, Outcome
 from germane.errors import UnreadableSource
 from germane.importers import export_jsonl, import_source, read_jsonl, read_memories
-from germane.model.query import Filter, Order
 from germane.ranking import OutcomeRecord, UsageHistory
 from germane.testing.fakes import START, FixedClock
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import Engine
+from germane import Engine, Order
 from germane.errors import InvalidInput, UnreadableSource
 from germane.importers import ImportReport, Layout, Progress, export_jsonl, import_source, layout_of
-from germane.model.query import Order
 
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from germane import Draft, Memory
 from germane.errors import UnreadableSource
 from germane.importers import memory_to_json, read_jsonl, read_memories
 from germane.importers.records import read_lines
-from germane.model.memory import Draft, Memory, Rendition, Renditions
+from germane.renditions import Rendition, Renditions
 
 WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
 SAID = Rendition(text="Said.", tokens=2)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from germane import Draft
 from germane.errors import UnreadableSource
 from germane.importers import DialogueTurn, EvidenceReport, conversation_drafts, evidence_report, read_locomo
-from germane.model.memory import Draft
 
 SAMPLE: dict[str, Any] = {
     "sample_id": "talk-1",

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from germane import Draft
 from germane.errors import MissingExtra, UnreadableSource
 from germane.importers import Skipped, read_markdown
-from germane.model.memory import Draft
 
 NYGARD = """# 7. Use a queue for mail
 

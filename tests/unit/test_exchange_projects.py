@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from germane import Draft
 from germane.errors import UnreadableSource
 from germane.importers import Skipped, read_project
 from germane.importers.project import project_of
-from germane.model.memory import Draft
 
 PYPROJECT = """
 [build-system]

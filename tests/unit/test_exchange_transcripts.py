@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from germane import Draft
 from germane.errors import UnreadableSource
 from germane.importers import Layout, layout_of, read_transcript
-from germane.model.memory import Draft
 from germane.model.text import fenced
 
 OPENAI: list[dict[str, Any]] = [

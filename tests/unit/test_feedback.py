@@ -15,12 +15,10 @@ import germane
 import germane.aio
 from germane import Context, Engine, InvalidInput, NotFound, Trace
 from germane.kinds import BUILT_IN
-from germane.model.change import Insert, RecordUse
 from germane.plans.layered import relevance
 from germane.ranking import Impressions
-from germane.stores import EmbeddingIdentity
+from germane.stores import EmbeddingIdentity, Insert, RecordUse, SqliteStore
 from germane.stores.relational.lifecycle import MOST_USES
-from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import FixedClock, HashEmbedder, make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

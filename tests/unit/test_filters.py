@@ -10,11 +10,10 @@ import pytest
 import germane
 from germane import Engine, Filter, InvalidInput, Order, Plan, Section, Share
 from germane.demo import DEMO_NOW, load_demo
-from germane.embedders.static import StaticEmbedder
+from germane.embedders import StaticEmbedder
 from germane.ledger import RefreshReason
-from germane.model.query import Query, SearchResult
-from germane.stores import EmbeddingIdentity
-from germane.stores.sqlite.store import SqliteStore
+from germane.protocols import Query
+from germane.stores import EmbeddingIdentity, SearchResult, SqliteStore
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

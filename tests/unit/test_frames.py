@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import Frame, InvalidInput, InvalidPlan
+from germane import Frame, InvalidInput, InvalidPlan, Share
 from germane.errors import UnreadableSource
 from germane.kinds import BUILT_IN
-from germane.model.plan import DEFAULT_SHARES, Share
+from germane.model.plan import DEFAULT_SHARES
 from germane.packing.sections import allocate
 from germane.plans.frames import FRAMES, choose_frame, frame_named, frames_from_toml, with_frames
 from germane.plans.intent import Complexity, complexity_of

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import Engine, Order, Plan, Reason, Section, Share, TimeRange
+from germane import Engine, Memory, Order, Plan, Ranked, Reason, Section, Share, TimeRange
 from germane.demo import DEMO_NOW, demo_questions, load_demo
-from germane.embedders.static import StaticEmbedder
-from germane.model.context import EmptyReason, Ranked
-from germane.model.memory import Memory, Rendition, Renditions
-from germane.model.query import Candidate
-from germane.protocols import Embedder
+from germane.embedders import StaticEmbedder
+from germane.ledger import EmptyReason
+from germane.protocols import Candidate, Embedder
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, gate
+from germane.renditions import Rendition, Renditions
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from germane import Filter, Status
 from germane.errors import InvalidInput
-from germane.model.context import Fused
-from germane.model.memory import Status
-from germane.model.query import Candidate, Filter, Query
+from germane.protocols import Candidate, Query
+from germane.ranking import Fused
 from germane.ranking.scores import hybrid, min_max, tag_likeness
 from germane.testing.fakes import START, make_memory
 

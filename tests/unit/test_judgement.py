@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from inline_snapshot import snapshot
 
-from germane.model.memory import Memory, Outcome
+from germane import Memory, Outcome
 from germane.ranking.learning import calibrated
 from germane.testing.fakes import make_memory
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.model.learning import Example
+from germane.ranking import Example
 from germane.ranking.eviction import (
     LEAST_FACTOR,
     MOST_FACTOR,

@@ -12,10 +12,10 @@ import pytest
 
 import germane
 import germane.aio
+from germane import Ledger
 from germane.aio import AsyncLedger
 from germane.errors import AssemblyNotFound
 from germane.ledger import AssemblyDiff, MemoryChangeKind, text_hash
-from germane.operations.ledger import Ledger
 from germane.protocols import Candidate, Query
 from germane.testing.fakes import START, FixedClock
 

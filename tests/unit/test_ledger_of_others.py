@@ -13,7 +13,7 @@ import germane
 from germane.ledger import Assembly, RefreshReason
 from germane.protocols import Candidate
 from germane.ranking import Decay
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore
 from germane.testing.fakes import START, FixedClock, make_id
 
 FACTS = ("Redis caches sessions.", "Redis needs a password.", "Milo is a cat.")

@@ -7,10 +7,14 @@ from types import MappingProxyType
 
 import pytest
 
+from germane import Outcome, Status
 from germane.kinds import BUILT_IN
 from germane.lifecycle import (
     LIFECYCLES,
     UNSTAGED,
+    LifecycleSignal,
+    LifecycleState,
+    Stage,
     carries,
     effectiveness,
     first_stage,
@@ -19,7 +23,7 @@ from germane.lifecycle import (
     status_at,
     step,
 )
-from germane.model.memory import LifecycleSignal, LifecycleState, Outcome, Stage, Status, sign_of_outcome
+from germane.model.memory import sign_of_outcome
 from germane.testing.fakes import START, make_memory
 
 FACT = make_memory()

@@ -13,17 +13,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from germane import Context, Level, Memory, Plan, Reason
 from germane.errors import BudgetTooSmall, InvalidPlan
 from germane.kinds import BUILT_IN
-from germane.model.context import Context, EmptyReason, Reason
-from germane.model.memory import Level, Memory, Rendition
-from germane.model.plan import Plan
+from germane.ledger import EmptyReason
 from germane.model.query import Deferred
 from germane.packing.layout import assemble_list
 from germane.packing.lines import ListCosts, RememberedLines
 from germane.plans.layered import relevance, working
 from germane.protocols import TokenCounter
 from germane.ranking.strategies import Strategy, arrange
+from germane.renditions import Rendition
 from germane.testing.fakes import START, make_memory
 from germane.tokens import get_counter
 from germane.working_sets import WorkingSetItem

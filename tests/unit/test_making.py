@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 
 import pytest
 
-from germane.model.memory import Memory, maker
+from germane import Memory
+from germane.model.memory import maker
 from germane.testing.fakes import make_memory
 
 

@@ -14,9 +14,9 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
+from germane.conversation import MessageRole, OpaquePart, Provider, TextPart, ToolCall, ToolResult
 from germane.conversation.formats import provider_of, read_messages, write_messages
 from germane.errors import InvalidInput
-from germane.model.conversation import OpaquePart, Provider, Role, TextPart, ToolCall, ToolResult
 from support.examples import examples
 from transcripts import plain_messages
 
@@ -153,7 +153,12 @@ def test_what_a_provider_alone_understands_stays_with_it() -> None:
     }
     read = read_messages(request)
     assert [message.provider for message in read[:2]] == [Provider.ANTHROPIC] * 2
-    assert [message.role for message in read] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert [message.role for message in read] == [
+        MessageRole.SYSTEM,
+        MessageRole.USER,
+        MessageRole.ASSISTANT,
+        MessageRole.TOOL,
+    ]
     assert isinstance(read[2].parts[0], OpaquePart)
     assert read[2].parts[3] == ToolCall(id="t1", name="save", arguments='{"x":1}', form="tool_use")
     assert read[3].results == (ToolResult(call_id="t1", content=(TextPart(text="ok"),), form="tool_result"),)

@@ -15,11 +15,12 @@ import germane
 from germane import BudgetTooSmall, Context, Draft, Engine, Frame, Level, Overflow, Reason, RollOver
 from germane.kinds import BUILT_IN
 from germane.ledger import Entry
-from germane.model.query import Candidate, CandidateTable
 from germane.plans.frames import FRAMES, frame_named
 from germane.plans.layered import LAYERS, TOTAL, layered, layered_strict
+from germane.protocols import Candidate
 from germane.ranking.scores import Boosts, weighted_sum
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
+from germane.stores import CandidateTable
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

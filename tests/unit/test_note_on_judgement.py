@@ -10,11 +10,9 @@ import pytest
 
 import germane
 from germane import Draft, Engine, Outcome
-from germane.model.query import SearchResult
 from germane.protocols import Query
 from germane.ranking.learning import FEWEST
-from germane.stores import remove_agent
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SearchResult, SqliteStore, remove_agent
 from germane.testing.fakes import FailingStore, FixedClock
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 import germane
-from germane import Engine
+from germane import Engine, Status
 from germane.lifecycle import is_obsolete, obsolete_label, replaces
-from germane.model.memory import Status
 from germane.testing.fakes import make_memory
 
 STATUSES = {1: "Superseded by [ADR-3](0003.md) · 2026-01-02", 2: "rejected", 3: "accepted"}

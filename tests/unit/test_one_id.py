@@ -14,7 +14,7 @@ import pytest
 import germane
 from germane import Engine, Filter, InvalidInput, Memory, NotFound, StaleRevision, Status
 from germane.importers import export_jsonl, import_source
-from germane.model.memory import Stage
+from germane.lifecycle import Stage
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

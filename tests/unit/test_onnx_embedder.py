@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.embedders.adapters import OnnxEmbedder
+from germane.embedders import OnnxEmbedder
 from germane.embedders.static import WordPieces, bert_words
 from germane.errors import InvalidInput, MissingExtra
 from germane.protocols import Embedder

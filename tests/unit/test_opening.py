@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane.embedders.adapters import CallableEmbedder
-from germane.embedders.static import StaticEmbedder
-from germane.stores import reembed
-from germane.stores.sqlite import SqliteStore
+from germane.embedders import CallableEmbedder, StaticEmbedder
+from germane.stores import SqliteStore, reembed
 from germane.testing.fakes import HashEmbedder
 
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import Engine, Filter, Order
-from germane.model.context import Ranked
-from germane.model.memory import Memory, Rendition, Renditions, Status
-from germane.model.query import Candidate
+from germane import Engine, Filter, Memory, Order, Ranked, Status
+from germane.protocols import Candidate
 from germane.ranking.relevance import Scoring, rank
 from germane.ranking.scores import ORDER_BOOST
+from germane.renditions import Rendition, Renditions
 from germane.retrieval.dates import parse_order, parse_when
 from germane.testing.fakes import FixedClock
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from germane.model.memory import GLOBAL, Scope
-from germane.model.query import Filter
+from germane import GLOBAL, Filter, Scope
 from germane.stores import sql
 from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.kinds import BUILT_IN
-from germane.model.memory import Renditions
-from germane.renditions import MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS, renditions_of
+from germane.renditions import MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS, Renditions, renditions_of
 from germane.renditions.prose import as_text, passages_of, sentences_of
 from germane.tokens import get_counter
 

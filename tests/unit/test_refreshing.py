@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Context, Engine, Frame, InvalidInput
+from germane import Context, Engine, Frame, InvalidInput, Plan, Section, Share
 from germane.demo import DEMO_NOW, DEMO_QUESTION, load_demo
 from germane.ledger import RefreshReason
-from germane.model.plan import Plan, Section, Share
 from germane.plans import FrameChoice
 from germane.plans.frames import frame_named
 from germane.plans.intent import decision_point, frame_switch, new_topic, substance, token_pressure

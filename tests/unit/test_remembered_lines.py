@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Level
+from germane import Level, Memory, Section, Share
 from germane.kinds import BUILT_IN
-from germane.model.memory import Memory
-from germane.model.plan import Section, Share
 from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenderedLine
 from germane.plans.layered import relevance
 from germane.testing.fakes import make_memory

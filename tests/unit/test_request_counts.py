@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from germane.conversation import Provider
 from germane.conversation.compaction import message_tokens
-from germane.model.conversation import Provider
 from germane.tokens import get_counter
 from requests_of import request_tokens
 

@@ -15,10 +15,9 @@ from inline_snapshot import snapshot
 import germane
 import germane.aio
 from germane import BudgetTooSmall, Engine, InvalidInput, RequestTooLarge, Share
-from germane.conversation import Provider, RequestShares, TextPart
+from germane.conversation import Provider, RequestShares, TextPart, TokenCalibration
 from germane.conversation.compaction import as_json
 from germane.errors import MessageNotFound
-from germane.model.request import TokenCalibration
 from requests_of import TOOLS, check_accepted, check_pairs
 
 WORDS = "the parser reads a token and the worker sends an invoice to the warehouse "

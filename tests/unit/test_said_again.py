@@ -11,7 +11,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, Outcome, Status
-from germane.model.memory import Stage
+from germane.lifecycle import Stage
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Context, InvalidInput, InvalidPlan, Kind, Level, Reason, UnknownKind
-from germane.model.memory import Scope
+from germane import Context, InvalidInput, InvalidPlan, Kind, Level, Reason, Scope, UnknownKind
 from germane.plans import Profile, ScopedPlan
 from germane.plans.scoped import ESTIMATE
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter, make_id

@@ -6,7 +6,7 @@ import pytest
 
 import germane
 from germane import BudgetTooSmall, Engine, InvalidInput, StoreError
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore
 from germane.testing.fakes import FailingStore, HashEmbedder
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from germane import InvalidInput
-from germane.model.plan import KindPriority, TaskContext
-from germane.model.query import CandidateTable
+from germane.plans import KindPriority, TaskContext
 from germane.protocols import Candidate
 from germane.ranking.by_kind import by_kind
 from germane.ranking.relevance import Scoring
+from germane.stores import CandidateTable
 from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -21,7 +21,7 @@ from germane.errors import (
 )
 from germane.protocols import Store
 from germane.spaces import Right, Role, SpaceEventKind
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore
 from germane.testing.fakes import HashEmbedder
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from germane.model.memory import GLOBAL
-from germane.model.query import Filter, TimeRange
+from germane import GLOBAL, Filter, TimeRange
 from germane.stores import sql
 from germane.stores.relational.signals import filtered
 from germane.stores.sql import Table, agent_tables, migrations, migrations_in, queries, schema, statements

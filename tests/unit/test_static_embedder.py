@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import germane
-from germane.embedders.static import PackedVectors, StaticEmbedder
+from germane.embedders import StaticEmbedder
+from germane.embedders.static import PackedVectors
 from germane.protocols import Embedder
 
 DATA = files("germane.embedders").joinpath("data")

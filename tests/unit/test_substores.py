@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import germane
-from germane.stores.sqlite import SqliteStore
+from germane.stores import SqliteStore
 
 
 class Small:

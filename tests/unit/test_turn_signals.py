@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from germane.model.memory import Memory, Rendition, Renditions, Scope
-from germane.model.query import Candidate, Query
+from germane import Memory, Scope
+from germane.protocols import Candidate, Query
 from germane.ranking.relevance import Scoring, rank
+from germane.renditions import Rendition, Renditions
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 _TEXT = Rendition(text="x", tokens=1)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from germane import TimeRange
 from germane.errors import InvalidInput
-from germane.model.query import TimeRange
 from germane.retrieval.dates import LONGEST_QUESTION, parse_when
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)  # A Saturday.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from germane import Level, Overflow, Plan, Section, Share
 from germane.errors import InvalidInput, InvalidPlan
 from germane.kinds import BUILT_IN
-from germane.model.memory import Level
-from germane.model.plan import Overflow, Plan, Section, Share, Style
+from germane.plans import Style
 from germane.plans.layered import plan_for, working
 from germane.testing.fakes import make_memory
 

@@ -11,8 +11,9 @@ import pytest
 
 from germane.errors import InvalidInput
 from germane.model.context import why_of
-from germane.model.query import Candidate, Query
-from germane.ranking.eviction import Decay, LearnedImportance
+from germane.protocols import Candidate, Query
+from germane.ranking import Decay
+from germane.ranking.eviction import LearnedImportance
 from germane.ranking.strategies import Arranged, ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
 from germane.working_sets import AgeBasis, WorkingSetItem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from germane.model.memory import QualityFlag
+from germane.lifecycle import QualityFlag
 from germane.retrieval.quality import quality_flag_of
 
 NAMES = {

@@ -24,9 +24,9 @@ from germane.model.conversation import (
     Cost,
     Group,
     Message,
+    MessageRole,
     OpaquePart,
     Provider,
-    Role,
     TextPart,
     ToolCall,
     ToolResult,
@@ -109,7 +109,7 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     always = sum(cost(message) for message in cut if is_always_selected(message))
     costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
     free_tokens = max(1, int(how.budget * _SUMMARY))
-    begins = {group.id for group in groups_of(cut) if group.messages[0].role is Role.USER}
+    begins = {group.id for group in groups_of(cut) if group.messages[0].role is MessageRole.USER}
     hides = _hidden(costs, how, always + free_tokens, begins)
     gone = [group for group in groups_of(visible) if group.id in hides]
     summary, by = _summary(gone, how, free_tokens)
@@ -196,7 +196,7 @@ def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]
     """The role, own text and message of what user and assistant wrote, without what came from memory."""
     for group in gone:
         for message in group:
-            if message.role in (Role.USER, Role.ASSISTANT) and message.own_text.strip():
+            if message.role in (MessageRole.USER, MessageRole.ASSISTANT) and message.own_text.strip():
                 yield message.role.value, message.own_text, message
 
 
@@ -210,7 +210,7 @@ def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
             if kind is None or sentence.endswith("?") or sentence.casefold() in known:
                 continue
             known.add(sentence.casefold())
-            if who == Role.USER.value or kind == "decision":
+            if who == MessageRole.USER.value or kind == "decision":
                 found.append(_draft(kind, sentence, message))
     yield from sorted(found, key=lambda draft: draft.trust is not Trust.OWNER)[:_MOST_DRAFTS]
 
@@ -220,7 +220,7 @@ def _draft(kind: str, sentence: str, message: Message) -> Draft:
         content=sentence,
         kind=kind,
         source=f"conversation:{message.session}#{message.id}" if message.id else None,
-        trust=Trust.OWNER if message.role is Role.USER else Trust.AGENT,
+        trust=Trust.OWNER if message.role is MessageRole.USER else Trust.AGENT,
         created_at=message.created_at,
         tags=("compacted",),
     )

@@ -18,9 +18,9 @@ from germane.model.conversation import (
     Group,
     LeftOut,
     Message,
+    MessageRole,
     Messages,
     OpaquePart,
-    Role,
     Selection,
 )
 from germane.ranking.signals import fuse_ranks
@@ -49,7 +49,7 @@ __all__ = [
     "with_earlier",
 ]
 
-_SYSTEM = Role.SYSTEM
+_SYSTEM = MessageRole.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Placed:
 
 def opens_group(message: Message) -> bool:
     """Whether a message is a prompt: the user's, with content of its own, and no results."""
-    if message.role is not Role.USER or message.results:
+    if message.role is not MessageRole.USER or message.results:
         return False
     has_more = any(isinstance(part, OpaquePart) for part in message.parts)
     return has_more or bool(message.own_text.strip()) or message.own_text == message.text
@@ -91,7 +91,7 @@ def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Placed:
     open_end = True
     for message in new:
         group = message.group
-        if group is None and message.role is not Role.SYSTEM:
+        if group is None and message.role is not MessageRole.SYSTEM:
             if opens_group(message):
                 group = message.id or f"#{message.seq}"
             else:
@@ -453,7 +453,7 @@ def derive_query(
     fade = 1.0
     for group in reversed(groups[:-1][-reach:]):
         question = prompt_of(group)
-        answers = "\n".join(each.own_text for each in group if each.role is Role.ASSISTANT)
+        answers = "\n".join(each.own_text for each in group if each.role is MessageRole.ASSISTANT)
         for text, share in ((question, fade), (answers, fade * _OF_AN_ANSWER)):
             for term, weight in _weighed(text, terms_of, rarity).items():
                 weights[term] = max(weights.get(term, 0.0), weight * share)
@@ -469,7 +469,9 @@ def derive_query(
 def prompt_of(group: Group | Iterable[Message]) -> str:
     """The user's own text in an exchange, without what came from memory."""
     return "\n".join(
-        each.own_text for each in group if each.role is Role.USER and (opens_group(each) or each.own_text)
+        each.own_text
+        for each in group
+        if each.role is MessageRole.USER and (opens_group(each) or each.own_text)
     )
 
 

@@ -24,9 +24,9 @@ from germane.model.conversation import (
     Group,
     GroupScores,
     Message,
+    MessageRole,
     Part,
     Provider,
-    Role,
     TextPart,
     ToolCall,
     ToolResult,
@@ -222,7 +222,7 @@ class Arrangement:
             else:
                 rest.append(part)
         if rest:
-            role = Role.USER if message.role is Role.TOOL else message.role
+            role = MessageRole.USER if message.role is MessageRole.TOOL else message.role
             self._keep(place, message.evolve(parts=tuple(rest), role=role), group)
 
     def _keep(self, place: int, message: Message, group: str | None) -> None:
@@ -259,7 +259,7 @@ class Arrangement:
             self._group_texts.pop((group, True), None)
 
     def _is_beside(self, message: Message) -> bool:
-        if message.role is not Role.SYSTEM:
+        if message.role is not MessageRole.SYSTEM:
             return False
         if self.provider is Provider.ANTHROPIC:
             return message.provider is Provider.PLAIN or message.form == anthropic.SYSTEM
@@ -278,7 +278,7 @@ class Arrangement:
                 continue
             made = [entry_of(each, self, (slot.place, 0)) for each in _WRITE[self.provider]([slot.message])]
             entries += made
-            if slot.message.role is Role.USER:
+            if slot.message.role is MessageRole.USER:
                 prompt += sum(entry.tokens for entry in made)
             answers: list[tuple[int, dict[str, Any]]] = []
             for index, call in enumerate(calls):
@@ -308,8 +308,8 @@ class Arrangement:
         if index not in slot.results:
             return slot.place, self._missing(call), False
         place, result, source = slot.results[index]
-        extra = source.extra if self.provider is Provider.OPENAI and source.role is Role.TOOL else ""
-        whole = source.evolve(role=Role.TOOL, parts=(result,), extra=extra)
+        extra = source.extra if self.provider is Provider.OPENAI and source.role is MessageRole.TOOL else ""
+        whole = source.evolve(role=MessageRole.TOOL, parts=(result,), extra=extra)
         if form is None or number >= form.count:
             return place, whole, False
         limit = Tiers(inactive=form.limit, head=self.tiers.head)
@@ -321,11 +321,11 @@ class Arrangement:
         if self.provider is Provider.OPENAI and call.form == _OLD:
             extra = as_json({"role": "function", "name": call.name})
             result = ToolResult(call_id="", content=(text,), form=_OLD)
-            return Message(role=Role.TOOL, parts=(result,), provider=Provider.OPENAI, extra=extra)
+            return Message(role=MessageRole.TOOL, parts=(result,), provider=Provider.OPENAI, extra=extra)
         form = _ANSWERED_BY.get(call.form, "") if self.provider is Provider.RESPONSES else ""
         provider = self.provider if form else Provider.PLAIN
         result = ToolResult(call_id=call.id, content=(text,), form=form)
-        return Message(role=Role.TOOL, parts=(result,), provider=provider)
+        return Message(role=MessageRole.TOOL, parts=(result,), provider=provider)
 
 
 def entry_of(

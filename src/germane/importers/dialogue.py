@@ -25,7 +25,7 @@ from germane.importers.sources import (
     turn_draft,
     unreadable,
 )
-from germane.model.conversation import Message, Provider, Role, TextPart
+from germane.model.conversation import Message, MessageRole, Provider, TextPart
 from germane.model.memory import Draft
 from germane.model.text import own_text
 
@@ -144,14 +144,16 @@ def _of_dialogue(turns: Sequence[Turn]) -> tuple[Message, ...]:
     return tuple(made)
 
 
-def _role(turn: Turn, first: str) -> Role:
+def _role(turn: Turn, first: str) -> MessageRole:
     name = (turn.role or "").lower()
     if name in _SYSTEMS:
-        return Role.SYSTEM
+        return MessageRole.SYSTEM
     if name:
         # The result of a tool is plain text here: there is no call that it could answer.
-        return Role.ASSISTANT if name in _ASSISTANTS or name in ("tool", "function") else Role.USER
-    return Role.USER if turn.speaker == first else Role.ASSISTANT
+        return (
+            MessageRole.ASSISTANT if name in _ASSISTANTS or name in ("tool", "function") else MessageRole.USER
+        )
+    return MessageRole.USER if turn.speaker == first else MessageRole.ASSISTANT
 
 
 # Chat transcripts as drafts, one per turn.

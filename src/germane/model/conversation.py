@@ -38,7 +38,6 @@ __all__ = [
     "PurgeMessages",
     "RemoveGroup",
     "RemoveMessage",
-    "Role",
     "Selection",
     "SetAnchor",
     "SetHidden",
@@ -56,10 +55,6 @@ class MessageRole(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
-
-
-Role = MessageRole
-"""The same, by the name that modules use which know no other role."""
 
 
 class Provider(StrEnum):
@@ -356,7 +351,7 @@ def beside_message(anchors: Mapping[str, str], section: str) -> Message | None:
     if not blocks:
         return None
     return Message(
-        role=Role.USER, parts=tuple(TextPart(text=fenced(block), recalled=True) for block in blocks)
+        role=MessageRole.USER, parts=tuple(TextPart(text=fenced(block), recalled=True) for block in blocks)
     )
 
 

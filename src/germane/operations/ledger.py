@@ -25,7 +25,7 @@ from germane.ledger import (
     ValueChange,
 )
 from germane.model.context import Context
-from germane.model.conversation import Role
+from germane.model.conversation import MessageRole
 from germane.model.memory import Memory, Stage, Status, as_utc
 from germane.model.query import Filter, TimeRange
 from germane.model.text import is_tenant
@@ -370,7 +370,7 @@ def _turns(session: AgentContext, since: datetime, until: datetime) -> int:
     return sum(
         1
         for message in messages
-        if message.role == Role.USER
+        if message.role == MessageRole.USER
         and message.created_at is not None
         and since <= message.created_at <= until
     )

@@ -28,8 +28,8 @@ from germane.model.conversation import (
     Group,
     GroupScores,
     Message,
+    MessageRole,
     Provider,
-    Role,
     SetAnchor,
     SetHidden,
     TextPart,
@@ -264,7 +264,7 @@ def _system(system: str | Sequence[Mapping[str, Any]] | None) -> list[Message]:
     if system is None or not system:
         return []
     if isinstance(system, str):
-        return [Message(role=Role.SYSTEM, parts=(TextPart(text=checked_text(system, name="system")),))]
+        return [Message(role=MessageRole.SYSTEM, parts=(TextPart(text=checked_text(system, name="system")),))]
     return [anthropic.read_system(list(system))]
 
 

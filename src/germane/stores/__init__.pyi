@@ -8,6 +8,21 @@ from germane.ledger import Finding as Finding
 from germane.ledger import LargeMemory as LargeMemory
 from germane.ledger import StoreStats as StoreStats
 from germane.ledger import VectorIndex as VectorIndex
+from germane.model.change import Applied as Applied
+from germane.model.change import ApplySignal as ApplySignal
+from germane.model.change import ImportUsage as ImportUsage
+from germane.model.change import Insert as Insert
+from germane.model.change import Merge as Merge
+from germane.model.change import Purge as Purge
+from germane.model.change import RecordOutcome as RecordOutcome
+from germane.model.change import RecordUse as RecordUse
+from germane.model.change import Revise as Revise
+from germane.model.change import Reword as Reword
+from germane.model.change import SetStatus as SetStatus
+from germane.model.change import SetVector as SetVector
+from germane.model.query import CandidateTable as CandidateTable
+from germane.model.query import SearchResult as SearchResult
+from germane.model.query import Slice as Slice
 from germane.operations.setup import reembed as reembed
 from germane.operations.stores import CopyReport as CopyReport
 from germane.operations.stores import Removal as Removal
@@ -21,6 +36,8 @@ from germane.operations.stores import remove_agent as remove_agent
 from germane.operations.stores import store_agents as store_agents
 from germane.operations.stores import store_status as store_status
 from germane.operations.stores import vacuum_store as vacuum_store
+from germane.stores.location import location_of as location_of
+from germane.stores.postgres import PostgresStore as PostgresStore
 from germane.stores.relational.agents import AgentCopy as AgentCopy
 from germane.stores.sqlite import SqliteStore as SqliteStore
 

@@ -21,7 +21,7 @@ from germane.errors import InvalidInput
 from germane.ids import IdSequence
 from germane.ledger import StoreStats
 from germane.model.change import Applied, Change
-from germane.model.conversation import Message, Role, TextPart
+from germane.model.conversation import Message, MessageRole, TextPart
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Scope, Trust, Vector
 from germane.model.query import Filter, Order, Query, SearchResult
 from germane.protocols import Store
@@ -312,7 +312,7 @@ def make_message(text: str = "Is it raining?", *, place: int = 1, **overrides: A
     """A user's message of one text, `place` minutes after START, with any field changed."""
     at = START + timedelta(minutes=place)
     values: dict[str, Any] = {
-        "role": Role.USER,
+        "role": MessageRole.USER,
         "parts": (TextPart(text=text),),
         "id": make_id(f"{place}\n{text}", at=at),
         "created_at": at,

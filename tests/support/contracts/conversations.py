@@ -7,24 +7,26 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from germane import Message
+from germane.conversation import (
+    ConversationInfo,
+    MessageRole,
+    OpaquePart,
+    Provider,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
 from germane.errors import InvalidInput, MessageNotFound
 from germane.model.conversation import (
     Append,
     ConversationChange,
-    ConversationInfo,
     GroupScores,
-    Message,
-    OpaquePart,
-    Provider,
     PurgeMessages,
     RemoveGroup,
     RemoveMessage,
-    Role,
     SetAnchor,
     SetHidden,
-    TextPart,
-    ToolCall,
-    ToolResult,
 )
 from germane.model.text import fenced
 from germane.protocols import Store
@@ -68,9 +70,13 @@ class ConversingContract:
             ToolResult(call_id="c2"),
         )
         given = make_message(
-            role=Role.ASSISTANT, parts=parts, provider=Provider.ANTHROPIC, form="system", extra='{"name":"x"}'
+            role=MessageRole.ASSISTANT,
+            parts=parts,
+            provider=Provider.ANTHROPIC,
+            form="system",
+            extra='{"name":"x"}',
         )
-        bare = make_message("", place=2, created_at=None, role=Role.SYSTEM)
+        bare = make_message("", place=2, created_at=None, role=MessageRole.SYSTEM)
         appended = CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=(given, bare))])
         expected = (
             given.evolve(agent=AGENT, session=SESSION, seq=1),
@@ -114,7 +120,7 @@ class ConversingContract:
         new = [
             make_message(text, place=place, group=name) for place, (text, name) in enumerate(said, start=1)
         ]
-        new[-1] = new[-1].evolve(role=Role.SYSTEM)
+        new[-1] = new[-1].evolve(role=MessageRole.SYSTEM)
         hides = SetHidden(group="d", hidden=True)
         talks.apply(AGENT, SESSION, [Append(messages=tuple(new)), hides])
         talks.apply(AGENT, "second", [Append(messages=(make_message("elsewhere", group="z"),))])
@@ -133,7 +139,7 @@ class ConversingContract:
         told(store, "two", group="b")
         told(store, "late for one", group="a")
         new = [make_message(text, place=place) for place, text in enumerate(("x", "y", "z"), start=10)]
-        new[1] = new[1].evolve(role=Role.SYSTEM)
+        new[1] = new[1].evolve(role=MessageRole.SYSTEM)
         talks = CONVERSATIONS.required(store)
         joined = talks.apply(AGENT, SESSION, [Append(messages=tuple(new), joining=2)])
         assert [each.group for each in joined] == ["b", None, None]
@@ -193,8 +199,8 @@ class ConversingContract:
         call = ToolCall(id="c1", name="read_file", arguments='{"path": "src/zebra.py"}')
         long = ToolResult(call_id="c1", content=(TextPart(text="alpha " + "x " * 9000 + " omega"),))
         messages = (
-            make_message(role=Role.ASSISTANT, parts=(call,), group="a"),
-            make_message(role=Role.TOOL, parts=(long,), group="a", place=2),
+            make_message(role=MessageRole.ASSISTANT, parts=(call,), group="a"),
+            make_message(role=MessageRole.TOOL, parts=(long,), group="a", place=2),
         )
         CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=messages)])
         told(store, "nothing of it", group="b")

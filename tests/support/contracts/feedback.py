@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from germane import Memory
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Insert, Purge, RecordUse
-from germane.model.learning import Example
-from germane.model.memory import Memory
 from germane.protocols import Store
+from germane.ranking import Example
+from germane.stores import Insert, Purge, RecordUse
 from germane.stores.substores import FEEDBACK
 from germane.testing.fakes import START, make_id, make_memory
 

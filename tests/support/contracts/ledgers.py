@@ -7,13 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from germane import Filter, Level, Memory, Outcome, Reason, Scope, Status, TimeRange
 from germane.errors import InvalidInput, NotFound
-from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
-from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
-from germane.model.context import EmptyReason, Reason
-from germane.model.memory import Level, Memory, Outcome, Scope, Status
-from germane.model.query import Filter, TimeRange
+from germane.ledger import Assembly, EmptyReason, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
 from germane.protocols import Store
+from germane.stores import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.stores.relational.ledger import LedgerTables
 from germane.stores.substores import LEDGER
 from germane.testing.fakes import START, make_id, make_memory, make_revision

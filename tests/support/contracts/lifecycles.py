@@ -7,21 +7,12 @@ from types import MappingProxyType
 
 import pytest
 
+from germane import Filter, Memory, Status
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import (
-    ApplySignal,
-    Insert,
-    Merge,
-    Purge,
-    RecordOutcome,
-    Revise,
-    Reword,
-    SetStatus,
-    version_of,
-)
-from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, LifecycleState, Memory, Stage, Status
-from germane.model.query import Filter
+from germane.lifecycle import Cause, LifecycleEvent, LifecycleSignal, LifecycleState, Stage
+from germane.model.change import version_of
 from germane.protocols import Store
+from germane.stores import ApplySignal, Insert, Merge, Purge, RecordOutcome, Revise, Reword, SetStatus
 from germane.stores.substores import LIFECYCLE
 from germane.testing.fakes import START, make_memory, make_renditions, make_revision
 

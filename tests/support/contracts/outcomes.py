@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from germane import Memory
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Purge, RecordOutcome
-from germane.model.learning import OutcomeHistory, OutcomeRecord
-from germane.model.memory import Memory
 from germane.protocols import Store
+from germane.ranking import OutcomeHistory, OutcomeRecord
+from germane.stores import Purge, RecordOutcome
 from germane.stores.substores import FEEDBACK
 from germane.testing.contract_changes import AGENT, insert
 from germane.testing.fakes import START, make_id, make_memory

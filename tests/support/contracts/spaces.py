@@ -8,6 +8,7 @@ from threading import Barrier
 
 import pytest
 
+from germane import Filter, Memory, Status
 from germane.errors import (
     DuplicateMember,
     LastActive,
@@ -17,26 +18,11 @@ from germane.errors import (
     SpaceTaken,
     UnknownSpace,
 )
-from germane.model.change import Insert, Purge, Revise, SetStatus
-from germane.model.memory import Memory, Status
-from germane.model.query import Filter
-from germane.model.space import (
-    Create,
-    Demote,
-    Disband,
-    FailOver,
-    Join,
-    Leave,
-    Member,
-    Promote,
-    Right,
-    Role,
-    SpaceAct,
-    SpaceEvent,
-    SpaceEventKind,
-)
+from germane.model.space import Create, Demote, Disband, FailOver, Join, Leave, Promote, SpaceAct
 from germane.model.text import DEFAULT_SET, tenant_of
 from germane.protocols import Store
+from germane.spaces import Member, Right, Role, SpaceEvent, SpaceEventKind
+from germane.stores import Insert, Purge, Revise, SetStatus
 from germane.stores.relational.spaces import SpaceTables
 from germane.stores.substores import SPACES, WORKING_SETS
 from germane.testing.contract_search import ask, ids

@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 
+from germane import Memory
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import ImportUsage, Insert, Purge, RecordOutcome, RecordUse
-from germane.model.learning import Example, OutcomeRecord
-from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, Memory, Stage
+from germane.lifecycle import Cause, LifecycleEvent, LifecycleSignal, Stage
 from germane.protocols import Store
+from germane.ranking import Example, OutcomeRecord
+from germane.stores import ImportUsage, Insert, Purge, RecordOutcome, RecordUse
 from germane.stores.substores import FEEDBACK, LIFECYCLE
 from germane.testing.fakes import START, make_id, make_memory
 

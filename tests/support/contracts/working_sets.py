@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
+from germane import Memory, Status
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
-from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
-from germane.model.memory import Memory, Status
 from germane.protocols import Store
+from germane.stores import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.stores.substores import WORKING_SETS
 from germane.testing.fakes import START, make_id, make_memory, make_revision, make_vector
 from germane.working_sets import (

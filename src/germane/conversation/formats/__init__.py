@@ -29,7 +29,15 @@ from germane.conversation.formats.parts import (
     without_orphans,
 )
 from germane.errors import InvalidInput, shown
-from germane.model.conversation import ContentPart, Message, Provider, Role, TextPart, ToolCall, ToolResult
+from germane.model.conversation import (
+    ContentPart,
+    Message,
+    MessageRole,
+    Provider,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
 
 __all__ = [
     "PROVIDERS",
@@ -76,7 +84,7 @@ def _is_traffic(part: ContentPart, message: Message) -> bool:
     return whole_item or part.form.endswith(("tool_use", "tool_result"))
 
 
-_ROLES = {role.value: role for role in Role}
+_ROLES = {role.value: role for role in MessageRole}
 
 
 def read_plain(fields: Mapping[str, Any]) -> Message:
@@ -85,11 +93,11 @@ def read_plain(fields: Mapping[str, Any]) -> Message:
     content = read_content(fields.get("content"), "'content'")
     calls = tuple(_calls_of(fields.get("tool_calls") or ()))
     results = tuple(_results_of(fields.get("tool_results") or ()))
-    if calls and role is not Role.ASSISTANT:
+    if calls and role is not MessageRole.ASSISTANT:
         raise refused("'role' of a message with 'tool_calls'", "assistant", role.value)
-    if results and role not in (Role.TOOL, Role.USER):
+    if results and role not in (MessageRole.TOOL, MessageRole.USER):
         raise refused("'role' of a message with 'tool_results'", "tool or user", role.value)
-    if role is Role.TOOL and (content or not results):
+    if role is MessageRole.TOOL and (content or not results):
         raise refused("a tool's message", "one with 'tool_results', and without 'content'", fields)
     extra = rest_of(fields, "role", content and "content", calls and "tool_calls", results and "tool_results")
     return Message(role=role, parts=(*results, *content, *calls), extra=extra)

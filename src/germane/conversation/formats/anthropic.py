@@ -21,10 +21,10 @@ from germane.conversation.formats.parts import (
 from germane.model.conversation import (
     ContentPart,
     Message,
+    MessageRole,
     OpaquePart,
     Part,
     Provider,
-    Role,
     TextPart,
     ToolCall,
     ToolResult,
@@ -35,7 +35,7 @@ __all__ = ["SYSTEM", "read", "read_system", "write", "write_system"]
 SYSTEM = "system"
 """The form of a message that stands beside the list, where the API keeps what the system says."""
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+_ROLES = {"user": MessageRole.USER, "assistant": MessageRole.ASSISTANT, "system": MessageRole.SYSTEM}
 _CALL, _RESULT = "tool_use", "tool_result"
 
 
@@ -43,8 +43,8 @@ def read(fields: Mapping[str, Any]) -> Message:
     """One message; one that only hands over results is a tool's. Raises InvalidInput for what is none."""
     role = role_of(fields, _ROLES)
     parts = tuple(_tool_part(part) for part in read_content(fields.get("content"), "'content'"))
-    if role is Role.USER and parts and all(isinstance(part, ToolResult) for part in parts):
-        role = Role.TOOL
+    if role is MessageRole.USER and parts and all(isinstance(part, ToolResult) for part in parts):
+        role = MessageRole.TOOL
     extra = rest_of(fields, "role", parts and "content")
     return Message(role=role, parts=parts, provider=Provider.ANTHROPIC, extra=extra)
 
@@ -53,7 +53,9 @@ def read_system(system: object) -> Message:
     """What stands beside the list as a system message."""
     parts = read_content(system, "'system'")
     extra = "" if parts else to_json({"system": system})
-    return Message(role=Role.SYSTEM, parts=parts, provider=Provider.ANTHROPIC, form=SYSTEM, extra=extra)
+    return Message(
+        role=MessageRole.SYSTEM, parts=parts, provider=Provider.ANTHROPIC, form=SYSTEM, extra=extra
+    )
 
 
 def write(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -70,11 +72,11 @@ def write(messages: Sequence[Message]) -> list[dict[str, Any]]:
         plain = message.provider is Provider.PLAIN
         if plain and not made["content"]:
             continue
-        if joins and plain and message.role is Role.TOOL:
+        if joins and plain and message.role is MessageRole.TOOL:
             written[-1]["content"] += made["content"]
         else:
             written.append(made)
-        joins = plain and message.role is Role.TOOL
+        joins = plain and message.role is MessageRole.TOOL
     return written
 
 
@@ -93,7 +95,9 @@ def write_system(messages: Sequence[Message]) -> str | list[dict[str, Any]] | No
 
 
 def _is_beside(message: Message) -> bool:
-    return message.role is Role.SYSTEM and (message.provider is Provider.PLAIN or message.form == SYSTEM)
+    return message.role is MessageRole.SYSTEM and (
+        message.provider is Provider.PLAIN or message.form == SYSTEM
+    )
 
 
 def _tool_part(part: TextPart | OpaquePart) -> Part:
@@ -118,7 +122,7 @@ def _tool_part(part: TextPart | OpaquePart) -> Part:
 
 
 def _written(message: Message) -> dict[str, Any]:
-    fields: dict[str, Any] = {"role": "user" if message.role is Role.TOOL else message.role.value}
+    fields: dict[str, Any] = {"role": "user" if message.role is MessageRole.TOOL else message.role.value}
     native, parts = message.provider is Provider.ANTHROPIC, message.parts
     if not (message.calls or message.results):
         with_content(fields, "content", content_of(parts), native=native)

@@ -21,10 +21,10 @@ from germane.conversation.formats.parts import (
 from germane.model.conversation import (
     ContentPart,
     Message,
+    MessageRole,
     OpaquePart,
     Part,
     Provider,
-    Role,
     ToolCall,
     ToolResult,
 )
@@ -40,12 +40,12 @@ __all__ = [
 ]
 
 _ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-    "tool": Role.TOOL,
-    "function": Role.TOOL,
+    "system": MessageRole.SYSTEM,
+    "developer": MessageRole.SYSTEM,
+    "user": MessageRole.USER,
+    "assistant": MessageRole.ASSISTANT,
+    "tool": MessageRole.TOOL,
+    "function": MessageRole.TOOL,
 }
 _OLD = "function_call"
 """The form of a call as it was before calls had ids; its result is a message of the role function."""
@@ -58,16 +58,16 @@ def read_chat(fields: Mapping[str, Any]) -> Message:
     content = read_content(fields.get("content"), "'content'")
     understood = [fields["role"] == role.value and "role", content and "content"]
     parts: tuple[Part, ...] = content
-    if role is Role.TOOL:
+    if role is MessageRole.TOOL:
         call_id, old = fields.get("tool_call_id"), fields["role"] == "function"
         if old or not isinstance(call_id, str):
             call_id = ""
         understood.append(call_id and "tool_call_id")
         parts = (ToolResult(call_id=call_id, content=content, form=_OLD if old else ""),)
-    if role is Role.ASSISTANT and fields.get("tool_calls"):
+    if role is MessageRole.ASSISTANT and fields.get("tool_calls"):
         understood.append("tool_calls")
         parts = (*parts, *_read_calls(fields["tool_calls"]))
-    if role is Role.ASSISTANT and fields.get(_OLD):
+    if role is MessageRole.ASSISTANT and fields.get(_OLD):
         understood.append(_OLD)
         name, arguments, rest = _called(object_of(fields[_OLD], f"{_OLD!r}"), "arguments", f"{_OLD!r}")
         extra = to_json(rest) if rest else ""
@@ -166,10 +166,10 @@ _ITEM = "item"
 """The form of a message that is one opaque item as a whole."""
 
 _ITEMS_ROLES = {
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
+    "user": MessageRole.USER,
+    "assistant": MessageRole.ASSISTANT,
+    "system": MessageRole.SYSTEM,
+    "developer": MessageRole.SYSTEM,
 }
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _FUNCTION = "function_call"
@@ -189,9 +189,9 @@ def read_items(fields: Mapping[str, Any]) -> Message:
     part = _read_tool_part(fields, kind)
     if part is None:
         whole = OpaquePart(json=to_json(fields), form=kind)
-        role = Role.TOOL if kind.endswith("_output") else Role.ASSISTANT
+        role = MessageRole.TOOL if kind.endswith("_output") else MessageRole.ASSISTANT
         return Message(role=role, parts=(whole,), provider=Provider.RESPONSES, form=_ITEM)
-    role = Role.ASSISTANT if isinstance(part, ToolCall) else Role.TOOL
+    role = MessageRole.ASSISTANT if isinstance(part, ToolCall) else MessageRole.TOOL
     return Message(role=role, parts=(part,), provider=Provider.RESPONSES)
 
 
@@ -200,7 +200,7 @@ def read_instructions(text: object) -> Message:
     if not isinstance(text, str):
         raise refused("'instructions'", "a text", text)
     parts = read_content(text, "'instructions'")
-    return Message(role=Role.SYSTEM, parts=parts, provider=Provider.RESPONSES, form=INSTRUCTIONS)
+    return Message(role=MessageRole.SYSTEM, parts=parts, provider=Provider.RESPONSES, form=INSTRUCTIONS)
 
 
 def write_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -262,7 +262,7 @@ def _items_written(message: Message) -> Iterator[dict[str, Any]]:
         yield {**fields, **extra_fields(result.extra)} if native else fields
     content = content_of(message.parts)
     if content or (native and not message.calls and not message.results):
-        text = "output_text" if message.role is Role.ASSISTANT else "input_text"
+        text = "output_text" if message.role is MessageRole.ASSISTANT else "input_text"
         fields = with_content({"role": message.role.value}, "content", content, native=native, text=text)
         yield {**fields, **extra_fields(message.extra)} if native else fields
     for call in message.calls:

@@ -13,10 +13,10 @@ from germane.errors import InvalidInput, shown
 from germane.model.conversation import (
     ContentPart,
     Message,
+    MessageRole,
     OpaquePart,
     Part,
     Provider,
-    Role,
     TextPart,
     ToolCall,
     ToolResult,
@@ -75,7 +75,7 @@ def object_of(value: object, place: str) -> Mapping[str, Any]:
     return value
 
 
-def role_of(fields: Mapping[str, Any], roles: Mapping[str, Role]) -> Role:
+def role_of(fields: Mapping[str, Any], roles: Mapping[str, MessageRole]) -> MessageRole:
     """The role that a provider's word for it means."""
     role = fields.get("role")
     if not isinstance(role, str) or role not in roles:

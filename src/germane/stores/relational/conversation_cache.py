@@ -16,11 +16,11 @@ from germane.errors import InvalidInput
 from germane.model.conversation import (
     GroupScores,
     Message,
+    MessageRole,
     Messages,
     OpaquePart,
     Part,
     Provider,
-    Role,
     TextPart,
     ToolCall,
     ToolResult,
@@ -59,7 +59,7 @@ _SHIFT: Final = 32
 MOST_MESSAGES: Final = (1 << _SHIFT) - 1
 """The most messages of one conversation."""
 
-_ROLES: Final = {each.value: each for each in Role}
+_ROLES: Final = {each.value: each for each in MessageRole}
 _PROVIDERS: Final = {each.value: each for each in Provider}
 
 
@@ -363,7 +363,7 @@ class Record(NamedTuple):
 
 def is_indexed(message: Message) -> bool:
     """Whether a question can find a message. The system speaks in every window: no group is found by it."""
-    return message.group is not None and message.role is not Role.SYSTEM
+    return message.group is not None and message.role is not MessageRole.SYSTEM
 
 
 def record_of(message: Message, language: str) -> Record:

@@ -14,10 +14,10 @@ from germane.model.conversation import (
     GroupScores,
     LastGroups,
     Message,
+    MessageRole,
     PurgeMessages,
     RemoveGroup,
     RemoveMessage,
-    Role,
     SetAnchor,
     SetHidden,
 )
@@ -253,7 +253,7 @@ class ConversationWriter:
         hidden: dict[str, bool] = {}
         for place, message in enumerate(change.messages):
             group = message.group
-            if group is None and place < change.joining and message.role is not Role.SYSTEM:
+            if group is None and place < change.joining and message.role is not MessageRole.SYSTEM:
                 group = self._known.opened
             if group is not None and group not in hidden:
                 hidden[group] = self._enters(group)
