@@ -304,11 +304,14 @@ _RESULTS = tuple(
         "OutcomeResult PartUsage Payload Question Ranked RecallResult RefreshResult RememberResult",
         "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
         "StoreStats Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex Weights",
-        "WorkingSetEvent WorkingSetItem",
+        "WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
+        # What an engine asks of a store, and its answers.
+        "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword SearchResult",
+        "SetStatus SetVector Slice",
     )
     for word in line.split()
 )
-"""What verbs return. Any other public dataclass is made by callers, and checks its fields."""
+"""What verbs return and what stores are given. Any other public dataclass is made by callers, and checks its fields."""
 
 
 def _fields() -> Iterator[tuple[Any, str]]:
