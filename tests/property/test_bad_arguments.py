@@ -306,12 +306,12 @@ _RESULTS = tuple(
         "StoreStats Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex Weights",
         "WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
         # What an engine asks of a store, and its answers.
-        "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword SearchResult",
-        "SetStatus SetVector Slice",
+        "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
+        "SearchResult SetStatus SetVector Slice",
     )
     for word in line.split()
 )
-"""What verbs return and what stores are given. Any other public dataclass is made by callers, and checks its fields."""
+"""What methods return and stores are given. Callers make any other public dataclass, which checks its fields."""
 
 
 def _fields() -> Iterator[tuple[Any, str]]:
