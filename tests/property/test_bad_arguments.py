@@ -311,7 +311,7 @@ _RESULTS = tuple(
     )
     for word in line.split()
 )
-"""What methods return and stores are given. Callers make any other public dataclass, which checks its fields."""
+"""What methods return and stores are given; any other public dataclass is made by callers, and checked."""
 
 
 def _fields() -> Iterator[tuple[Any, str]]:
