@@ -404,7 +404,7 @@ class _Packer:
             turn = is_turn(choice.memory)
             if turn and choice.line is None and self.at_least(choice.memory, Level.FULL) <= left:
                 self._offer(block, choice, left, block.levels[:1])
-        few = budget // 10
+        few = budget // 12  # Parts count for more than the whole text, of which at most a tenth stays free.
         tried = any(choice.line is not None and choice.line.level is not Level.FULL for _, choice in sequence)
         for block, choice in sequence:
             left = self._under_ceiling(block, _left(blocks, budget))
