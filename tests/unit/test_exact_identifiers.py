@@ -106,6 +106,7 @@ def test_in_the_scoped_plan_it_ranks_first_within_its_kind() -> None:
         ("ERR_4312, PAY-1042 and adr-015.", ["ERR_4312", "PAY-1042", "adr-015"]),
         ("Why does Engine::open (v2.10.3) fail with E1042x?", ["Engine::open", "v2.10.3", "E1042x"]),
         ("Who wrote 053f54c?", ["053f54c"]),
+        ("What listens on 10.0.4.17, or 10.0.4.17:8080?", ["10.0.4.17", "10.0.4.17:8080"]),
         ("Is refundWorker in config.yaml?", ["refundWorker", "config.yaml"]),
         ("A well-known state-of-the-art cache and/or queue, e.g. on 2024-05-01 at 10:30?", []),
         ("When is the 3rd meeting of Ann's team?", []),

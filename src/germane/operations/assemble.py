@@ -86,40 +86,40 @@ def assemble(
     What was remembered as pinned is included like `pins`. The filter binds all but `pins`; only its time
     range is lifted for what is always shown, with a note. What `conversation` contains is left out.
     """
-    asked = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
+    parsed = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
     how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": bool(guidance)}
-    framing = framed(session, query, dated=asked.question.when is not None, **how)
+    framing = framed(session, query, dated=parsed.question.when is not None, **how)
     shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
     framing = replace(framing, plan=_settled(shown, now))
-    asked = of_no_topic(asked) if framing.looks_back else asked
-    asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
+    parsed = of_no_topic(parsed) if framing.looks_back else parsed
+    parsed, found, pinned, judgement = _gathered(session, parsed, framing, pins, spaces)
     plain = scorer is None and not spaces
-    found = _with_rest(session, asked, framing, found) if plain and gate is None else found
+    found = _with_rest(session, parsed, framing, found) if plain and gate is None else found
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     plan, unadvised = advised(framing.plan, judgement)
-    told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
+    told = (*lifted(parsed.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
     request = AssembleRequest(
         plan=plan,
-        question=asked.question,
-        query=query_of(asked, _slices(framing.plan, asked.where)),
+        question=parsed.question,
+        query=query_of(parsed, _slices(framing.plan, parsed.where)),
         budget=framing.budget,
         counter=counter,
         kinds=session.kinds,
         now=now,
         pinned=pinned,
-        prefer=asked.prefers,
+        prefer=parsed.prefers,
         scorer=scorer,
         gated=(framing.plan.gate if gate is None else gate) and scorer is None and found.by_relevance,
         gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(*asked.notes, *framing.notes, *told),
+        notes=(*parsed.notes, *framing.notes, *told),
         left_out=exclusions_of(session, found, conversation),
         domain=framing.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
-    when = asked.question.when or where.when if framing.searches else None
+    when = parsed.question.when or where.when if framing.searches else None
     context = _noted(_assembled(session, request, found, alone=not spaces), framing.plan, found, where, when)
     return context if guidance is True else _without_note(context, text_left_out("frame"))
 
@@ -141,7 +141,7 @@ def _noted(
 
 
 def _with_rest(
-    session: AgentContext, asked: ParsedQuery, framing: Framed, found: SearchResult
+    session: AgentContext, parsed: ParsedQuery, framing: Framed, found: SearchResult
 ) -> SearchResult:
     """What was found, and where all current memories fit the budget whole, those that it left out as well.
 
@@ -149,7 +149,7 @@ def _with_rest(
     out gains nothing; what the question didn't find has no signal, and so comes last.
     """
     gathered = sum(map(len, found.slices))
-    if framing.plan.roll_over is not RollOver.BEST or asked.vector is not None:
+    if framing.plan.roll_over is not RollOver.BEST or parsed.vector is not None:
         return found
     if not (framing.searches and found.by_relevance):
         return found
@@ -157,10 +157,10 @@ def _with_rest(
         return found
     sections = [section for section in framing.plan.sections if section.gathers]
     slices = tuple(
-        replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or asked.where)
-        for part in _slices(framing.plan, asked.where)
+        replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or parsed.where)
+        for part in _slices(framing.plan, parsed.where)
     )
-    every = found_apart(session.store, session.agent, Query(filter=asked.where, slices=slices))
+    every = found_apart(session.store, session.agent, Query(filter=parsed.where, slices=slices))
     whole = sum(one.memory.renditions.full.tokens + _SHORTEST_WHOLE for part in every.slices for one in part)
     if every.failed or every.stamp != found.stamp or whole + _SHORTEST_WHOLE * len(sections) > framing.budget:
         return found
@@ -229,7 +229,7 @@ def _taught(session: AgentContext, found: SearchResult, plan: Plan) -> LearnedVa
 
 def _gathered(
     session: AgentContext,
-    asked: ParsedQuery,
+    parsed: ParsedQuery,
     framing: Framed,
     pins: Iterable[str],
     spaces: Sequence[AgentContext],
@@ -239,35 +239,35 @@ def _gathered(
     Where nothing is asked, only what is shown whatever the question is gathered.
     """
     sections = [section for section in framing.plan.sections if section.gathers]
-    slices = _slices(framing.plan, asked.where)
+    slices = _slices(framing.plan, parsed.where)
     always = Slice(
         order=Order.IMPORTANT,
-        where=asked.where.whenever,
+        where=parsed.where.whenever,
         also=Filter(pinned=True),
         limit=_MOST_PINNED,
     )
     sought = [framing.searches or section.order is not None for section in sections]
-    judging = sought_for(session, framing.plan, asked.where)
+    judging = sought_for(session, framing.plan, parsed.where)
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
     if framing.plan.by_meaning:
-        asked = replace(asked, question=replace(asked.question, when=None))
-    gathered, found = gather_together(session, _meant(asked, framing.plan), wanted, spaces)
-    asked = replace(asked, notes=gathered.notes)
-    found, judgement = split_off(session, framing.plan, found, judging, where=asked.where)
+        parsed = replace(parsed, question=replace(parsed.question, when=None))
+    gathered, found = gather_together(session, _meant(parsed, framing.plan), wanted, spaces)
+    parsed = replace(parsed, notes=gathered.notes)
+    found, judgement = split_off(session, framing.plan, found, judging, where=parsed.where)
     if not all(sought):
         found = _spread(found, sought)
     found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
     found = _each_in_one(framing.plan, found)
-    return asked, found, frozenset(memory.ref for memory in pinned), judgement
+    return parsed, found, frozenset(memory.ref for memory in pinned), judgement
 
 
-def _meant(asked: ParsedQuery, plan: Plan) -> ParsedQuery:
+def _meant(parsed: ParsedQuery, plan: Plan) -> ParsedQuery:
     """The question as its vector alone, where the plan asks by meaning and it has one."""
-    if not plan.by_meaning or asked.vector is None:
-        return asked
-    return replace(asked, question=replace(asked.question, terms=()), informative=())
+    if not plan.by_meaning or parsed.vector is None:
+        return parsed
+    return replace(parsed, question=replace(parsed.question, terms=()), informative=())
 
 
 def _spread(found: SearchResult, sought: Sequence[bool]) -> SearchResult:

@@ -101,14 +101,14 @@ def keep(
     # The same memory may stand in a batch several times, and is counted before it is updated.
     seen = {one.memory.version_id: one.memory.seen_count for one in stored}
     latest: dict[str, Memory] = {}
-    told: list[RememberResult] = []
+    results: list[RememberResult] = []
     for one, memory in zip(stored, memories, strict=True):
         fields = given.get(memory.id, frozenset())
         known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
         now = replace(one, memory=known) if fields and not one.created else one
-        told.append(_restate(session, now, memory, fields, at=at))
-        latest[one.memory.id] = told[-1].memory if told[-1].updated else known
-    return tuple(told)
+        results.append(_restate(session, now, memory, fields, at=at))
+        latest[one.memory.id] = results[-1].memory if results[-1].updated else known
+    return tuple(results)
 
 
 def given_in(draft: Draft) -> frozenset[str]:
@@ -128,8 +128,8 @@ def import_memories(
     `lifecycle_states` says by `Memory.ref` what is counted of their lives. What is there already stays as it
     is.
     """
-    held = [memory.evolve(agent=session.agent) for memory in memories]
-    return tuple(_stored(session, held, revive=False, lifecycle_states=lifecycle_states or {}))
+    owned = [memory.evolve(agent=session.agent) for memory in memories]
+    return tuple(_stored(session, owned, revive=False, lifecycle_states=lifecycle_states or {}))
 
 
 def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
@@ -331,8 +331,8 @@ def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any
     if "metadata" in changes:
         # What triggers have escalated isn't lowered by saying again what it was.
         stays = ("action",) if known.stage is Stage.ESCALATED else ()
-        told = {name: value for name, value in given.metadata.items() if name not in stays}
-        changes["metadata"] = MappingProxyType({**known.metadata, **told})
+        stated = {name: value for name, value in given.metadata.items() if name not in stays}
+        changes["metadata"] = MappingProxyType({**known.metadata, **stated})
     changes = {name: value for name, value in changes.items() if value != getattr(known, name)}
     if "outcome" in changes and known.outcome is not None:
         before = known.metadata.get(OUTCOMES)

@@ -86,7 +86,7 @@ def refresh(
     for name, value in (("budget", budget), ("free_tokens", free_tokens)):
         if value is not None:
             checked_count(value, name=name)
-    asked = _RefreshRequest(
+    turn = _RefreshRequest(
         text=new_input,
         plan=plan,
         frame=frame,
@@ -99,19 +99,19 @@ def refresh(
     )
     if context is None:
         return RefreshResult(
-            needed=True, reason=RefreshReason.FIRST, context=_assembled(session, asked, frame=frame)
+            needed=True, reason=RefreshReason.FIRST, context=_assembled(session, turn, frame=frame)
         )
     similarity = similarity_of(session, context, substance(new_input))
-    (_, reason), choice = _verdict(session, context, asked, similarity=similarity, acting=acting)
+    (_, reason), choice = _verdict(session, context, turn, similarity=similarity, acting=acting)
     if reason is None:
         return RefreshResult(needed=False, reason=None, context=context, similarity=similarity)
     if reason is RefreshReason.PRESSURE:
-        made = _cut(session, context, asked)
+        made = _cut(session, context, turn)
     else:
         if similarity is None:
-            asked = replace(asked, text=context.trace.question.text)
+            turn = replace(turn, text=context.trace.question.text)
             choice = None if choice is None else replace(choice, by="caller")
-        made = _assembled(session, asked, frame=_frame_for(session, context, asked, reason, choice))
+        made = _assembled(session, turn, frame=_frame_for(session, context, turn, reason, choice))
     return RefreshResult(needed=True, reason=reason, context=made, similarity=similarity)
 
 
@@ -150,21 +150,21 @@ def _is_remark(session: AgentContext, text: str) -> bool:
 
 
 def _verdict(
-    session: AgentContext, context: Context, asked: _RefreshRequest, *, similarity: float | None, acting: bool
+    session: AgentContext, context: Context, turn: _RefreshRequest, *, similarity: float | None, acting: bool
 ) -> tuple[Verdict, FrameChoice | None]:
     """The first cause that holds, and the frame that was chosen on the way."""
     current = context.trace.frame
     choice: FrameChoice | None = None
-    if asked.where != context.trace.where:
+    if turn.where != context.trace.where:
         return (True, RefreshReason.FILTER), None
-    if current is not None and (acting or wants(session, asked.text).asks):
-        choice, _ = choice_of(session, asked.text, asked.frame)
+    if current is not None and (acting or wants(session, turn.text).asks):
+        choice, _ = choice_of(session, turn.text, turn.frame)
         if (verdict := frame_switch(current, choice, similarity=similarity))[0]:
             return verdict, choice
     for verdict in (
-        decision_point(asked.text, current=current or _DECISION, acting=acting),
+        decision_point(turn.text, current=current or _DECISION, acting=acting),
         new_topic(similarity),
-        token_pressure(asked.counter.count(context.text), asked.free_tokens),
+        token_pressure(turn.counter.count(context.text), turn.free_tokens),
     ):
         if verdict[0]:
             return verdict, choice
@@ -174,7 +174,7 @@ def _verdict(
 def _frame_for(
     session: AgentContext,
     context: Context,
-    asked: _RefreshRequest,
+    turn: _RefreshRequest,
     reason: RefreshReason,
     choice: FrameChoice | None,
 ) -> Framing:
@@ -183,41 +183,41 @@ def _frame_for(
         return frame_named(_DECISION, frames)
     if reason is RefreshReason.FRAME and choice is not None:
         # Words choose the same again, and read the rest with it; a model isn't asked twice.
-        return asked.frame if choice.by == "words" else choice.frame
-    return asked.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
+        return turn.frame if choice.by == "words" else choice.frame
+    return turn.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
 
 
-def _assembled(session: AgentContext, asked: _RefreshRequest, *, frame: Framing) -> Context:
+def _assembled(session: AgentContext, turn: _RefreshRequest, *, frame: Framing) -> Context:
     def made(budget: int | None, *, cold: bool) -> Context:
         asks: dict[str, Any] = {
             "budget": budget,
-            "where": asked.where,
-            "plan": asked.plan,
+            "where": turn.where,
+            "plan": turn.plan,
             "frame": frame,
-            "counter": asked.counter,
-            "guidance": asked.guidance,
+            "counter": turn.counter,
+            "guidance": turn.guidance,
         }
         if session.records:
-            return assemble_recorded(session, asked.text, cold=cold, **asks)
-        return assemble(session, asked.text, **asks)
+            return assemble_recorded(session, turn.text, cold=cold, **asks)
+        return assemble(session, turn.text, **asks)
 
-    context = made(asked.budget, cold=asked.cold)
+    context = made(turn.budget, cold=turn.cold)
     return (
         context
-        if asked.free_tokens is None or context.tokens <= asked.free_tokens
-        else made(asked.free_tokens, cold=False)
+        if turn.free_tokens is None or context.tokens <= turn.free_tokens
+        else made(turn.free_tokens, cold=False)
     )
 
 
-def _cut(session: AgentContext, context: Context, asked: _RefreshRequest) -> Context:
+def _cut(session: AgentContext, context: Context, turn: _RefreshRequest) -> Context:
     make = cut_recorded if session.records else cut
     return make(
         session,
         context,
-        plan=asked.plan,
-        free_tokens=asked.free_tokens or 0,
-        counter=asked.counter,
-        where=asked.where,
+        plan=turn.plan,
+        free_tokens=turn.free_tokens or 0,
+        counter=turn.counter,
+        where=turn.where,
     )
 
 
@@ -312,8 +312,8 @@ def cut_recorded(
     seconds = round(session.timer() - start, 6)
     settled = points == _points(sessions) and _stands(sessions, context)
     made_by = plan if isinstance(plan, Plan) else context.trace.plan
-    asked: dict[str, Any] = {"plan": made_by, "free_tokens": free_tokens, "counter": counter, "where": where}
-    record = _record(sessions, made, points, **asked, settled=settled, seconds=seconds)
+    turn: dict[str, Any] = {"plan": made_by, "free_tokens": free_tokens, "counter": counter, "where": where}
+    record = _record(sessions, made, points, **turn, settled=settled, seconds=seconds)
     store.record(session.agent, record)
     return made
 
@@ -354,8 +354,8 @@ def cut_again(
     room, where = assembly.budget, assembly.where
     made = _packed(session, whole, leaving, free_tokens=room, counter=counter, where=where)
     made = replace(made, trace=replace(made.trace, where=where))
-    asked: dict[str, Any] = {"plan": plan, "free_tokens": room, "counter": counter, "where": where}
-    return made, _record(sessions, made, assembly.points, **asked)
+    turn: dict[str, Any] = {"plan": plan, "free_tokens": room, "counter": counter, "where": where}
+    return made, _record(sessions, made, assembly.points, **turn)
 
 
 def _record(

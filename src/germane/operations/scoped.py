@@ -111,8 +111,8 @@ def assemble_scoped(
     plan = scoped(how, session.kinds, places, where=where)
     everywhere = tuple(scope for scopes in places.values() for scope in scopes)
     whole = replace(where, scopes=(), applies_to=everywhere)
-    asked = replace(understand(session, query or described, where, now=now), where=whole)
-    asked, found, notes = _gathered(session, asked, plan, where, spaces)
+    parsed = replace(understand(session, query or described, where, now=now), where=whole)
+    parsed, found, notes = _gathered(session, parsed, plan, where, spaces)
     remembered = [one.memory for one in found.slices[-1]]
     notes = (
         *notes,
@@ -126,8 +126,8 @@ def assemble_scoped(
     weighs = scorer is None and how.relevance and found.by_relevance and not spaces
     request = AssembleRequest(
         plan=plan,
-        question=asked.question,
-        query=query_of(asked, ()),
+        question=parsed.question,
+        query=query_of(parsed, ()),
         budget=tokens,
         counter=own,
         kinds=session.kinds,
@@ -136,7 +136,7 @@ def assemble_scoped(
         scorer=scorer,
         gated=scorer is None and found.by_relevance,
         weights=session.weight_cache.of(session.store, session.agent, found.learning) if weighs else None,
-        notes=(*asked.notes, *notes),
+        notes=(*parsed.notes, *notes),
         left_out=exclusions_of(session, found, conversation),
         work=_work(how, aim, (session, *spaces), now),
         lines=session.lines if (own is session.counter or how.estimate) and not spaces else RememberedLines(),
@@ -180,7 +180,7 @@ def _places(
 
 
 def _gathered(
-    session: AgentContext, asked: ParsedQuery, plan: Plan, where: Filter, spaces: Sequence[AgentContext]
+    session: AgentContext, parsed: ParsedQuery, plan: Plan, where: Filter, spaces: Sequence[AgentContext]
 ) -> tuple[ParsedQuery, SearchResult, tuple[TraceNote, ...]]:
     """What each section has by its filter, the pinned last; what is too much is looked at by kind."""
     wanted = [section.where for section in plan.sections if section.where is not None]
@@ -188,8 +188,8 @@ def _gathered(
     also = replace(where, scopes=()) if where.applies_to else None
     pinned = replace(where.whenever, scopes=(), pinned=True, statuses=(Status.ACTIVE,))
     slices = [Slice(order=Order.NEWEST, where=each, also=also, limit=_MOST) for each in wanted]
-    slices.append(Slice(order=Order.IMPORTANT, where=asked.where.whenever, also=pinned, limit=_MOST_PINNED))
-    asked_all, found = gather_together(session, asked, tuple(slices), spaces)
+    slices.append(Slice(order=Order.IMPORTANT, where=parsed.where.whenever, also=pinned, limit=_MOST_PINNED))
+    asked_all, found = gather_together(session, parsed, tuple(slices), spaces)
     cut = [number for number, each in enumerate(found.slices[:-1]) if len(each) >= _MOST]
     if not cut:
         return asked_all, found, ()
@@ -214,7 +214,7 @@ def _gathered(
             for number in cut
         ),
     ]
-    _, further = gather_together(session, asked, tuple(more), spaces)
+    _, further = gather_together(session, parsed, tuple(more), spaces)
     for error in further.failed.values():
         raise error
     parted = list(found.slices)
@@ -316,7 +316,7 @@ _STORED = ("task", "paths", "changed", "guidance", "gate", "dates", "sources", "
 """Options that can be written down beside the plan, the frame and the budget."""
 
 
-def assemble_recorded(session: AgentContext, query: str, *, cold: bool = False, **asked: Any) -> Context:
+def assemble_recorded(session: AgentContext, query: str, *, cold: bool = False, **parsed: Any) -> Context:
     """What `assemble` gives for the same arguments, and a record of it in the ledger.
 
     The record names the point to which the store had come. Where somebody writes while it is made, it is
@@ -324,17 +324,17 @@ def assemble_recorded(session: AgentContext, query: str, *, cold: bool = False, 
     no ledger, and what `assemble` raises; then nothing is recorded.
     """
     store = LEDGER.required(session.store)
-    sessions = (session, *asked.get("spaces", ()))
+    sessions = (session, *parsed.get("spaces", ()))
     points, settled = _points(sessions), False
     context, seconds, tries = None, 0.0, 0
     while context is None or (not settled and tries < _TRIES):
         start = session.timer()
-        context = assemble(session, query, **asked)
+        context = assemble(session, query, **parsed)
         seconds, tries = session.timer() - start, tries + 1
         before, points = points, _points(sessions)
         settled = before == points
     made = assembly_of(
-        session, context, **asked, points=points, settled=settled, cold=cold, seconds=round(seconds, 6)
+        session, context, **parsed, points=points, settled=settled, cold=cold, seconds=round(seconds, 6)
     )
     store.record(session.agent, made)
     return context
@@ -352,15 +352,15 @@ class Recorder:
         self._store = LEDGER.required(session.store)
         self._latest: tuple[Context, dict[str, Any]] | None = None
 
-    def watched(self, make: Callable[..., Context], *, options: Mapping[str, Any], **asked: Any) -> Context:
+    def watched(self, make: Callable[..., Context], *, options: Mapping[str, Any], **parsed: Any) -> Context:
         """The context that `make(session, **asked)` gives, of which is noted what a record needs."""
-        sessions = (self._session, *asked.get("spaces", ()))
+        sessions = (self._session, *parsed.get("spaces", ()))
         before, start = _points(sessions), self._session.timer()
-        context = make(self._session, **asked)
+        context = make(self._session, **parsed)
         seconds = round(self._session.timer() - start, 6)
         settled = before == _points(sessions)
         noted = {"options": options, "points": before, "settled": settled, "seconds": seconds}
-        self._latest = context, {**asked, **noted}
+        self._latest = context, {**parsed, **noted}
         return context
 
     def record(self, context: Context | None, **more: Any) -> None:

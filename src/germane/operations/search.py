@@ -128,41 +128,41 @@ def recall(
     checked_count(limit, name="limit", least=1)
     check_ranker(ranker, scorer)
     now = as_utc(session.clock(), name="clock")
-    asked = understand(session, query, where, now=now)
+    parsed = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
-    asked, found = gather_together(session, asked, slices, spaces)
+    parsed, found = gather_together(session, parsed, slices, spaces)
     named = ranker != DEFAULT_RANKER and found.by_relevance
     learns = scorer is None and found.by_relevance and not spaces and not named
     scoring = Scoring(
         now=now,
-        query=query_of(asked, slices),
+        query=query_of(parsed, slices),
         lexical_bound=found.lexical_bound,
         window_bound=found.window_bound,
         scorer=scorer,
-        prefer=asked.prefers,
-        order=asked.question.order if found.by_relevance else None,
+        prefer=parsed.prefers,
+        order=parsed.question.order if found.by_relevance else None,
         weights=session.weight_cache.of(session.store, session.agent, found.learning) if learns else None,
     )
-    by_name = by_hybrid(asked, found, scoring.query, now=now, limit=limit) if named else None
+    by_name = by_hybrid(parsed, found, scoring.query, now=now, limit=limit) if named else None
     ranked: Sequence[Ranked] = rank(found.slices[0], scoring) if by_name is None else by_name[0]
     result = Gated(passed=ranked)
     if gated and scorer is None and found.by_relevance:
         result = gate(
             ranked,
-            prefer=asked.prefers,
+            prefer=parsed.prefers,
             few=found.admitted <= FEW,
             information=scoring.query.information,
-            least_cosine=asked.least_cosine,
+            least_cosine=parsed.least_cosine,
         )
     kept = tuple(result.passed[:limit])
     return RecallResult(
         ranked=kept,
-        question=asked.question,
+        question=parsed.question,
         now=now,
         notes=(
-            *asked.notes,
+            *parsed.notes,
             *(() if by_name is None else by_name[1:]),
-            *_notes(asked, found, result, scoring.weights, kept),
+            *_notes(parsed, found, result, scoring.weights, kept),
         ),
         empty_reason=None if result.passed else empty_reason_of(found, [result.passed]),
         weights={} if scoring.weights is None else scoring.weights.values,
@@ -170,7 +170,7 @@ def recall(
 
 
 def _notes(
-    asked: ParsedQuery,
+    parsed: ParsedQuery,
     found: SearchResult,
     result: Gated,
     weights: Weights | None,
@@ -181,7 +181,7 @@ def _notes(
         None if found.by_relevance else RECENCY,
         LOW_CONFIDENCE if result.unsure else None,
         None if weights is None else learned_note(weights),
-        nothing_then(asked.question.when or asked.where.when, memories, None),
+        nothing_then(parsed.question.when or parsed.where.when, memories, None),
     )
     return (*(note for note in notes if note is not None), *superseded_notes(memories))
 
@@ -251,15 +251,15 @@ def understand(session: AgentContext, text: str, where: Filter, *, now: datetime
     )
 
 
-def of_no_topic(asked: ParsedQuery) -> ParsedQuery:
+def of_no_topic(parsed: ParsedQuery) -> ParsedQuery:
     """The same for a question whose words name nothing to look for, but for the time that it may name."""
-    when = asked.question.when
+    when = parsed.question.when
     return replace(
-        asked,
-        question=replace(asked.question, cleaned="", terms=(), order=None),
+        parsed,
+        question=replace(parsed.question, cleaned="", terms=(), order=None),
         vector=None,
         informative=(),
-        where=asked.where if when is None else _at(asked.where, when),
+        where=parsed.where if when is None else _at(parsed.where, when),
     )
 
 
@@ -272,21 +272,21 @@ def _set_aside(model: str) -> TraceNote:
     )
 
 
-def search(session: AgentContext, asked: ParsedQuery, slices: tuple[Slice, ...]) -> SearchResult:
+def search(session: AgentContext, parsed: ParsedQuery, slices: tuple[Slice, ...]) -> SearchResult:
     """Ask the store, for memories of the time that the question prefers as well, in one search.
 
     What matches best at any time could otherwise crowd out all that matches at the right one.
     """
-    preferred = asked.prefers
-    gathered = found_apart if len(asked.question.terms) < MANY_TERMS else found_with_named
+    preferred = parsed.prefers
+    gathered = found_apart if len(parsed.question.terms) < MANY_TERMS else found_with_named
     if preferred is None:
-        return gathered(session.store, session.agent, query_of(asked, slices))
+        return gathered(session.store, session.agent, query_of(parsed, slices))
     narrow = [
-        replace(part, where=_at(part.where or asked.where, preferred))
+        replace(part, where=_at(part.where or parsed.where, preferred))
         for part in slices
         if part.order is None
     ]
-    found = gathered(session.store, session.agent, query_of(asked, (*slices, *narrow)))
+    found = gathered(session.store, session.agent, query_of(parsed, (*slices, *narrow)))
     more = iter(found.slices[len(slices) :])
     united = tuple(
         CandidateTable.united((candidates, next(more))) if part.order is None else candidates
@@ -355,18 +355,18 @@ def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
     return tuple(Scope.parse(scope) for scope in scopes)
 
 
-def query_of(asked: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
+def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
     """What the store is asked."""
     return Query(
-        text=asked.question.cleaned,
-        terms=asked.question.terms,
-        informative=asked.informative,
-        information=information(asked.informative),
-        vector=asked.vector,
-        filter=asked.where,
+        text=parsed.question.cleaned,
+        terms=parsed.question.terms,
+        informative=parsed.informative,
+        information=information(parsed.informative),
+        vector=parsed.vector,
+        filter=parsed.where,
         slices=slices,
-        language=asked.language,
-        least_cosine=asked.least_cosine,
+        language=parsed.language,
+        least_cosine=parsed.least_cosine,
     )
 
 
@@ -385,7 +385,7 @@ def entered_spaces(session: AgentContext, names: Sequence[str]) -> tuple[AgentCo
 
 def gather_together(
     session: AgentContext,
-    asked: ParsedQuery,
+    parsed: ParsedQuery,
     slices: tuple[Slice, ...],
     spaces: Sequence[AgentContext],
 ) -> tuple[ParsedQuery, SearchResult]:
@@ -395,29 +395,29 @@ def gather_together(
     the order given. The searches see a snapshot each. A note tells
     of a kind that none of them knows. Raises NotAllowed for a space that the agent isn't in.
     """
-    if asked.where.kinds:
-        told = unknown_kinds((session, *spaces), asked.where)
-        asked = replace(asked, notes=(*asked.notes, *told))
-    own = search(session, asked, slices)
+    if parsed.where.kinds:
+        told = unknown_kinds((session, *spaces), parsed.where)
+        parsed = replace(parsed, notes=(*parsed.notes, *told))
+    own = search(session, parsed, slices)
     if not spaces:
-        return asked, own
-    found = [own, *(search(space, _in_language(asked, space.language), slices) for space in spaces)]
+        return parsed, own
+    found = [own, *(search(space, _in_language(parsed, space.language), slices) for space in spaces)]
     names = ", ".join(space_of(space.agent) for space in spaces)
     note = TraceNote(code="spaces", text=f"Gathered from the agent's own memory and from the spaces {names}.")
     if any(one.by_relevance for one in found):
         # Where a language knows none of the words, the newest of a memory would pass for its best.
         found = [one if one.by_relevance else _without_relevance(one, slices) for one in found]
-    return replace(asked, notes=(*asked.notes, note)), _spaces_united(found)
+    return replace(parsed, notes=(*parsed.notes, note)), _spaces_united(found)
 
 
-def _in_language(asked: ParsedQuery, language: str) -> ParsedQuery:
+def _in_language(parsed: ParsedQuery, language: str) -> ParsedQuery:
     """The same question in the terms of another index."""
-    if language == asked.language:
-        return asked
-    informative = query_terms(asked.question.cleaned, language=language)
-    terms = query_terms(asked.question.text, language=language) if informative else ()
-    question = replace(asked.question, terms=terms)
-    return replace(asked, question=question, informative=informative, language=language)
+    if language == parsed.language:
+        return parsed
+    informative = query_terms(parsed.question.cleaned, language=language)
+    terms = query_terms(parsed.question.text, language=language) if informative else ()
+    question = replace(parsed.question, terms=terms)
+    return replace(parsed, question=question, informative=informative, language=language)
 
 
 def _without_relevance(found: SearchResult, slices: tuple[Slice, ...]) -> SearchResult:
@@ -495,12 +495,12 @@ def check_ranker(ranker: str, scorer: Scorer | None) -> None:
 
 
 def by_hybrid(
-    asked: ParsedQuery, found: SearchResult, sought: Query, *, now: datetime, limit: int
+    parsed: ParsedQuery, found: SearchResult, sought: Query, *, now: datetime, limit: int
 ) -> tuple[tuple[Ranked, ...], TraceNote]:
     """What a search found by `germane.ranking.scores`, three times the limit at most, and a note of it."""
     (candidates,) = found.slices
-    named = query_tags(asked, (tag for one in candidates for tag in one.memory.tags))
-    wanted = sorted({*asked.where.tags, *named})
+    named = query_tags(parsed, (tag for one in candidates for tag in one.memory.tags))
+    wanted = sorted({*parsed.where.tags, *named})
     ranked = hybrid(
         candidates,
         query=sought,
@@ -512,20 +512,20 @@ def by_hybrid(
     weighed = ", ".join(f"{name} {weight:g}" for name, weight in HYBRID_WEIGHTS.items())
     text = f"Ranked by the ranker hybrid, from 0 to 10: {weighed}. "
     text += f"Tags asked for: {', '.join(wanted)}." if wanted else "No tag was asked for."
-    if asked.prefers is not None:
+    if parsed.prefers is not None:
         text += " The time that the question names doesn't count."
     return ranked, TraceNote(code="ranker", text=text)
 
 
-def query_tags(asked: ParsedQuery, tags: Iterable[str]) -> frozenset[str]:
+def query_tags(parsed: ParsedQuery, tags: Iterable[str]) -> frozenset[str]:
     """Those of the tags, and of what is above them, that the question names by all words of the last part.
 
     "Which database is it, Postgres?" names `tech:database` of the tag `tech:database:redis`, and so do the
     words of another form, by their stems. A part without any word of its own is named by nothing.
     """
-    said = set(asked.question.terms)
+    said = set(parsed.question.terms)
     levels = {level for tag in set(tags) for level in accumulate(tag.split(":"), lambda a, b: f"{a}:{b}")}
-    return frozenset(level for level in levels if _is_named(level, said, language=asked.language))
+    return frozenset(level for level in levels if _is_named(level, said, language=parsed.language))
 
 
 def _is_named(level: str, said: set[str], *, language: str | None) -> bool:

@@ -269,8 +269,7 @@ def named_speaker(speakers: Collection[str], question: str) -> str | None:
 # Ranks first what holds an identifier of the question verbatim: a path, a ticket, the name of an error.
 #
 # The index knows identifiers whole and in parts. A short text that shares the parts may score more than a
-# long
-# one with the whole, so that neither words nor meaning tell `adr-015` from `adr-016`.
+# long one with the whole, so that neither words nor meaning tell `adr-015` from `adr-016`.
 
 FEW_HOLDERS = 5
 """An identifier that stands in more memories than this names none of them."""
@@ -278,7 +277,8 @@ FEW_HOLDERS = 5
 _IDENTIFIER_MOST, _SHORTEST, _READ = 8, 4, 4_000
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
 _IDENTIFIER = re.compile(
-    r"(?=.*[^\W\d_])(?:"
+    r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?"  # 10.0.4.17
+    r"|(?=.*[^\W\d_])(?:"
     r"[\w.@~+-]*(?:/[\w.@~+-]+)+\.\w+|(?:[\w.@~+-]*/){2,}[\w.@~+-]+"  # A path.
     r"|[\w-]+(?:\.[\w-]+)*(?:_|::|#)[\w.:#-]*\w"  # refund_worker, ERR_4312, Engine::open, api#12
     r"|\w+(?:[.-]\w+)*[.-]\w*\d\w*(?:[.-]\w+)*"  # adr-015, PAY-1042, v2.10.3

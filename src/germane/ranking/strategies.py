@@ -95,11 +95,11 @@ class Strategy:
                 raise InvalidInput(f"Unknown strategy: {name}. Known strategies: {', '.join(STRATEGIES)}.")
         if self.base == "clustered":
             raise InvalidInput("base='clustered' can't order what is clustered. Give another strategy.")
-        asked = "custom" in (self.name, self.base if self.name == "clustered" else "")
-        if asked != (self.scorer is not None):
+        is_custom = "custom" in (self.name, self.base if self.name == "clustered" else "")
+        if is_custom != (self.scorer is not None):
             raise InvalidInput(
                 "The strategy 'custom' needs a scorer: a function of a candidate, a query and a moment."
-                if asked
+                if is_custom
                 else f"The strategy {self.name!r} doesn't ask a scorer. Give it with strategy='custom'."
             )
         if self.cluster_by not in get_args(ClusterBy):
@@ -213,17 +213,17 @@ class _OrderingRequest:
     figures: ItemColumns
 
 
-def _recent(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
+def _recent(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
     """The share of the entries that were accessed no later than each."""
-    orders = asked.figures.orders
+    orders = request.figures.orders
     scores = np.searchsorted(np.sort(orders), orders, side="right") / max(len(orders), 1)
     return scores, {"recency": scores}
 
 
-def _important(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
-    held, learned = asked.items, asked.known.learned
+def _important(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
+    held, learned = request.items, request.known.learned
     if not learned:
-        importances = asked.figures.importances
+        importances = request.figures.importances
         return importances, {"importance": importances}
     importances = np.array([importance_of(one, learned) for one in held], dtype=np.float64)
     told = [None if one.stays else learned.get(one.memory.ref) for one in held]
@@ -236,9 +236,9 @@ def _important(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
     }
 
 
-def _frequent(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
-    importances, parts = _important(asked)
-    accesses = [one.accesses for one in asked.items]
+def _frequent(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
+    importances, parts = _important(request)
+    accesses = [one.accesses for one in request.items]
     # Logarithms one by one: those of a whole vector may differ in the last place by where in it they
     # stand, and so by the order in which the entries came.
     frequency = np.array([1.0 + math.log1p(count) for count in accesses], dtype=np.float64)
@@ -249,16 +249,16 @@ def _frequent(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
     }
 
 
-def _balanced(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
-    importances, parts = _important(asked)
-    decay = asked.strategy.decay
-    ages = asked.figures.ages(decay.basis, now=asked.now)
+def _balanced(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
+    importances, parts = _important(request)
+    decay = request.strategy.decay
+    ages = request.figures.ages(decay.basis, now=request.now)
     weights = decay.weights(ages)
     return importances * weights, {**parts, "decay": weights, "age_hours": ages}
 
 
-def _custom(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
-    scores = np.array([_by_scorer(asked, one) for one in asked.items], dtype=np.float64)
+def _custom(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
+    scores = np.array([_by_scorer(request, one) for one in request.items], dtype=np.float64)
     return scores, {"scorer": scores}
 
 
@@ -271,21 +271,21 @@ _SCORED: Mapping[str, Callable[[_OrderingRequest], tuple[_Floats, _Parts]]] = {
 }
 
 
-def _by_scorer(asked: _OrderingRequest, one: WorkingSetItem) -> float:
+def _by_scorer(request: _OrderingRequest, one: WorkingSetItem) -> float:
     """What a scorer says; beside the memory it is told, as signals, what the set knows of it."""
     signals = {
         "touches": float(one.touches),
         "order": float(one.order),
         "recalled": float(one.recalled),
-        "entered_hours": max((asked.now - one.entered_at) / _HOUR, 0.0),
-        "touched_hours": max((asked.now - one.touched_at) / _HOUR, 0.0),
+        "entered_hours": max((request.now - one.entered_at) / _HOUR, 0.0),
+        "touched_hours": max((request.now - one.touched_at) / _HOUR, 0.0),
     }
-    if asked.known.relevance is not None:
-        signals["relevance"] = asked.known.relevance.get(one.memory.ref, 0.0)
-    scorer = asked.strategy.scorer
+    if request.known.relevance is not None:
+        signals["relevance"] = request.known.relevance.get(one.memory.ref, 0.0)
+    scorer = request.strategy.scorer
     if scorer is None:  # The strategy's own check has made sure of it; this tells the type checker.
         raise InvalidInput("The strategy 'custom' needs a scorer.")
-    score = scored_by(scorer, Candidate(memory=one.memory, signals=signals), asked.query, asked.now)
+    score = scored_by(scorer, Candidate(memory=one.memory, signals=signals), request.query, request.now)
     if not math.isfinite(score):
         raise InvalidInput(
             f"The scorer gave memory {one.memory.ref!r} the score {score}, which has no place in an order. "
