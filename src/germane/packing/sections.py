@@ -40,7 +40,7 @@ __all__ = [
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
 _CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
-_NEAR_BEST = 0.7
+_NEAR_BEST = 0.85
 """A candidate whose score is at least so much of the best one's has a claim to its section's share."""
 
 
