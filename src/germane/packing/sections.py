@@ -49,9 +49,8 @@ class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
     It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
-    others, whatever its score. One whose successor is a candidate too is `replaced`, and only shown
-    shortened. `line_cache` has its lines, and `inquiries` those of their levels that a pass has asked for so
-    far.
+    others, whatever its score. One whose successor is a candidate too is `replaced` by that, and only shown
+    on one line. `line_cache` has its lines, and `inquiries` those of their levels that a pass has asked for.
     """
 
     ranking: Sequence[Ranked]
@@ -60,7 +59,7 @@ class Choice:
     required: bool = field(default=False, init=False)
     whole: bool = field(default=False, init=False)
     late: bool = field(default=False, init=False)
-    replaced: bool = field(default=False, init=False)
+    replaced: Choice | None = field(default=None, init=False)
     line: RenderedLine | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     tokens: int = field(default=0, init=False)
@@ -204,7 +203,8 @@ def _choices(
 def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
     """What has to do with the question in all sections, best first, then what comes late.
 
-    Of equal scores the newer comes first, then the greater id. Advice must be nearly as good as the best.
+    What another one replaces follows it, in the place of the better of both. Of equal scores the newer comes
+    first, then the greater id. Advice must be nearly as good as the best.
     """
     waiting = [
         (block, choice)
@@ -212,8 +212,13 @@ def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
         for choice in block.choices
         if block.section.order is None or choice.score > 0
     ]
+    places = {id(choice): choice.score for _, choice in waiting}
+    for _, choice in waiting:
+        if choice.replaced is not None and id(choice.replaced) in places:
+            best = max(choice.score, places[id(choice.replaced)])
+            places[id(choice)] = places[id(choice.replaced)] = best
     waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
-    waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
+    waiting.sort(key=lambda pair: (pair[1].late, -places[id(pair[1])], pair[1].replaced is not None))
     least = _NEAR_BEST * waiting[0][1].score if waiting else 0.0
     return [pair for pair in waiting if not pair[0].section.advises or pair[1].score >= least]
 
@@ -223,7 +228,7 @@ def note_replaced(blocks: Sequence[SectionBlock]) -> None:
     choices = [choice for block in blocks for choice in block.choices]
     obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
     for choice in obsolete:
-        choice.replaced = any(replaces(other.memory, choice.memory) for other in choices)
+        choice.replaced = next((other for other in choices if replaces(other.memory, choice.memory)), None)
 
 
 def levels_of(block: SectionBlock, choice: Choice) -> Sequence[Level]:
@@ -233,7 +238,7 @@ def levels_of(block: SectionBlock, choice: Choice) -> Sequence[Level]:
     """
     levels = block.levels
     if choice.replaced:
-        levels = [level for level in levels if level is not Level.FULL] or levels
+        levels = levels[-1:]
     if block.section.order is None and _CUT_INSIDE.search(choice.memory.renditions.micro.text):
         levels = [level for level in levels if level is not Level.MICRO] or levels
     return levels
