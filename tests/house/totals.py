@@ -46,13 +46,13 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=173, goal=175),
-    Figure("lines of Python", limit=57_594, goal=41_000),
+    Figure("lines of Python", limit=57_555, goal=41_000),
     Figure("core: Python files", limit=128, goal=125),
-    Figure("core: lines of Python", limit=44_372, goal=31_000),
+    Figure("core: lines of Python", limit=44_333, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=44, goal=45),
-    Figure("functions called by a warm assemble", limit=372, goal=200),
+    Figure("functions called by a warm assemble", limit=370, goal=200),
     Figure("modules loaded by a first assemble", limit=80, goal=80),
     Figure("source files that name seen_count", limit=8, goal=8),
     Figure("modules in the longest import chain", limit=20, goal=15),

@@ -33,7 +33,6 @@ from germane.packing.sections import (
     claim_order,
     empty_blocks,
     in_rank_order,
-    in_sequence,
     is_turn,
     is_whole,
     levels_of,
@@ -299,12 +298,11 @@ class _Packer:
                 claimed += block.used if is_whole(block) else max(block.used, block.share)
         room = budget - claimed - sum(block.used for block in blocks if block.section.order is None)
         room -= self._deepen(standing, int(_STATE_PARTS * max(0, room)))
-        sequence = in_sequence(queue)
         free = [pair for pair in standing if not pair[0].section.bounded]
-        self._appear([*sequence, *free], advice, max(0, room), blocks, budget)
+        self._appear([*queue, *free], advice, max(0, room), blocks, budget)
         self._deepen([*standing, *queue], _left(blocks, budget))
         self._deepen(advice, _left(blocks, budget))
-        self._cut([*sequence, *standing], blocks, budget)
+        self._cut([*queue, *standing], blocks, budget)
         if any(block.choices for block in blocks):
             for block in blocks:
                 most = budget if block.section.advises else int(_OWN_WORDS * budget)

@@ -29,7 +29,6 @@ __all__ = [
     "claim_order",
     "empty_blocks",
     "in_rank_order",
-    "in_sequence",
     "is_turn",
     "is_whole",
     "levels_of",
@@ -40,8 +39,8 @@ __all__ = [
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
 _CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
-_NEAR_BEST = 0.85
-"""A candidate whose score is at least so much of the best one's has a claim to its section's share."""
+_NEAR_BEST = 0.7
+"""Advice whose score is at least so much of the best one's comes in with what relevance brought."""
 
 
 @dataclass(slots=True, eq=False)
@@ -261,42 +260,6 @@ def is_whole(block: SectionBlock) -> bool:
         choice.reason is Reason.DUPLICATE or (choice.line is not None and choice.line.level is Level.FULL)
         for choice in block.choices
     )
-
-
-def in_sequence(queue: Sequence[Waiting]) -> list[Waiting]:
-    """The order in which candidates come in: the best, then those near it, then all others in rank order.
-
-    Those near the best take turns by their sections' shares, so that each section shows some of its best.
-    """
-    if not queue:
-        return []
-    near: list[Waiting] = []
-    others: list[Waiting] = []
-    least = _NEAR_BEST * queue[0][1].score
-    for pair in queue[1:]:
-        choice = pair[1]
-        near_best = not choice.late and pair[0].section.order is None and choice.score >= least
-        (near if near_best else others).append(pair)
-    ahead = [queue[0]]
-    used = {id(queue[0][0]): _brief_tokens(*queue[0])}
-    lines: dict[int, list[Waiting]] = {}
-    for pair in near:
-        lines.setdefault(id(pair[0]), []).append(pair)
-    for waiting in lines.values():
-        waiting.reverse()
-    while lines:
-        name, waiting = min(
-            lines.items(),
-            key=lambda of: (
-                (used.get(of[0], 0) + _brief_tokens(*of[1][-1])) / max(1, of[1][-1][0].section.share.weight)
-            ),
-        )
-        pair = waiting.pop()
-        used[name] = used.get(name, 0) + _brief_tokens(*pair)
-        ahead.append(pair)
-        if not waiting:
-            del lines[name]
-    return [*ahead, *others]
 
 
 def _brief_tokens(block: SectionBlock, choice: Choice) -> int:
