@@ -27,8 +27,7 @@ from germane import BudgetTooSmall, Context, Item, Level, Reason
 from germane.evaluation import Configuration, Records
 from germane.evaluation.material import EvaluationQuestion, Material, drawn, read_material
 from germane.evaluation.result import Needle
-from germane.evaluation.retrievers import BUNDLED, GermaneReader
-from germane.evaluation.run import contained_pieces
+from germane.evaluation.retrievers import BUNDLED, GermaneReader, contained_pieces
 from germane.tokens import CachedCounter, get_counter
 
 __all__ = ["BUDGETS", "Step", "main", "measured", "report"]

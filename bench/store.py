@@ -16,7 +16,7 @@ from germane.model.change import Insert, Purge
 from germane.model.memory import Memory
 from germane.model.query import Filter, Order, Query, Slice
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.sqlite import SqliteStore
+from germane.stores.sqlite.store import SqliteStore
 from germane.testing.fakes import START, make_memories, make_memory, make_vector
 
 BATCH = 1000
