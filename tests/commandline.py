@@ -1,17 +1,33 @@
-"""Run a command in this process, and make its output comparable from run to run."""
+"""Run a command in this process, make its output comparable from run to run, and list all commands."""
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.testing import CliRunner
 
 from germane.cli.app import app
+from germane.cli.commands import COMMANDS, GROUPS
 
-__all__ = ["Ran", "fields", "filled", "id_of", "masked", "printed", "run"]
+__all__ = [
+    "COMMANDS",
+    "GROUPS",
+    "Ran",
+    "fields",
+    "filled",
+    "id_of",
+    "masked",
+    "parser",
+    "printed",
+    "run",
+    "run_here",
+]
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "json.md"
 
@@ -47,6 +63,25 @@ class Ran:
 def run(*arguments: str, db: Path | str | None = None, stdin: str | bytes | None = None) -> Ran:
     """Run `germane` with these arguments on this store."""
     return Ran(arguments, stdin=stdin, db=db)
+
+
+def run_here(arguments: list[str]) -> tuple[int, str, str]:
+    """Run `germane` in this process's own environment: its exit code, its output and its warnings."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            app(arguments)
+        except SystemExit as ended:
+            return int(ended.code or 0), out.getvalue(), err.getvalue()
+    return 0, out.getvalue(), err.getvalue()
+
+
+def parser(name: str = "") -> Any:
+    """Typer's parser of a command or group, or without a name that of `germane` itself."""
+    found: Any = typer.main.get_command(app)
+    for word in name.split():
+        found = found.get_command(None, word)
+    return found
 
 
 def masked(value: Any, *, db: Path) -> Any:

@@ -1,14 +1,18 @@
-"""Conversations for tests: messages of few words, numbered, and random ones for properties."""
+"""Conversations for tests: messages of few words, numbered, random ones, and what a request of them costs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from germane import Message
-from germane.conversation import MessageRole, TextPart, ToolCall, ToolResult
+from germane.conversation import MessageRole, Provider, TextPart, ToolCall, ToolResult
+from germane.conversation.compaction import PRIMING, message_tokens, system_tokens, tools_tokens
+from germane.conversation.formats import read_messages
 from germane.conversation.groups import grouped
+from germane.protocols import TokenCounter
 
 __all__ = [
     "answer",
@@ -16,7 +20,9 @@ __all__ = [
     "conversations",
     "exchange",
     "numbered",
+    "plain",
     "prompt",
+    "request_tokens",
     "result",
     "said",
     "system",
@@ -62,6 +68,34 @@ def numbered(*messages: Message | list[Message]) -> tuple[Message, ...]:
     return grouped(
         each.evolve(seq=place, id=each.id or f"m{place}") for place, each in enumerate(flat, start=1)
     )
+
+
+def plain(turns: Sequence[tuple[Mapping[str, Any], str | None]]) -> tuple[Message, ...]:
+    """Messages in germane's own layout, each with its group if it has one, numbered as a log has them."""
+    read = read_messages([turn for turn, _ in turns], "plain")
+    return grouped(
+        message.evolve(id=f"m{message.seq}", group=group)
+        for message, (_, group) in zip(read, turns, strict=True)
+    )
+
+
+def request_tokens(
+    provider: Provider,
+    counter: TokenCounter,
+    *,
+    messages: Sequence[Mapping[str, Any]],
+    system: str | Sequence[Mapping[str, Any]] | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> int:
+    """What a whole request costs, counted on what is sent, without the counter's margin."""
+    total = PRIMING[provider] + tools_tokens(tools, provider, counter)
+    total += system_tokens(system, provider, counter)
+    parallel = False
+    for message in messages:
+        if message.get("role") not in ("tool", "function"):
+            parallel = len(message.get("tool_calls") or ()) > 1
+        total += message_tokens(message, provider, counter, parallel=parallel)
+    return total
 
 
 def word_cost(message: Message) -> int:

@@ -12,12 +12,9 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 from openai.types.responses import FunctionToolParam, ResponseInputItemParam
 from pydantic import TypeAdapter
 
+from conversations import plain, request_tokens
 from germane import Message
 from germane.conversation import Provider
-from germane.conversation.compaction import PRIMING, message_tokens, system_tokens, tools_tokens
-from germane.conversation.formats import read_messages
-from germane.conversation.groups import grouped
-from germane.protocols import TokenCounter
 
 __all__ = [
     "PROVIDERS",
@@ -99,13 +96,8 @@ def numbered_talk(
     turns: Sequence[tuple[Mapping[str, Any], str | None]], hidden: Iterable[str] = ()
 ) -> tuple[Message, ...]:
     """Plain messages as a log would hold them."""
-    read = read_messages([turn for turn, _ in turns], "plain")
     gone = set(hidden)
-    placed = grouped(
-        message.evolve(id=f"m{message.seq}", group=group)
-        for message, (_, group) in zip(read, turns, strict=True)
-    )
-    return tuple(message.evolve(hidden=message.group in gone) for message in placed)
+    return tuple(message.evolve(hidden=message.group in gone) for message in plain(turns))
 
 
 def check_accepted(arguments: Mapping[str, Any], provider: Provider) -> None:
@@ -141,25 +133,6 @@ def check_pairs(messages: Sequence[Mapping[str, Any]], provider: Provider) -> No
             continue
         expected = _called(message)
     assert expected == []
-
-
-def request_tokens(
-    provider: Provider,
-    counter: TokenCounter,
-    *,
-    messages: Sequence[Mapping[str, Any]],
-    system: str | Sequence[Mapping[str, Any]] | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
-) -> int:
-    """What a whole request costs, counted on what is sent, without the counter's margin."""
-    total = PRIMING[provider] + tools_tokens(tools, provider, counter)
-    total += system_tokens(system, provider, counter)
-    parallel = False
-    for message in messages:
-        if message.get("role") not in ("tool", "function"):
-            parallel = len(message.get("tool_calls") or ()) > 1
-        total += message_tokens(message, provider, counter, parallel=parallel)
-    return total
 
 
 def _called(message: Mapping[str, Any]) -> list[str]:

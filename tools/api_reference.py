@@ -227,12 +227,11 @@ def _members(value: type[enum.Enum]) -> Iterator[tuple[str, str]]:
 
 
 def _fields(value: Any) -> Iterator[tuple[str, str, str]]:
-    annotations = inspect.get_annotations(value)
     for field in dataclasses.fields(value):
         default = "" if field.default is dataclasses.MISSING else f"`{_default(field.default)}`"
         if field.default_factory is not dataclasses.MISSING:
             default = "empty" if field.name in ("metadata", "parts", "signals") else "its own default"
-        yield f"`{field.name}`", f"`{annotations[field.name]}`", default
+        yield f"`{field.name}`", f"`{field.type}`", default
 
 
 def _default(value: object) -> str:

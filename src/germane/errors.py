@@ -1,33 +1,4 @@
-"""Every error that germane raises, as one tree.
-
-GermaneError
-    ├── InvalidInput            a value that can't be accepted; nothing was stored       (also ValueError)
-    │   ├── UnknownKind         no kind of that name is registered
-    │   ├── NotWorthKeeping     what the caller asked to refuse; names the reason
-    │   └── InvalidPlan         a plan's sections, shares or levels don't add up
-    ├── NotFound                no memory of that id belongs to this agent              (also LookupError)
-    ├── NotInWorkingSet         a working set doesn't hold that memory                  (also LookupError)
-    ├── MessageNotFound         a conversation has no such message or group             (also LookupError)
-    ├── AssemblyNotFound        the ledger has no such assembly                         (also LookupError)
-    ├── StaleRevision           somebody else revised the memory first; names the head
-    ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
-    │   └── RequestTooLarge     the required parts of a request don't fit its window; names each
-    ├── PurgeNotConfirmed       a purge without an explicit confirmation
-    ├── SpaceError              what a space's rules don't allow; nothing changed
-    │   ├── UnknownSpace        no space of that name                                   (also LookupError)
-    │   ├── SpaceTaken          a space of that name is there already
-    │   ├── NotAllowed          the agent has no right to do this in the space
-    │   ├── NotAMember          whom it is about is no member                           (also LookupError)
-    │   ├── DuplicateMember     the agent is a member already
-    │   └── LastActive          nobody would be left that is active and may write
-    ├── StoreError              the store can't do what was asked; nothing was half written
-    │   ├── StoreUnavailable    missing folder, no permission, read-only, full disk, not a database
-    │   ├── StoreBusy           other writers held the store for longer than the timeout
-    │   ├── SchemaTooNew        a newer germane wrote this store
-    │   └── EmbedderMismatch    the vectors were made by another model
-    ├── EmbeddingFailed         the embedder raised, or returned what is no embedding
-    ├── MissingExtra            an optional dependency isn't installed; names the extra  (also ImportError)
-    └── UnreadableSource        a file to import that can't be read as what it claims to be
+"""Every error that germane raises; docs/reference/errors.md shows them as a tree.
 
 A message names the value, the limit and the remedy. What a caller may want to act on
 is an attribute of the error as well.
@@ -107,7 +78,7 @@ class UnknownKind(InvalidInput):
 
 
 class NotWorthKeeping(InvalidInput):
-    """A text says nothing that is worth remembering, and the caller asked to refuse such ones."""
+    """A text says nothing that is worth remembering, and the caller wants such texts refused."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
@@ -227,25 +198,19 @@ class PurgeNotConfirmed(GermaneError):
     """A purge can't be undone, so it needs an explicit confirmation."""
 
     def __init__(self, *, space: str | None = None, agent: str | None = None) -> None:
-        said = (
-            "A purge removes a memory from every form and can't be undone. "
-            "Pass confirm=True (--yes on the command line), or use forget, which can be undone."
-        )
+        what, instead = "A purge removes a memory from every form", "use forget, which can be undone"
         if space is not None:
-            said = (
-                f"Disbanding space {space!r} purges every memory in it and can't be undone. "
-                "Pass confirm=True (--yes on the command line), or leave the space."
-            )
+            what, instead = f"Disbanding space {space!r} purges every memory in it", "leave the space"
         elif agent is not None:
-            said = (
-                f"Removing agent {agent!r} purges all that the store holds of it and can't be undone. "
-                "Pass confirm=True (--yes on the command line), or copy it to another store first."
-            )
-        super().__init__(said)
+            what = f"Removing agent {agent!r} purges all that the store holds of it"
+            instead = "copy it to another store first"
+        super().__init__(
+            f"{what} and can't be undone. Pass confirm=True (--yes on the command line), or {instead}."
+        )
 
 
 class SpaceError(GermaneError):
-    """A space's rules don't allow what was asked; nothing changed."""
+    """A space's rules don't allow the request; nothing changed."""
 
 
 class UnknownSpace(SpaceError, LookupError):
@@ -318,7 +283,7 @@ class LastActive(SpaceError):
 
 
 class StoreError(GermaneError):
-    """The store can't do what was asked; nothing was half written."""
+    """The store can't do what was requested; nothing was half written."""
 
 
 class StoreUnavailable(StoreError):

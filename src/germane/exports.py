@@ -13,8 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SUBMODULES", "attach", "origins"]
-
 SUBMODULES: Final = (
     "germane.aio",
     "germane.conversation",

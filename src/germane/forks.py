@@ -21,8 +21,6 @@ from weakref import WeakMethod, WeakSet
 
 from germane.errors import StoreUnavailable
 
-__all__ = ["Gate", "awaited", "check_unforked", "renewed"]
-
 _PATIENCE: Final = 5.0
 """Seconds that a fork waits for calls of stores to end."""
 _LOOK_AGAIN: Final = 0.001
@@ -114,8 +112,7 @@ class Gate:
                 self._changed.wait_for(lambda: not self._inside, max(0.0, deadline - time.monotonic()))
             if self._inside:
                 return False
-            let_go = None if self._let_go is None else self._let_go()
-            if let_go is not None:
+            if self._let_go is not None and (let_go := self._let_go()) is not None:
                 let_go()
             return True
 
@@ -137,10 +134,9 @@ class Gate:
 
 def check_unforked(location: str) -> None:
     """Raise StoreUnavailable if the file was in use when this process was forked."""
-    if _TORN:
-        with suppress(OSError):
-            if _file_at(location) in _TORN:
-                raise _forked(location)
+    with suppress(OSError):
+        if _TORN and _file_at(location) in _TORN:
+            raise _forked(location)
 
 
 def _forked(location: str) -> StoreUnavailable:
@@ -151,8 +147,8 @@ def _forked(location: str) -> StoreUnavailable:
 
 
 def _file_at(location: str) -> tuple[int, int]:
-    found = os.stat(location)  # noqa: PTH116 - A Path adds nothing.
-    return found.st_dev, found.st_ino
+    status = os.stat(location)  # noqa: PTH116 - A Path adds nothing.
+    return status.st_dev, status.st_ino
 
 
 class _Fork(local):

@@ -11,8 +11,6 @@ from datetime import datetime
 
 from germane.forks import renewed
 
-__all__ = ["IdSequence", "id_text"]
-
 _COUNTER_BITS, _TAIL_BITS = 12, 62
 
 

@@ -38,9 +38,8 @@ class TemplatePart:
 
 Template = tuple[TemplatePart, ...]
 
-_ASSESSMENT = TemplatePart(" [{standing}]", fixed=True)
-_PLAIN: Template = (TemplatePart("{content}"),)
-
+_CONTENT = TemplatePart("{content}")
+_PLAIN: Template = (_CONTENT,)
 
 _LABELS = {
     **dict.fromkeys(("absolute", "block"), "Never"),
@@ -126,6 +125,9 @@ class Kinds:
 
     by_name: Mapping[str, Kind] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(frozenset(self.by_name))
+
     def __iter__(self) -> Iterator[Kind]:
         return iter(self.by_name.values())
 
@@ -145,14 +147,16 @@ class Kinds:
 
     def in_section(self, section: str) -> tuple[str, ...]:
         """The names of the kinds that stand in a section, in order of priority."""
-        found = [kind for kind in self if kind.section == section]
-        return tuple(kind.name for kind in sorted(found, key=lambda kind: (kind.priority, kind.name)))
+        kinds = [kind for kind in self if kind.section == section]
+        return tuple(kind.name for kind in sorted(kinds, key=lambda kind: (kind.priority, kind.name)))
 
     def required(self, memories: Iterable[Memory]) -> frozenset[str]:
         """The ids of those memories that no budget may drop, whatever the plan."""
         strict = {kind.name: kind for kind in self if kind.strict}
-        found = ((strict.get(memory.kind), memory) for memory in memories)
-        return frozenset(memory.id for kind, memory in found if kind is not None and kind.requires(memory))
+        with_kinds = ((strict.get(memory.kind), memory) for memory in memories)
+        return frozenset(
+            memory.id for kind, memory in with_kinds if kind is not None and kind.requires(memory)
+        )
 
     def with_kinds(self, kinds: Iterable[Kind]) -> Kinds:
         """This registry with more kinds; one of a known name replaces it. Raises InvalidInput for no kind."""
@@ -165,11 +169,15 @@ class Kinds:
 
 _CONSTRAINT: Template = (
     TemplatePart("**{constraint}:** ", fixed=True),
-    TemplatePart("{content}"),
+    _CONTENT,
     TemplatePart(" — {reason}"),
 )
-_FACT: Template = (TemplatePart("{about}: ", fixed=True), TemplatePart("{content}"))
-_PROCEDURE_STEPS = TemplatePart("\n{steps_lines}")
+_FACT: Template = (TemplatePart("{about}: ", fixed=True), _CONTENT)
+_PROCEDURE: Template = (_CONTENT, TemplatePart("\n{steps_lines}"))
+_ADR: Template = (TemplatePart("{headline}"), TemplatePart(" [{status}]", fixed=True))
+_DECISION: Template = (_CONTENT, TemplatePart(" [{standing}]", fixed=True))
+_EPISODE: Template = (TemplatePart("{title} — "), _CONTENT)
+_COMMIT: Template = (_CONTENT, TemplatePart(" ({day}, {author}, {short})", fixed=True))
 
 CHANGELOG = "changelog"
 """What one release changed."""
@@ -237,14 +245,9 @@ BUILT_IN = Kinds().with_kinds(
             name="adr",
             section="decisions",
             priority=1,
-            micro=(
-                TemplatePart("{headline}"),
-                TemplatePart(" [{status}]", fixed=True),
-                TemplatePart(": {decision}"),
-            ),
+            micro=(*_ADR, TemplatePart(": {decision}")),
             summary=(
-                TemplatePart("{headline}"),
-                TemplatePart(" [{status}]", fixed=True),
+                *_ADR,
                 TemplatePart(": {decision}", least=40),
                 TemplatePart(" — {reason}", least=35),
                 TemplatePart(" → {consequence}"),
@@ -257,9 +260,9 @@ BUILT_IN = Kinds().with_kinds(
             name="procedure",
             section="procedures",
             priority=3,
-            micro=(TemplatePart("{content}"), TemplatePart(" ({steps})")),
-            summary=(TemplatePart("{content}"), _PROCEDURE_STEPS),
-            full=(TemplatePart("{content}"), _PROCEDURE_STEPS),
+            micro=(_CONTENT, TemplatePart(" ({steps})")),
+            summary=_PROCEDURE,
+            full=_PROCEDURE,
             title=(TemplatePart("{name}"),),
             lifecycle="procedure",
         ),
@@ -268,19 +271,13 @@ BUILT_IN = Kinds().with_kinds(
             name="decision",
             section="decisions",
             priority=5,
-            micro=(TemplatePart("{content}"), _ASSESSMENT),
+            micro=_DECISION,
             summary=(
-                TemplatePart("{content}"),
-                _ASSESSMENT,
+                *_DECISION,
                 TemplatePart(" — {reasons}", least=35),
                 TemplatePart(" → {result}", least=20),
             ),
-            full=(
-                TemplatePart("{content}"),
-                _ASSESSMENT,
-                TemplatePart("\nReasons: {reasons}"),
-                TemplatePart("\nResult: {result}"),
-            ),
+            full=(*_DECISION, TemplatePart("\nReasons: {reasons}"), TemplatePart("\nResult: {result}")),
             lifecycle="decision",
         ),
         _fact("fact", section="facts", priority=5),
@@ -290,12 +287,8 @@ BUILT_IN = Kinds().with_kinds(
             name="episode",
             section="episodes",
             priority=7,
-            micro=(TemplatePart("{title} — "), TemplatePart("{content}")),
-            summary=(
-                TemplatePart("{title} — "),
-                TemplatePart("{content}"),
-                TemplatePart(" ({duration})", fixed=True),
-            ),
+            micro=_EPISODE,
+            summary=(*_EPISODE, TemplatePart(" ({duration})", fixed=True)),
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),
@@ -304,8 +297,8 @@ BUILT_IN = Kinds().with_kinds(
             section="history",
             priority=9,
             micro=(TemplatePart("{headline}"), TemplatePart(" ({day})", fixed=True)),
-            summary=(TemplatePart("{content}"), TemplatePart(" ({day}, {author}, {short})", fixed=True)),
-            full=(TemplatePart("{content}"), TemplatePart(" ({day}, {author}, {short})", fixed=True)),
+            summary=_COMMIT,
+            full=_COMMIT,
         ),
         Kind(name="note", section="facts", priority=8),
     ]

@@ -1,7 +1,7 @@
 """The ledger: recorded assemblies, the parts of a trace, and how well contexts do over time.
 
-No text of a memory stands in any of these: ids, numbers and hashes. The words of the question are the
-caller's own, and are kept.
+They contain ids, numbers and hashes, and no text of a memory. The words of the question are stored: they
+are the caller's own.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ MADE_FOR: Final = "made_for"
 class LedgerEntry:
     """One candidate of a recorded assembly: a version of a memory.
 
-    `agent` is whose memory it is: the one that asked, or a space. `pinned` says that the
-    caller named it. `used` is what feedback has said since of this memory in this context, None where it has
-    said nothing.
+    `agent` is the owner of the memory: the agent of the assembly, or a space. `pinned` says that the
+    caller named it. `used` is what feedback reported since of this memory in this context, None without any.
     """
 
     memory_id: str
@@ -90,7 +89,7 @@ class Assembly:
     `points` says by agent how far the store had come when it was made; `settled` is False where somebody
     wrote while it was. `makers` names what had a part in it besides the memories: the version of germane,
     tokenizer, embedder, counter, learned weights, what was used more than other memories. `unkept` names what
-    the caller gave that can't be kept (a scorer, a plan of its own), so that a replay has to be given it
+    the caller gave that can't be stored (a scorer, a plan of its own), so that a replay has to be given it
     again. `key` is that of `germane.model.learning.context_key`. `sha256` is the hash of the text; None once
     a memory that stood in it was purged, since a hash of few words can be guessed. `candidates` counts the
     entries that there were; those of purged memories are gone. `seconds` is how long it took, and `cold` says
@@ -152,7 +151,7 @@ class MemoryChangeKind(StrEnum):
     FORGOTTEN = "forgotten"
     MOVED = "moved"  # To another status: restored, archived.
     EMBEDDED = "embedded"  # It got a vector, or another one.
-    SEEN = "seen"  # It was said again or used, or its counts moved.
+    SEEN = "seen"  # It was remembered again or used, or its counts changed.
     PURGED = "purged"
     REINDEXED = "reindexed"  # All of them: another tokenizer or language.
 
@@ -176,7 +175,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyDiff:
-    """What differs between two assemblies: what was asked, and which memories stand in them and how.
+    """What differs between two assemblies: the inputs, and which memories are in them and how.
 
     `entered` stand only in the second and `left` only in the first; `altered` stand in both, at another
     level or in another section. `moved` are those that only their rank tells apart. `same_text` says that
@@ -303,7 +302,7 @@ class EmbeddingIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargeMemory:
-    """A memory so long that it leaves little room for others; `label` is its shortest text."""
+    """A memory so long that few others fit beside it; `label` is its shortest text."""
 
     id: str
     kind: str
@@ -382,7 +381,7 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseStatus:
-    """What a store is kept in, by which schema, and how much it holds; nothing of it is about one agent.
+    """The database of a store, its schema and its size; nothing of it is about one agent.
 
     `engine` is the database and its version. `schema_version` is the store's, 0 where there is no schema
     yet, and `newest_version` that of this germane; `pending` are the migrations in between. `memories` is

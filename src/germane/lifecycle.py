@@ -2,7 +2,7 @@
 
 Pure: one table for each lifecycle, and one function that reads it. A kind names its lifecycle;
 "permanent" and "focus" have no stages. The stages and numbers follow the note on context management that
-the layered plan comes from, where it leaves one open, as is said here.
+the layered plan comes from, and where it leaves one open, the choices made here.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class DecisionCalibration:
 
 
 class TransitionInputs(NamedTuple):
-    """What the condition of a move may look at: all that is counted, the sign's own count included."""
+    """What the condition of a transition reads: all counts, with the sign itself counted already."""
 
     state: LifecycleState
     age: timedelta
@@ -136,18 +136,16 @@ class TransitionInputs(NamedTuple):
     replaced: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """A row of a table: the sign, the stages that it is for, the stage that it leads to, and if what.
+class Transition(NamedTuple):
+    """A row of a table: the sign, the stages that it is for, the stage that it leads to, and the condition.
 
-    `to` None leaves the stage as it is. The first row that fits counts. `says` words the condition.
+    `to` None leaves the stage as it is. The first row that fits counts.
     """
 
     on: LifecycleSignal
     of: tuple[Stage, ...]
     to: Stage | None
-    when: Callable[[TransitionInputs], bool] | None = None
-    says: str = ""
+    when: Callable[[TransitionInputs], bool] = lambda _: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +178,7 @@ def step(
             )
         raise InvalidInput(
             f"Memory {memory.id!r} is {state.stage}, and a {lifecycle} has no move from there by "
-            f"{sign.value!r}. It can be moved by {', '.join(_signs_at(known, state.stage))}."
+            f"{sign.value!r}. It can be moved by {_signs_at(known, state.stage)}."
         )
     return after
 
@@ -196,21 +194,20 @@ def next_state(
 ) -> LifecycleState | None:
     """How the memory stands after a sign; None where the lifecycle has no such move.
 
-    `instead_of` is an outcome told before that this one corrects: its count is taken back.
+    `instead_of` is an earlier outcome that this one corrects: its count is taken back.
     """
     known = LIFECYCLES.get(lifecycle)
     if known is None or state.stage is None:
         return None
     now = counted(uncounted(state, instead_of), sign, at=at)
-    weighed = TransitionInputs(
+    inputs = TransitionInputs(
         state=now,
         age=at - max(memory.created_at, now.renewed_at or memory.created_at),
         warns=memory.metadata.get("action", "warn") not in ("block", "absolute"),
         replaced=memory.superseded_by is not None,
     )
     for move in known.moves:
-        fits = move.on is sign and state.stage in move.of
-        if fits and (move.when is None or move.when(weighed)):
+        if move.on is sign and state.stage in move.of and move.when(inputs):
             return replace(now, stage=move.to or state.stage)
     return None
 
@@ -251,7 +248,12 @@ def carries(lifecycle: str, old: Memory, new: Memory) -> bool:
 
 def is_withdrawn(memory: Memory) -> bool:
     """Whether a decision record says by its own status that it is superseded, rejected or deprecated."""
-    return memory.kind in _RECORDS and _WITHDRAWN.match(str(memory.metadata.get("status", ""))) is not None
+    return _withdrawn(memory) is not None
+
+
+def _withdrawn(memory: Memory) -> re.Match[str] | None:
+    status = memory.metadata.get("status", "") if memory.kind in _RECORDS else ""
+    return _WITHDRAWN.match(str(status))
 
 
 def is_obsolete(memory: Memory) -> bool:
@@ -264,11 +266,11 @@ def obsolete_label(memory: Memory) -> str:
 
     Such as "superseded", "rejected", or "superseded by ADR-12" where the record names its successor.
     """
-    said = _WITHDRAWN.match(str(memory.metadata.get("status", ""))) if memory.kind in _RECORDS else None
-    if said is None:
+    status = _withdrawn(memory)
+    if status is None:
         return "superseded" if memory.status is Status.SUPERSEDED else ""
-    by = (said[2] or "").strip(" .*_`[]")
-    return f"{said[1].lower()} by {by}" if by else said[1].lower()
+    by = (status[2] or "").strip(" .*_`[]")
+    return f"{status[1].lower()} by {by}" if by else status[1].lower()
 
 
 def replaces(newer: Memory, older: Memory) -> bool:
@@ -290,117 +292,80 @@ def effectiveness(state: LifecycleState) -> float | None:
     return (state.successes + 1) / (tried + 2) if tried else None
 
 
-def _signs_at(lifecycle: Lifecycle, stage: Stage | None) -> list[str]:
-    found = dict.fromkeys(move.on.value for move in lifecycle.moves if stage in move.of)
-    return [repr(each) for each in found] or ["nothing"]
+def _signs_at(lifecycle: Lifecycle, stage: Stage | None) -> str:
+    signs = dict.fromkeys(repr(move.on.value) for move in lifecycle.moves if stage in move.of)
+    return ", ".join(signs) or "nothing"
 
 
-def _is_core(weighed: TransitionInputs) -> bool:
-    return weighed.state.confirmations >= CORE_AT
-
-
-def _was_confirmed(weighed: TransitionInputs) -> bool:
-    return weighed.state.confirmations > 0
-
-
-def _is_replaced(weighed: TransitionInputs) -> bool:
-    return weighed.replaced
+def _is_core(inputs: TransitionInputs) -> bool:
+    return inputs.state.confirmations >= CORE_AT
 
 
 # Whole numbers, so that exactly 0.4 and exactly 0.6 lie between: (s + 1) / (n + 2) > 3/5, < 2/5.
-def _works(weighed: TransitionInputs) -> bool:
-    tried = weighed.state.successes + weighed.state.failures
-    return tried >= OUTCOMES_NEEDED and 5 * (weighed.state.successes + 1) > 3 * (tried + 2)
+def _works(inputs: TransitionInputs) -> bool:
+    tried = inputs.state.successes + inputs.state.failures
+    return tried >= OUTCOMES_NEEDED and 5 * (inputs.state.successes + 1) > 3 * (tried + 2)
 
 
-def _fails(weighed: TransitionInputs) -> bool:
-    tried = weighed.state.successes + weighed.state.failures
-    return tried >= OUTCOMES_NEEDED and 5 * (weighed.state.successes + 1) < 2 * (tried + 2)
+def _fails(inputs: TransitionInputs) -> bool:
+    tried = inputs.state.successes + inputs.state.failures
+    return tried >= OUTCOMES_NEEDED and 5 * (inputs.state.successes + 1) < 2 * (tried + 2)
 
 
-def _is_wrong_too_often(weighed: TransitionInputs) -> bool:
-    standing = weighed.state
-    return standing.triggers >= RETIRES_AT and 2 * standing.false_alarms > standing.triggers
+def _is_wrong_too_often(inputs: TransitionInputs) -> bool:
+    state = inputs.state
+    return state.triggers >= RETIRES_AT and 2 * state.false_alarms > state.triggers
 
 
-def _escalates(weighed: TransitionInputs) -> bool:
+def _escalates(inputs: TransitionInputs) -> bool:
     # A false alarm is no reason to be stricter.
-    standing = weighed.state
-    return weighed.warns and standing.triggers - standing.false_alarms >= ESCALATES_AT
-
-
-def _is_old(weighed: TransitionInputs) -> bool:
-    return weighed.age > ARCHIVED_AFTER
-
-
-def _is_not_recent(weighed: TransitionInputs) -> bool:
-    return weighed.age >= SUMMARIZED_AFTER
+    return inputs.warns and inputs.state.triggers - inputs.state.false_alarms >= ESCALATES_AT
 
 
 _KNOWN = (Stage.NEW, Stage.CONFIRMED, Stage.CORE)
-_CORE_SAYS = f"at {CORE_AT} confirmations or more"
-_OUT_SAYS = f"false alarms are more than half of {RETIRES_AT} triggers or more"
-_HARDENS_SAYS = f"it warns, and was triggered {ESCALATES_AT} times without false alarm"
-_WORKS_SAYS = f"above 0.6 after {OUTCOMES_NEEDED} outcomes or more"
-_FAILS_SAYS = f"below 0.4 after {OUTCOMES_NEEDED} outcomes or more"
+_NOT_YET_CORE = (Stage.NEW, Stage.CONFIRMED)
+_INACTIVE = (Stage.INACTIVE,)
 
 FACT: Final = Lifecycle(
     name="fact",
     start=Stage.NEW,
-    stages=(Stage.NEW, Stage.CONFIRMED, Stage.CORE, Stage.SUPERSEDED, Stage.INACTIVE),
+    stages=(*_KNOWN, Stage.SUPERSEDED, Stage.INACTIVE),
     moves=(
-        Transition(on=LifecycleSignal.CONFIRM, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
-        Transition(on=LifecycleSignal.CONFIRM, of=_KNOWN[:2], to=Stage.CONFIRMED),
-        Transition(on=LifecycleSignal.CONFIRM, of=(Stage.CORE,), to=None),
-        Transition(on=LifecycleSignal.PROMOTE, of=_KNOWN, to=Stage.CORE),
+        Transition(LifecycleSignal.CONFIRM, _NOT_YET_CORE, Stage.CORE, _is_core),
+        Transition(LifecycleSignal.CONFIRM, _NOT_YET_CORE, Stage.CONFIRMED),
+        Transition(LifecycleSignal.CONFIRM, (Stage.CORE,), None),
+        Transition(LifecycleSignal.PROMOTE, _KNOWN, Stage.CORE),
+        Transition(LifecycleSignal.CONTRADICT, _KNOWN, None),
+        Transition(LifecycleSignal.SUPERSEDE, (*_KNOWN, Stage.INACTIVE), Stage.SUPERSEDED),
+        Transition(LifecycleSignal.SETTLE, _NOT_YET_CORE, Stage.CORE, _is_core),
+        Transition(LifecycleSignal.RETIRE, (*_KNOWN, Stage.SUPERSEDED), Stage.INACTIVE),
+        Transition(LifecycleSignal.RESTORE, _INACTIVE, Stage.SUPERSEDED, lambda inputs: inputs.replaced),
+        Transition(LifecycleSignal.RESTORE, _INACTIVE, Stage.CORE, _is_core),
         Transition(
-            on=LifecycleSignal.CONTRADICT, of=_KNOWN, to=None, says=f"confidence falls by {CONTRADICTED}"
+            LifecycleSignal.RESTORE, _INACTIVE, Stage.CONFIRMED, lambda inputs: inputs.state.confirmations > 0
         ),
-        Transition(on=LifecycleSignal.SUPERSEDE, of=(*_KNOWN, Stage.INACTIVE), to=Stage.SUPERSEDED),
-        Transition(on=LifecycleSignal.SETTLE, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
-        Transition(on=LifecycleSignal.RETIRE, of=(*_KNOWN, Stage.SUPERSEDED), to=Stage.INACTIVE),
-        Transition(
-            on=LifecycleSignal.RESTORE,
-            of=(Stage.INACTIVE,),
-            to=Stage.SUPERSEDED,
-            when=_is_replaced,
-            says="a newer one replaces it",
-        ),
-        Transition(
-            on=LifecycleSignal.RESTORE, of=(Stage.INACTIVE,), to=Stage.CORE, when=_is_core, says=_CORE_SAYS
-        ),
-        Transition(
-            on=LifecycleSignal.RESTORE,
-            of=(Stage.INACTIVE,),
-            to=Stage.CONFIRMED,
-            when=_was_confirmed,
-            says="it was confirmed before",
-        ),
-        Transition(on=LifecycleSignal.RESTORE, of=(Stage.INACTIVE,), to=Stage.NEW),
+        Transition(LifecycleSignal.RESTORE, _INACTIVE, Stage.NEW),
     ),
 )
+
+_NOT_ARCHIVED = (Stage.ACTIVE, Stage.SUMMARIZED)
 
 EPISODE: Final = Lifecycle(
     name="episode",
     start=Stage.ACTIVE,
-    stages=(Stage.ACTIVE, Stage.SUMMARIZED, Stage.ARCHIVED),
+    stages=(*_NOT_ARCHIVED, Stage.ARCHIVED),
     moves=(
         Transition(
-            on=LifecycleSignal.AGE,
-            of=(Stage.ACTIVE, Stage.SUMMARIZED),
-            to=Stage.ARCHIVED,
-            when=_is_old,
-            says=f"older than {ARCHIVED_AFTER.days} days",
+            LifecycleSignal.AGE, _NOT_ARCHIVED, Stage.ARCHIVED, lambda inputs: inputs.age > ARCHIVED_AFTER
         ),
         Transition(
-            on=LifecycleSignal.AGE,
-            of=(Stage.ACTIVE,),
-            to=Stage.SUMMARIZED,
-            when=_is_not_recent,
-            says=f"{SUMMARIZED_AFTER.days} days old",
+            LifecycleSignal.AGE,
+            (Stage.ACTIVE,),
+            Stage.SUMMARIZED,
+            lambda inputs: inputs.age >= SUMMARIZED_AFTER,
         ),
-        Transition(on=LifecycleSignal.RETIRE, of=(Stage.ACTIVE, Stage.SUMMARIZED), to=Stage.ARCHIVED),
-        Transition(on=LifecycleSignal.RESTORE, of=(Stage.ARCHIVED,), to=Stage.ACTIVE),
+        Transition(LifecycleSignal.RETIRE, _NOT_ARCHIVED, Stage.ARCHIVED),
+        Transition(LifecycleSignal.RESTORE, (Stage.ARCHIVED,), Stage.ACTIVE),
     ),
 )
 
@@ -409,9 +374,9 @@ _IN_USE = (Stage.ACTIVE, Stage.EFFECTIVE, Stage.INEFFECTIVE)
 
 def _outcome_moves(sign: LifecycleSignal, of: tuple[Stage, ...]) -> tuple[Transition, ...]:
     return (
-        Transition(on=sign, of=of, to=Stage.EFFECTIVE, when=_works, says=_WORKS_SAYS),
-        Transition(on=sign, of=of, to=Stage.INEFFECTIVE, when=_fails, says=_FAILS_SAYS),
-        Transition(on=sign, of=of, to=Stage.ACTIVE),
+        Transition(sign, of, Stage.EFFECTIVE, _works),
+        Transition(sign, of, Stage.INEFFECTIVE, _fails),
+        Transition(sign, of, Stage.ACTIVE),
     )
 
 
@@ -424,37 +389,36 @@ PROCEDURE: Final = Lifecycle(
         *_outcome_moves(LifecycleSignal.FAIL, _IN_USE),
         *_outcome_moves(LifecycleSignal.SETTLE, _IN_USE),
         *_outcome_moves(LifecycleSignal.RESTORE, (Stage.RETIRED,)),
-        Transition(on=LifecycleSignal.RETIRE, of=_IN_USE, to=Stage.RETIRED),
+        Transition(LifecycleSignal.RETIRE, _IN_USE, Stage.RETIRED),
     ),
 )
 
 _WATCHING = (Stage.CREATED, Stage.ACTIVE)
-_STATE_PARTS = (*_WATCHING, Stage.ESCALATED)
-
+_UNRETIRED = (*_WATCHING, Stage.ESCALATED)
 
 _RETIRES = tuple(
-    Transition(on=sign, of=_STATE_PARTS, to=Stage.RETIRED, when=_is_wrong_too_often, says=_OUT_SAYS)
+    Transition(sign, _UNRETIRED, Stage.RETIRED, _is_wrong_too_often)
     for sign in (LifecycleSignal.TRIGGER, LifecycleSignal.FALSE_ALARM, LifecycleSignal.SETTLE)
 )
 # A false alarm lets nothing escalate.
 _HARDENS = tuple(
-    Transition(on=sign, of=_WATCHING, to=Stage.ESCALATED, when=_escalates, says=_HARDENS_SAYS)
+    Transition(sign, _WATCHING, Stage.ESCALATED, _escalates)
     for sign in (LifecycleSignal.TRIGGER, LifecycleSignal.SETTLE)
 )
 
 CONSTRAINT: Final = Lifecycle(
     name="constraint",
     start=Stage.CREATED,
-    stages=(*_STATE_PARTS, Stage.RETIRED),
+    stages=(*_UNRETIRED, Stage.RETIRED),
     moves=(
         *_RETIRES,
         *_HARDENS,
-        Transition(on=LifecycleSignal.TRIGGER, of=_WATCHING, to=Stage.ACTIVE),
-        Transition(on=LifecycleSignal.TRIGGER, of=(Stage.ESCALATED,), to=None),
-        Transition(on=LifecycleSignal.FALSE_ALARM, of=_WATCHING, to=Stage.ACTIVE),
-        Transition(on=LifecycleSignal.FALSE_ALARM, of=(Stage.ESCALATED,), to=None),
-        Transition(on=LifecycleSignal.RETIRE, of=_STATE_PARTS, to=Stage.RETIRED),
-        Transition(on=LifecycleSignal.RESTORE, of=(Stage.RETIRED,), to=Stage.CREATED),
+        Transition(LifecycleSignal.TRIGGER, _WATCHING, Stage.ACTIVE),
+        Transition(LifecycleSignal.TRIGGER, (Stage.ESCALATED,), None),
+        Transition(LifecycleSignal.FALSE_ALARM, _WATCHING, Stage.ACTIVE),
+        Transition(LifecycleSignal.FALSE_ALARM, (Stage.ESCALATED,), None),
+        Transition(LifecycleSignal.RETIRE, _UNRETIRED, Stage.RETIRED),
+        Transition(LifecycleSignal.RESTORE, (Stage.RETIRED,), Stage.CREATED),
     ),
 )
 
@@ -465,8 +429,8 @@ DECISION: Final = Lifecycle(
     start=Stage.RECORDED,
     stages=_ANY_DECISION,
     moves=(
-        Transition(on=LifecycleSignal.AWAIT, of=_ANY_DECISION, to=Stage.PENDING),
-        Transition(on=LifecycleSignal.REVIEW, of=_ANY_DECISION, to=Stage.REVIEWED),
+        Transition(LifecycleSignal.AWAIT, _ANY_DECISION, Stage.PENDING),
+        Transition(LifecycleSignal.REVIEW, _ANY_DECISION, Stage.REVIEWED),
     ),
 )
 
@@ -476,7 +440,7 @@ LIFECYCLES: Mapping[str, Lifecycle] = MappingProxyType(
 """The lifecycles that have stages, by name."""
 
 UNSTAGED: Final = ("permanent", "focus")
-"""What a kind may name besides these: its memories stay as they are."""
+"""The lifecycles without stages: memories of such kinds stay as they are."""
 
 _RECORDS: Final = frozenset({"adr", "decision"})
 _WITHDRAWN = re.compile(

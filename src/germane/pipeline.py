@@ -25,7 +25,7 @@ from germane.model.memory import Memory
 from germane.model.plan import FrameChoice, Plan, RollOver, Section, TaskContext
 from germane.model.query import Candidate, CandidateTable, Order, Query, SearchResult, TimeRange
 from germane.packing.fit import fit
-from germane.packing.layout import blocks_of, entries_of, items_of, lines_of, margin_notes, uses_of
+from germane.packing.layout import blocks_of, entries_of, items_of, margin_notes, uses_of
 from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenditionCosts
 from germane.packing.render import written_lines
 from germane.packing.sections import Choice, ExcludedCandidates, Fitted
@@ -35,9 +35,8 @@ from germane.ranking.learning import learned_note
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, Scoring, rank, rank_sections
 from germane.ranking.scores import Boosts
 from germane.ranking.similarity import RECENCY, empty_reason_of, in_order, memories_of, of_each
+from germane.renditions.passages import PassageScores
 from germane.tokens import spendable
-
-__all__ = ["AssembleRequest", "assemble", "large_notes", "notes_of_kinds", "pack", "text_left_out"]
 
 _SHORTEST = 5
 """Tokens that hardly any memory's line stays below."""
@@ -45,8 +44,8 @@ _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssembleRequest:
-    """What one assembly was asked for.
+class PipelineInput:
+    """What a context is made of, beside what was found: a plan, a question, a budget and a moment.
 
     `gated` has the gate judge what has to do with the question; `gate` is what the caller said of it, if
     anything.
@@ -77,9 +76,10 @@ class AssembleRequest:
     frame: FrameChoice | None = None
     work: TaskContext = field(default_factory=TaskContext)
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
+    passages: PassageScores | None = field(default=None, repr=False, compare=False)
 
 
-def assemble(request: AssembleRequest, found: SearchResult) -> Context:
+def assemble(request: PipelineInput, found: SearchResult) -> Context:
     """The context for a request from what the store found.
 
     `found` holds one slice per section that shows memories, in the plan's order. Raises
@@ -101,7 +101,7 @@ def assemble(request: AssembleRequest, found: SearchResult) -> Context:
 
 
 def pack(
-    request: AssembleRequest, found: SearchResult, sections: Sequence[Gated], required: frozenset[str]
+    request: PipelineInput, found: SearchResult, sections: Sequence[Gated], required: frozenset[str]
 ) -> Context:
     """The context of what was ranked, per section of the plan. Raises BudgetTooSmall."""
     limit = spendable(request.budget, request.counter)
@@ -117,7 +117,7 @@ def pack(
 
 
 def _packed(
-    request: AssembleRequest,
+    request: PipelineInput,
     found: SearchResult,
     sections: Sequence[Gated],
     required: frozenset[str],
@@ -142,10 +142,7 @@ def _packed(
         now=request.now,
         entries=entries_of(fitted, dropped),
         sections=uses_of(fitted, dropped),
-        notes=tuple(
-            _notes(request, found, fitted, unsure=any(each.unsure for each in sections))
-            + notes_of_kinds(request.plan, fitted, ranked, work=request.work, now=request.now)
-        ),
+        notes=tuple(_notes(request, found, fitted, ranked, unsure=any(each.unsure for each in sections))),
         empty_reason=None if any(block.shown for block in fitted.blocks) else empty_reason_of(found, ranked),
         weights={} if request.weights is None else request.weights.values,
         frame=None if request.frame is None else request.frame.frame.name,
@@ -155,7 +152,7 @@ def _packed(
     return context, fitted.shows_all
 
 
-def _required(request: AssembleRequest, found: SearchResult) -> frozenset[str]:
+def _required(request: PipelineInput, found: SearchResult) -> frozenset[str]:
     """The ids of what has to stand in the context: by its section, by its kind, or because it is pinned."""
     # Few kinds have any that must stand, and most candidates are of another.
     strict = {kind.name: kind.requires for kind in request.kinds if kind.strict}
@@ -182,7 +179,7 @@ def _gathered(plan: Plan, found: SearchResult) -> Iterator[tuple[Section, Sequen
         yield section, next(slices) if section.gathers else ()
 
 
-def _rank(request: AssembleRequest, found: SearchResult, required: frozenset[str]) -> list[Gated]:
+def _rank(request: PipelineInput, found: SearchResult, required: frozenset[str]) -> list[Gated]:
     """The candidates of each section in rank order, and those that have nothing to do with the question.
 
     All that relevance found is ranked together, so that scores compare across sections; what a section shows
@@ -213,7 +210,7 @@ def _rank(request: AssembleRequest, found: SearchResult, required: frozenset[str
 
 
 def _by_relevance(
-    request: AssembleRequest,
+    request: PipelineInput,
     found: SearchResult,
     parts: Sequence[Sequence[Candidate]],
     required: frozenset[str],
@@ -250,7 +247,7 @@ def _by_relevance(
     return [two if later else one for later, one, two in zip(last, ranked, apart, strict=True)]
 
 
-def _scoring(request: AssembleRequest, found: SearchResult) -> Scoring:
+def _scoring(request: PipelineInput, found: SearchResult) -> Scoring:
     """What scores of any plan are made of."""
     return Scoring(
         now=request.now,
@@ -261,7 +258,7 @@ def _scoring(request: AssembleRequest, found: SearchResult) -> Scoring:
     )
 
 
-def _boosts(request: AssembleRequest) -> Boosts | None:
+def _boosts(request: PipelineInput) -> Boosts | None:
     """What multiplies into scores, where the plan wants it or scores by priorities."""
     plan = request.plan
     if not plan.boosts and plan.fusion not in ("weighted_sum", "weighted_sum_v1"):
@@ -276,7 +273,7 @@ def _boosts(request: AssembleRequest) -> Boosts | None:
 
 
 def _always_shown(
-    request: AssembleRequest,
+    request: PipelineInput,
     found: SearchResult,
     section: Section,
     candidates: Sequence[Candidate],
@@ -303,7 +300,7 @@ def _always_shown(
 
 
 def _might_all_fit(
-    request: AssembleRequest, found: SearchResult, sections: Sequence[Gated], limit: int
+    request: PipelineInput, found: SearchResult, sections: Sequence[Gated], limit: int
 ) -> bool:
     """Whether a gate dropped some of so few memories that all of them may fit whole, and none would compete.
 
@@ -325,7 +322,7 @@ def _might_all_fit(
 
 
 def _split_section(
-    request: AssembleRequest, section: Section, gated: Gated, required: frozenset[str], late: set[str]
+    request: PipelineInput, section: Section, gated: Gated, required: frozenset[str], late: set[str]
 ) -> tuple[Sequence[Ranked], Sequence[ExcludedCandidates]]:
     """What of a section may stand in the context, and what may not, each with its reason.
 
@@ -361,7 +358,7 @@ def _split_section(
 
 
 def _fit_to(
-    request: AssembleRequest,
+    request: PipelineInput,
     ranked: Sequence[Sequence[Ranked]],
     required: frozenset[str],
     limit: int,
@@ -374,8 +371,11 @@ def _fit_to(
     budget is too small for it.
     """
     plan, how = request.plan, request.plan.kinds_first
-    costs = _costs_of(plan)(request.counter, request.kinds, request.lines)
-    whole = request.kinds.required(memory for part in ranked for memory in memories_of(part))
+    cost = ContentCosts if plan.counts_content else RenditionCosts if plan.counts_renditions else Costs
+    costs = cost(request.counter, request.kinds, request.lines, request.passages)
+    whole: Collection[str] = ()
+    if required:
+        whole = request.kinds.required(memory for part in ranked for memory in memories_of(part))
     room = limit
     while True:
         try:
@@ -399,7 +399,9 @@ def _fit_to(
             needed = error.needed + request.budget - room
             raise BudgetTooSmall(budget=request.budget, needed=needed, required=error.required) from None
         written = written_lines(blocks_of(fitted, costs.heading_text))
-        tokens = costs.whole(written, lines_of(fitted))
+        tokens = costs.whole(
+            written, [one.line for block in fitted.blocks for one in block.choices if one.line]
+        )
         excess = tokens - limit
         if excess <= 0 or plan.counts_content:
             return fitted, "".join(written), tokens
@@ -408,13 +410,14 @@ def _fit_to(
         room = max(0, room - excess)
 
 
-def _costs_of(plan: Plan) -> type[Costs]:
-    if plan.counts_content:
-        return ContentCosts
-    return RenditionCosts if plan.counts_renditions else Costs
-
-
-def _notes(request: AssembleRequest, found: SearchResult, fitted: Fitted, *, unsure: bool) -> list[TraceNote]:
+def _notes(
+    request: PipelineInput,
+    found: SearchResult,
+    fitted: Fitted,
+    ranked: Sequence[Sequence[Ranked]],
+    *,
+    unsure: bool,
+) -> list[TraceNote]:
     """What a reader of the trace should know about how this context came to be."""
     notes = [*request.notes, *margin_notes(request.counter, request.budget)]
     if not found.by_relevance and request.plan.kinds_first is None:
@@ -443,6 +446,10 @@ def _notes(request: AssembleRequest, found: SearchResult, fitted: Fitted, *, uns
         )
         named = f"The question names a time, {request.question.when}"
         notes.append(TraceNote(code="when", text=f"{named}; {treated}."))
+    if request.plan.kinds_first is not None:
+        # What may be out of date, what is too long, and how it was counted.
+        notes += [*kinds_first_notes(ranked, work=request.work, now=request.now), *large_notes(fitted)]
+        notes += [_CONTENT_COUNTED] if request.plan.counts_content else []
     return notes
 
 
@@ -461,18 +468,6 @@ _CONTENT_COUNTED = TraceNote(
     text="Only the content of memories was counted, and neither headings nor what parts them: the text as "
     "it stands may be longer than the budget.",
 )
-
-
-def notes_of_kinds(
-    plan: Plan, fitted: Fitted, ranked: Sequence[Sequence[Ranked]], *, work: TaskContext, now: datetime
-) -> list[TraceNote]:
-    """Of a plan that ranks by kind: what may be out of date, what is too long, and how it was counted."""
-    if plan.kinds_first is None:
-        return []
-    notes = [*kinds_first_notes(ranked, work=work, now=now), *large_notes(fitted)]
-    if plan.counts_content:
-        notes.append(_CONTENT_COUNTED)
-    return notes
 
 
 def large_notes(fitted: Fitted) -> Iterator[TraceNote]:

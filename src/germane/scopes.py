@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from germane.model.memory import Memory, Scope
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-__all__ = ["PATHS", "SCOPES", "checked_path", "closeness", "closeness_to", "covers", "further_places"]
 
 PATHS = "paths"
 """The metadata that lists the patterns of the paths a memory applies to, besides its scope."""
@@ -75,9 +74,12 @@ def further_places(memory: Memory) -> tuple[str, ...]:
 
 def covers(place: str, scopes: Collection[Scope]) -> bool:
     """Whether one of a memory's further places is among these scopes; a path counts when it is covered."""
-    asked = tuple(scope.value for scope in scopes if scope.name == _PATH)
-    if place.startswith((_PATTERNS, f"{_PATH}:")):
-        return any(_covers_path(place, path) for path in asked)
+    paths = [scope.value for scope in scopes if scope.name == _PATH]
+    if place.startswith(_PATTERNS):
+        patterns = tuple(json.loads(place.removeprefix(_PATTERNS)))
+        return any(_of_patterns(patterns, path) is not None for path in paths)
+    if place.startswith(f"{_PATH}:"):
+        return any(_of_scope(place.removeprefix(f"{_PATH}:"), path) is not None for path in paths)
     return any(place == str(scope) for scope in scopes)
 
 
@@ -91,35 +93,22 @@ def closeness(memory: Memory, paths: Iterable[str]) -> float:
 
 def closeness_to(paths: Iterable[str]) -> Callable[[Memory], float]:
     """`closeness` to these paths for many memories, where those of one place are looked at once."""
-    asked = tuple(paths)
-    by_scope: dict[str, float] = {}
-    by_patterns: dict[tuple[str, ...], float] = {}
+    paths = tuple(paths)
+
+    @cache
+    def of_scope(value: str) -> float:
+        return max((_of_scope(value, path) or 0.0 for path in paths), default=0.0)
+
+    @cache
+    def of_patterns(patterns: tuple[str, ...]) -> float:
+        return max((_of_patterns(patterns, path) or 0.0 for path in paths), default=0.0)
 
     def near(memory: Memory) -> float:
-        best, scope = 0.0, memory.scope
-        if scope.name == _PATH:
-            known = by_scope.get(scope.value)
-            if known is None:
-                known = max((_of_scope(scope.value, path) or 0.0 for path in asked), default=0.0)
-                by_scope[scope.value] = known
-            best = known
+        best = of_scope(memory.scope.value) if memory.scope.name == _PATH else 0.0
         patterns = memory.metadata.get(PATHS) if memory.metadata else None
-        if patterns and _are_patterns(patterns):
-            listed = tuple(patterns)
-            known = by_patterns.get(listed)
-            if known is None:
-                known = max((_of_patterns(listed, path) or 0.0 for path in asked), default=0.0)
-                by_patterns[listed] = known
-            best = max(best, known)
-        return best
+        return max(best, of_patterns(tuple(patterns))) if patterns and _are_patterns(patterns) else best
 
     return near
-
-
-def _covers_path(place: str, path: str) -> bool:
-    if place.startswith(_PATTERNS):
-        return _of_patterns(tuple(json.loads(place.removeprefix(_PATTERNS))), path) is not None
-    return _of_scope(place.removeprefix(f"{_PATH}:"), path) is not None
 
 
 def _are_patterns(listed: Any) -> bool:
@@ -165,10 +154,10 @@ def _below(place: str, path: str) -> float | None:
 
 
 def _by_patterns(patterns: tuple[str, ...], path: str) -> float | None:
-    found = _spec(patterns).check_file(path)
-    if not found.include or found.index is None:
+    result = _spec(patterns).check_file(path)
+    if not result.include or result.index is None:
         return None
-    pattern = patterns[found.index]
+    pattern = patterns[result.index]
     named = [part for part in pattern.strip("/").split("/") if part and not _WILDCARD.search(part)]
     less = _PART_OF_A_LEVEL if _WILDCARD.search(pattern) else 0.0
     return _share(len(named) - less, path)
@@ -187,30 +176,20 @@ def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
     try:
         return GitIgnoreSpec.from_lines(patterns)
     except ValueError:
-        # A pattern that git itself would pass over covers nothing.
-        return GitIgnoreSpec.from_lines(_readable(patterns))
-
-
-def _readable(patterns: tuple[str, ...]) -> list[str]:
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - As above; it is there by now.
-
-    kept: list[str] = []
-    for pattern in patterns:
+        readable = list(patterns)
+    for place, pattern in enumerate(patterns):
         try:
             GitIgnoreSpec.from_lines([pattern])
         except ValueError:
-            kept.append("#")  # A comment keeps the places of those after it.
-        else:
-            kept.append(pattern)
-    return kept
+            # What git itself would pass over covers nothing. A comment keeps the places of those after it.
+            readable[place] = "#"
+    return GitIgnoreSpec.from_lines(readable)
 
 
 def _scopes(listed: Any) -> list[Scope]:
     """The scopes that metadata lists; what is no scope there is somebody else's word."""
-    found: list[Scope] = []
+    scopes: list[Scope] = []
     for text in listed if isinstance(listed, list | tuple) else ():
-        try:
-            found.append(Scope.parse(str(text)))
-        except InvalidInput:
-            continue
-    return found
+        with suppress(InvalidInput):
+            scopes.append(Scope.parse(str(text)))
+    return scopes

@@ -59,9 +59,9 @@ _META: Final = re.compile(
 class ModelSummarizer:
     """A `Summarizer` that asks a model by a function, and never fails: where the model does, it extracts.
 
-    What keeps a model from being asked, or its answer from being used, is in `notes`, the latest last.
-    After 5 failures in a row it isn't asked for 60 seconds; then 3 good answers in a row let it be asked
-    as before. Threads may share it.
+    `notes` say why the model wasn't called or its answer wasn't used, the latest last. After 5 failures in
+    a row it isn't called for 60 seconds; then 3 good answers in a row end the restriction. Threads may
+    share it.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ModelSummarizer:
 
     @property
     def state(self) -> CircuitState:
-        """Whether the model is asked at the moment."""
+        """Whether the model is called at the moment."""
         return self._circuit.state(self._timer())
 
     def summarize(self, text: str, tokens: int) -> str:
@@ -109,9 +109,9 @@ class ModelSummarizer:
         except Exception as error:  # noqa: BLE001 - Whatever a provider raises, the memory is to be stored.
             self._settle(good=False)
             return self._extracted(text, tokens, type(error).__name__)
-        found, wrong = checked_answer(answer, tokens, self._counter)
+        summary, wrong = checked_answer(answer, tokens, self._counter)
         self._settle(good=not wrong)
-        return self._extracted(text, tokens, wrong) if wrong else found
+        return self._extracted(text, tokens, wrong) if wrong else summary
 
     def _settle(self, *, good: bool) -> None:
         with self._guard:
@@ -119,17 +119,13 @@ class ModelSummarizer:
             self._circuit = self._circuit.success(now) if good else self._circuit.failure(now)
 
     def _extracted(self, text: str, tokens: int, why: str) -> str:
-        self._notes.append(
-            TraceNote(
-                code="summary_extracted",
-                text=f"Shortened without {self._name}: {why}. Its start is used.",
-            )
-        )
+        note = f"Shortened without {self._name}: {why}. Its start is used."
+        self._notes.append(TraceNote(code="summary_extracted", text=note))
         return shorten(text, tokens, self._counter)
 
 
 def request_of(text: str, tokens: int) -> str:
-    """What a model is asked: an instruction, and the text as data."""
+    """The request to a model: an instruction, and the text as data."""
     words = max(5, int(tokens * _WORDS_A_TOKEN))
     fenced = text.replace(_FENCE, _FENCE[:-1])
     return f"{_INSTRUCTION.format(words=words)}\n{_FENCE}\n{fenced}\n{_FENCE}"
@@ -139,28 +135,26 @@ def checked_answer(answer: object, tokens: int, counter: TokenCounter) -> tuple[
     """The answer cut to its length, or why it is no summary."""
     if not isinstance(answer, str) or not answer.strip():
         return "", "it answered with nothing"
-    found = answer.strip().strip('"').strip()
-    if len(found) < _LEAST_CHARACTERS:
-        return "", f"its answer has {len(found)} characters"
-    if _META.match(found):
+    summary = answer.strip().strip('"').strip()
+    if len(summary) < _LEAST_CHARACTERS:
+        return "", f"its answer has {len(summary)} characters"
+    if _META.match(summary):
         return "", "it answered about the task, not with a summary"
-    length = counter.count(found)
+    length = counter.count(summary)
     if length > tokens * _SLACK:
         return "", f"its answer has {length:,} tokens, {tokens:,} were asked for"
-    return shorten(found, tokens, counter), ""
+    return shorten(summary, tokens, counter), ""
 
 
-# A circuit breaker: after some failures in a row nobody asks for a while, then a few try.
-#
-# Pure: a state is a value, and the moment is handed in.
+# A circuit breaker as a value: the moment is an argument.
 
 
 class CircuitState(StrEnum):
-    """Whether the model is asked."""
+    """Whether the model is called."""
 
     CLOSED = "closed"  # It is.
-    OPEN = "open"  # It isn't, until it has rested.
-    HALF_OPEN = "half_open"  # A few try.
+    OPEN = "open"  # It isn't, until the rest is over.
+    HALF_OPEN = "half_open"  # A few calls try.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,13 +210,11 @@ class Circuit:
         return replace(self, failed=self.failures, succeeded=0, begun=0, opened_at=now)
 
 
-# What summaries through a provider's official SDK have in common.
-#
-# An SDK is imported when the first text is shortened.
+# Summaries through a provider's official SDK, which is imported when the first text is shortened.
 
 
 class SdkSummarizer(ModelSummarizer, ABC):
-    """Asks a model through the client of an SDK, which is made once; a subclass says how it is asked."""
+    """Asks a model through the client of an SDK, which is made once; a subclass says how it is called."""
 
     package: ClassVar[str]
     """The SDK to import, and the extra that brings it."""
@@ -271,11 +263,8 @@ class AnthropicSummarizer(SdkSummarizer):
     client = "Anthropic"
 
     def _request(self, client: Any, request: str, most: int) -> str:
-        made = client.messages.create(
-            model=self.model,
-            max_tokens=most,
-            messages=[{"role": "user", "content": request}],
-        )
+        messages = [{"role": "user", "content": request}]
+        made = client.messages.create(model=self.model, max_tokens=most, messages=messages)
         return "".join(part.text for part in made.content if part.type == "text")
 
 
@@ -290,9 +279,7 @@ class OpenAISummarizer(SdkSummarizer):
     client = "OpenAI"
 
     def _request(self, client: Any, request: str, most: int) -> str:
-        made = client.chat.completions.create(
-            model=self.model,
-            messages=[{"role": "user", "content": request}],
-            max_completion_tokens=most,
-        )
+        messages = [{"role": "user", "content": request}]
+        create = client.chat.completions.create
+        made = create(model=self.model, messages=messages, max_completion_tokens=most)
         return made.choices[0].message.content or ""

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class AgeBasis(StrEnum):
-    """From which moment on a held memory ages."""
+    """From which moment on an item ages."""
 
     CREATED = "created_at"  # When it was first remembered.
     UPDATED = "updated_at"  # When its text or fields last changed.
@@ -37,7 +37,7 @@ class AgeBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetItem:
-    """One memory as a working set holds it.
+    """One memory in a working set.
 
     `touched_at` is its last touch and `touches` their number inside the set. `order` is its place in
     the order of access, a number that only grows from one access to the next, so that "recent" needs
@@ -91,11 +91,11 @@ class Evicted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """Who leaves so that room is made, in the order of leaving.
+    """Which items leave to free tokens, in the order of leaving.
 
-    `needed` tokens were asked for, `freed` would be, and `shortfall` of them can't be. With a
-    shortfall, `in_the_way` names the pinned entries that hold tokens. Nothing has left yet: whoever
-    keeps the set applies this, or refuses what needed the room.
+    `needed` tokens were requested, `freed` would be, and `shortfall` of them can't be. With a
+    shortfall, `in_the_way` are the pinned items with tokens. Nothing has left yet: the owner of the set
+    applies this, or refuses what needed the tokens.
     """
 
     policy: str
@@ -111,18 +111,16 @@ class Eviction:
         return self.shortfall == 0
 
 
-# What is asked of a store that keeps working sets, and what it tells of them.
-#
-# Changes are values, applied together or not at all; moves are the record of what became of them, without
-# any text.
+# The changes of working sets that a store writes, as values that are applied together or not at all, and the
+# events that record them, without any text.
 
 DEFAULT_MAX_TOKENS = 128_000
-"""What a working set may hold unless it was told otherwise, as in the design that it comes from."""
+"""The default capacity of a working set, as in the design that it comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddItem:
-    """Take a memory in as the latest, or, where it is held already, touch it.
+    """Add a memory as the latest, or, if the set has it already, touch it.
 
     `pinned` pins what wasn't; False unpins nothing. `recalled` says that a recall brought it.
     Any version of a memory stands for its current one. Raises NotFound when the owner has no such
@@ -137,7 +135,7 @@ class AddItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Note that a held memory was used just now: it is the latest from here on. Raises NotInWorkingSet."""
+    """Record that an item was just used: it is the latest from here on. Raises NotInWorkingSet."""
 
     memory_id: str
     at: datetime
@@ -147,7 +145,7 @@ class Touch:
 class RemoveItem:
     """Take a memory out; it stays stored. Raises NotInWorkingSet.
 
-    `evicted` says that it had to make room, and not that somebody wanted it gone.
+    `evicted` says that it left to free tokens, and not that somebody removed it.
     """
 
     memory_id: str
@@ -157,7 +155,7 @@ class RemoveItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Pin a held memory, or unpin it; what is pinned is never evicted. Raises NotInWorkingSet."""
+    """Pin an item, or unpin it; what is pinned is never evicted. Raises NotInWorkingSet."""
 
     memory_id: str
     pinned: bool
@@ -186,12 +184,12 @@ HeldChange = AddItem | Touch | RemoveItem | Pin | Clear | Resize
 class WorkingSetEventKind(StrEnum):
     """What became of a memory in a working set, or of the set."""
 
-    ADD = "add"  # It was taken in.
+    ADD = "add"  # It was added.
     TOUCH = "touch"  # It was used, or added again.
     PIN = "pin"
     UNPIN = "unpin"
-    EVICT = "evict"  # It made room.
-    REMOVE = "remove"  # Somebody took it out.
+    EVICT = "evict"  # It left to free tokens.
+    REMOVE = "remove"  # Somebody removed it.
     CLEAR = "clear"  # It left with all the rest.
     FORGET = "forget"  # It was forgotten, and so left.
     PURGE = "purge"  # It was purged, and so left.
@@ -201,9 +199,9 @@ class WorkingSetEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetEvent:
-    """One entry of an owner's log of moves.
+    """One event in the log of an owner's working sets.
 
-    `number` counts all moves in the owner's sets from 1. `memory_id` is None where the move is the
+    `number` counts all events in the owner's sets from 1. `memory_id` is None where the event is the
     set's own. `former_id` is the version that a revision replaced, as `id@n`. `by` is the agent who did it;
     in a set that agents share, not the owner's name.
     """
@@ -219,9 +217,9 @@ class WorkingSetEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWorkingSet:
-    """A working set as it is stored: what it holds, the one touched longest ago first.
+    """A working set as it is stored: its items, the one touched longest ago first.
 
-    `moved` is the number of its latest move, 0 where there was none.
+    `moved` is the number of its latest event, 0 where there was none.
     """
 
     name: str
@@ -242,9 +240,9 @@ class Features:
 class AddResult:
     """What adding memories to a working set did.
 
-    `held` are their entries as the set has them now, in the order given, and `new` the ids of those that
-    it didn't hold before; the others were touched. `eviction` tells who made room. `left_out` are
-    memories for which there was none: only a recall leaves any out.
+    `items` are their entries as the set has them now, in the order given, and `new` the ids of those that
+    it didn't have before; the others were touched. `eviction` has the items that were evicted for them.
+    `left_out` are memories that didn't fit: only a recall leaves any out.
     """
 
     items: tuple[WorkingSetItem, ...]
@@ -254,5 +252,5 @@ class AddResult:
 
     @property
     def evicted(self) -> tuple[Memory, ...]:
-        """The memories that made room, in the order of leaving. They stay stored."""
+        """The memories that were evicted, in the order of leaving. They stay stored."""
         return tuple(one.item.memory for one in self.eviction.evicted)

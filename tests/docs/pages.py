@@ -21,7 +21,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import zip_longest
@@ -158,7 +158,7 @@ def _databases(page: Path) -> Iterator[Mapping[str, str]]:
 
 def _as_named(text: str, named: Mapping[str, str]) -> str:
     """What a page prints, with the names of databases in it that the page gives them."""
-    from germane.stores.location import location_of  # noqa: PLC0415 - As above.
+    from germane.stores import location_of  # noqa: PLC0415 - As above.
 
     for name, address in named.items():
         text = text.replace(address, name).replace(location_of(address), location_of(name))
@@ -224,17 +224,11 @@ def _run_console(block: Block, named: Mapping[str, str]) -> str:
 
 
 def _run_germane(arguments: list[str]) -> str:
-    from germane.cli.app import app  # noqa: PLC0415 - Pages without commands don't need it.
+    from commandline import run_here  # noqa: PLC0415 - Pages without commands don't need it.
 
-    out, warned = StringIO(), StringIO()
-    code: object = 0
-    with redirect_stdout(out), redirect_stderr(warned):
-        try:
-            app(arguments)
-        except SystemExit as ended:
-            code = ended.code
-    assert code in (0, None), f"germane {shlex.join(arguments)} ended with {code}:\n{warned.getvalue()}"
-    return out.getvalue()
+    code, out, err = run_here(arguments)
+    assert code == 0, f"germane {shlex.join(arguments)} ended with {code}:\n{err}"
+    return out
 
 
 def _rewrite(page: Path) -> None:
@@ -249,6 +243,8 @@ def _rewrite(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    # The other modules of the tests are found beside this one's folder.
+    sys.path.insert(0, str(ROOT / "tests"))
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     for each in chosen or pages():
         if each.suffix == ".md":

@@ -6,14 +6,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from commandline import run
-from germane.cli.app import app
-from germane.cli.commands import COMMANDS, GROUPS
+from commandline import COMMANDS, GROUPS, parser, run
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -66,9 +62,7 @@ def test_every_command_has_help_and_the_three_common_options(command: str) -> No
 
 @pytest.mark.parametrize("name", ["", *GROUPS, *COMMANDS])
 def test_every_help_fits_a_screen_of_40_lines_and_100_columns(name: str) -> None:
-    command: Any = typer.main.get_command(app)
-    for word in name.split():
-        command = command.get_command(None, word)
+    command = parser(name)
     # Help leaves two of a terminal's columns empty.
     context = command.context_class(
         command, info_name=f"germane {name}".strip(), terminal_width=98, **command.context_settings

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from commandline import run
+from commandline import COMMANDS, GROUPS, run
 from docs.pages import ILLUSTRATION, ROOT, blocks_of, commands_of, masked, needs_server, pages, run_page
-from germane.cli.commands import COMMANDS, GROUPS
 from support.postgres_server import missing
 
 _NAMES = [page.relative_to(ROOT).as_posix() for page in pages()]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import importlib
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 import germane
+from commandline import run
 from docs.pages import ROOT
 from germane import errors
-from germane.exports import SUBMODULES
 from germane.kinds import BUILT_IN
-from germane.plans.frames import FRAMES
-from germane.plans.layered import PLANS
-from germane.stores.sql import schema
+from germane.stores import migrate_store
 from germane.tokens import COUNTERS
+from house.source import PUBLIC
 
 REFERENCE = ROOT / "docs" / "reference"
 
@@ -43,7 +45,7 @@ def test_every_public_name_has_one_entry_that_says_something() -> None:
         assert [name for name, entry in entries if len(entry.strip()) < 20] == []
 
     public = [f"germane.{name}" for name in germane.__all__]
-    for module in SUBMODULES:
+    for module in PUBLIC[1:]:
         found = importlib.import_module(module)
         names = (name for name in found.__all__ if getattr(found, name) is not getattr(germane, name, None))
         public.extend(f"{module}.{name}" for name in names)
@@ -55,7 +57,7 @@ def test_the_table_of_modules_names_every_public_name() -> None:
     rows = re.findall(r"^\| \[`([\w.]+)`\]\S+ \| .+ \| (.+) \|$", text, re.MULTILINE)
 
     assert {module: re.findall(r"`(\w+)`", names) for module, names in rows} == {
-        module: importlib.import_module(module).__all__ for module in ("germane", *SUBMODULES)
+        module: importlib.import_module(module).__all__ for module in PUBLIC
     }
 
 
@@ -71,7 +73,7 @@ def test_pages_and_examples_import_public_names_only() -> None:
     }
     public = {
         (module, name)
-        for module in ("germane", *SUBMODULES, "germane.testing.contract")
+        for module in PUBLIC
         for name in (*importlib.import_module(module).__all__, *_modules_in(module))
     }
 
@@ -80,7 +82,7 @@ def test_pages_and_examples_import_public_names_only() -> None:
 
 
 def _modules_in(package: str) -> list[str]:
-    return [name.removeprefix(f"{package}.") for name in SUBMODULES if name.rpartition(".")[0] == package]
+    return [name.removeprefix(f"{package}.") for name in PUBLIC[1:] if name.rpartition(".")[0] == package]
 
 
 def _entries(text: str) -> list[tuple[str, str]]:
@@ -105,7 +107,6 @@ def test_every_error_has_a_cause_and_a_remedy(error: str) -> None:
     ("page", "names"),
     [
         ("kinds.md", [kind.name for kind in BUILT_IN]),
-        ("plans.md", [frame.name for frame in FRAMES]),
         ("tokens.md", COUNTERS),
     ],
 )
@@ -115,17 +116,31 @@ def test_every_built_in_name_has_a_row(page: str, names: list[str]) -> None:
     assert [name for name in names if f"| `{name}`" not in text] == []
 
 
+def test_every_frame_has_a_row(tmp_path: Path) -> None:
+    text = (REFERENCE / "plans.md").read_text(encoding="utf-8")
+    frames = [each["name"] for each in run("context", "frames", "--json", db=tmp_path / "a.db").json()]
+
+    assert "decision" in frames
+    assert [frame for frame in frames if f"| `{frame}`" not in text] == []
+
+
 def test_every_plan_has_a_section() -> None:
     text = (REFERENCE / "plans.md").read_text(encoding="utf-8")
+    with germane.open(":memory:") as engine, pytest.raises(germane.InvalidInput) as refused:
+        engine.assemble("Tea?", plan="nonsense")
+    plans = str(refused.value).partition("Known plans: ")[2].partition(". ")[0].split(", ")
 
-    assert [plan for plan in PLANS if f"\n## {plan}\n" not in text] == []
+    assert {"layered", "relevance"} <= set(plans)
+    assert [plan for plan in plans if f"\n## {plan}\n" not in text] == []
 
 
-def test_every_table_of_the_file_is_described() -> None:
+def test_every_table_of_the_file_is_described(tmp_path: Path) -> None:
     text = (REFERENCE / "storage.md").read_text(encoding="utf-8")
-    tables = re.findall(r"^CREATE TABLE (\w+)", schema("sqlite"), re.MULTILINE)
+    migrate_store(tmp_path / "agent.db")
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as raw:
+        tables = [name for (name,) in raw.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
 
-    assert tables
+    assert "memories" in tables
     assert [table for table in tables if f"`{table}`" not in text] == []
 
 

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ROOT", "Module", "functions", "modules", "python_files"]
+from germane.exports import SUBMODULES
 
+__all__ = ["PUBLIC", "ROOT", "Module", "functions", "modules", "python_files"]
+
+PUBLIC = ("germane", *SUBMODULES)
+"""The modules whose `__all__` is public."""
 ROOT = Path(__file__).resolve().parents[2]
 _SOURCE = ROOT / "src"
 

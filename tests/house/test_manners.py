@@ -8,8 +8,7 @@ import re
 from importlib import import_module
 
 import germane
-from germane.exports import SUBMODULES
-from house.source import ROOT, functions, modules, python_files
+from house.source import PUBLIC, ROOT, functions, modules, python_files
 
 PURE = (
     "germane.conversation",
@@ -101,7 +100,7 @@ MOST_NAMES = 60
 
 def test_germane_exports_few_names_and_each_class_is_documented() -> None:
     assert len(set(germane.__all__)) == len(germane.__all__) <= MOST_NAMES
-    for module in map(import_module, ("germane", *SUBMODULES)):
+    for module in map(import_module, PUBLIC):
         undocumented = [
             name
             for name in module.__all__
@@ -113,7 +112,7 @@ def test_germane_exports_few_names_and_each_class_is_documented() -> None:
 def test_a_public_name_has_one_home() -> None:
     """What `germane` exports may come from a submodule; no two submodules have the same thing."""
     homes: dict[int, list[str]] = {}
-    for name in SUBMODULES:
+    for name in PUBLIC[1:]:
         for each in import_module(name).__all__:
             homes.setdefault(id(getattr(import_module(name), each)), []).append(f"{name}.{each}")
     assert [several for several in homes.values() if len(several) > 1] == []

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from mypy import api
 
-from germane.exports import SUBMODULES
-from house.source import ROOT
+from house.source import PUBLIC, ROOT
 
-PUBLIC = [(module, name) for module in ("germane", *SUBMODULES) for name in import_module(module).__all__]
+NAMES = [(module, name) for module in PUBLIC for name in import_module(module).__all__]
 
 
 def _reported(program: str, folder: Path) -> dict[int, str]:
@@ -32,12 +31,12 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_public_name_has_its_type(tmp_path: Path) -> None:
-    lines = [f"import {module}" for module in ("germane", *SUBMODULES)]
-    lines += [f"reveal_type({module}.{name})" for module, name in PUBLIC]
+    lines = [f"import {module}" for module in PUBLIC]
+    lines += [f"reveal_type({module}.{name})" for module, name in NAMES]
 
     reported = _reported("\n".join(lines), tmp_path)
 
-    assert len(reported) == len(PUBLIC)
+    assert len(reported) == len(NAMES)
     assert [
         message for message in reported.values() if not re.match('Revealed type is "(?!Any")', message)
     ] == []

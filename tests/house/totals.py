@@ -19,9 +19,8 @@ from functools import cache
 from pathlib import Path
 
 import germane
-from germane.exports import SUBMODULES
 from germane.testing.fakes import FixedClock, seeded_ids
-from house.source import ROOT, Module, modules
+from house.source import PUBLIC, ROOT, Module, modules
 
 __all__ = ["FIGURES", "Figure", "measured", "table"]
 
@@ -45,20 +44,20 @@ class Figure:
 
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
-    Figure("Python files", limit=173, goal=175),
-    Figure("lines of Python", limit=57_555, goal=41_000),
+    Figure("Python files", limit=175, goal=175),
+    Figure("lines of Python", limit=56_743, goal=41_000),
     Figure("core: Python files", limit=128, goal=125),
-    Figure("core: lines of Python", limit=44_333, goal=31_000),
+    Figure("core: lines of Python", limit=43_058, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=44, goal=45),
-    Figure("functions called by a warm assemble", limit=370, goal=200),
-    Figure("modules loaded by a first assemble", limit=80, goal=80),
+    Figure("functions called by a warm assemble", limit=336, goal=200),
+    Figure("modules loaded by a first assemble", limit=78, goal=80),
     Figure("source files that name seen_count", limit=8, goal=8),
-    Figure("modules in the longest import chain", limit=20, goal=15),
+    Figure("modules in the longest import chain", limit=15, goal=15),
     Figure("import circles of folders", limit=0, goal=0),
     Figure("protocols with one implementation", limit=0, goal=0),
-    Figure("test files that import internals", limit=173, goal=60),
+    Figure("test files that import internals", limit=49, goal=60),
 )
 
 
@@ -150,13 +149,12 @@ def _imports_internals(path: Path) -> bool:
     return any(
         module.partition(".")[0] == "germane" and name not in _public(module)
         for module, name in names
-        if f"{module}.{name}".rstrip(".") not in SUBMODULES
+        if f"{module}.{name}".rstrip(".") not in PUBLIC[1:]
     )
 
 
 def _public(module: str) -> Collection[str]:
-    public = module == "germane" or module in SUBMODULES
-    return (*importlib.import_module(module).__all__, "__version__", "") if public else ()
+    return (*importlib.import_module(module).__all__, "__version__", "") if module in PUBLIC else ()
 
 
 def _longest_chain() -> int:

@@ -9,13 +9,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from germane.model.memory import Memory
+    from germane import Memory
 
 
 def write(path: Path, part: str) -> None:
     """Write until killed, and say which ids were acknowledged."""
-    from germane.model.change import Insert, Purge, Revise  # noqa: PLC0415 - a task imports what it needs.
-    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
+    from germane.stores import Insert, Purge, Revise, SqliteStore  # noqa: PLC0415 - a task imports what it needs.
     from germane.testing.contract import EMBEDDING  # noqa: PLC0415 - as above.
     from germane.testing.fakes import START, make_memory, make_revision, make_vector  # noqa: PLC0415 - as above.
 
@@ -36,8 +35,7 @@ def write(path: Path, part: str) -> None:
 
 def first(path: Path, part: str) -> None:
     """Open a new file and store one memory."""
-    from germane.model.change import Insert  # noqa: PLC0415 - a task imports what it needs.
-    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
+    from germane.stores import Insert, SqliteStore  # noqa: PLC0415 - a task imports what it needs.
     from germane.testing.fakes import make_memory  # noqa: PLC0415 - as above.
 
     sys.stdin.readline()
@@ -50,9 +48,8 @@ def purge(path: Path, driver: str) -> None:
     """Store, move and purge memories on a driver; print what traces of them are left, by where they are."""
     if driver != "sqlite3":
         sys.modules["sqlite3"] = __import__(driver)
-    from germane.model.change import Insert, Purge, SetStatus  # noqa: PLC0415 - after the driver is chosen.
-    from germane.model.memory import Status  # noqa: PLC0415 - as above.
-    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
+    from germane import Status  # noqa: PLC0415 - after the driver is chosen.
+    from germane.stores import Insert, Purge, SetStatus, SqliteStore  # noqa: PLC0415 - as above.
     from germane.testing.fakes import START  # noqa: PLC0415 - as above.
 
     chance = Random(3)  # noqa: S311 - a test has to repeat.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import tarfile
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,67 @@ def test_budgets_reports_what_a_larger_budget_loses(bench: Callable[[str], Any],
     text = budgets.report("boiler", whole, by_budget=True)
     assert "1 questions, 3 contexts" in text
     assert "falls      none" in text
+
+
+def test_paraphrases_share_no_stem_and_are_two_even_halves(bench: Callable[[str], Any]) -> None:
+    probes = bench("probes")
+    lines = (BENCH / "data" / "paraphrases.jsonl").read_text(encoding="utf-8").splitlines()
+    every = [json.loads(line) for line in lines]
+
+    assert len(every) == len({each["id"] for each in every}) == len({each["memory"] for each in every}) == 156
+    halves = [
+        {each["area"]: each["half"] for each in every if each["half"] == half} for half in ("dev", "final")
+    ]
+    assert [len(areas) for areas in halves] == [6, 6]
+    assert sum(each["half"] == "dev" for each in every) == 78
+
+    # The check of each probe for shared stems is part of the report.
+    report = probes.paraphrases("dev", {"words alone": None})
+    assert report.splitlines()[0] == "78 questions of the dev half, 156 memories; recall@5 in per cent"
+    assert report.splitlines()[-1].split()[2:4] == ["0.0", "0.0–0.0"]
+
+
+def test_records_are_copied_from_archives_as_markdown(bench: Callable[[str], Any], tmp_path: Path) -> None:
+    records = bench("records")
+    texts = {
+        "pack-1.0/docs/guide.rst": "Guide\n=====\n\nThe pond is 90 centimetres deep.\n\nDepth\n-----\n",
+        "pack-1.0/CHANGES.md": "# 1.0\n\nThe hedge is cut in June.\n",
+        "pack-1.0/pack.egg-info/notes.md": "Nothing.",
+        "pack-1.0/setup.py": "pass",
+    }
+    archive = tmp_path / "pack-1.0.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        for name, text in texts.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            opened.addfile(member, BytesIO(text.encode()))
+
+    records.extract(archive, tmp_path / "documents" / "pack")
+
+    copied = {path.relative_to(tmp_path / "documents").as_posix() for path in tmp_path.rglob("*.md")}
+    assert copied == {"pack/docs/guide.md", "pack/CHANGES.md"}
+    guide = (tmp_path / "documents" / "pack" / "docs" / "guide.md").read_text(encoding="utf-8")
+    assert [line for line in guide.splitlines() if line.startswith("#")] == ["# Guide", "## Depth"]
+
+    questions = [
+        {"id": "r1", "question": "How deep?", "answer": "90 centimetres", "document": "pack/docs/guide.md"},
+        {"id": "r2", "question": "When?", "answer": "cut in May", "document": "pack/CHANGES.md"},
+    ]
+    assert records.unanswered(questions, tmp_path / "documents") == ["r2"]
+    report = records.measured(questions[:1], tmp_path / "documents", "none", [300])
+    assert [line.split()[1:] for line in records.table(report, [300]).splitlines()[1:3]] == [
+        ["100.0"] * 2
+    ] * 2
+
+
+def test_the_questions_about_records_are_two_even_halves(bench: Callable[[str], Any]) -> None:
+    records = bench("records")
+    questions = [json.loads(line) for line in records.QUESTIONS.read_text(encoding="utf-8").splitlines()]
+
+    assert len(questions) == len({each["id"] for each in questions}) == 100
+    assert [sum(each["half"] == half for each in questions) for half in ("dev", "final")] == [50, 50]
+    known = {name.rpartition("-")[0] for name in records.PACKAGES}
+    assert {each["document"].partition("/")[0] for each in questions} <= known
 
 
 def test_gate_counts_answers_noise_and_what_goes_unsaid(

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from commandline import run
+from commandline import fields, masked, run
 
 DEADLINE = 60
 """Seconds after which a line that doesn't come fails the test."""
@@ -130,7 +130,23 @@ def test_a_watch_prints_a_line_of_json_for_each_step_and_ends_when_interrupted(
     db = tmp_path / "a.db"
     with watched(app, db, "--json") as watching:
         first: dict[str, Any] = json.loads(watching.line())
-        assert (first["created"], [each["source"] for each in first["written"]]) == (1, ["app/README.md"])
+        assert list(first) == fields("`germane watch`")
+        assert list(first["written"][0]) == fields("Written")
+        assert masked(first, db=db) == {
+            "folder": "<folder>/app",
+            "read": 1,
+            "created": 1,
+            "known": 0,
+            "revised": 0,
+            "usage_records": 0,
+            "gone": [],
+            "pruned": True,
+            "moved": [],
+            "skipped": [],
+            "passed_over": [],
+            "unchecked": None,
+            "written": [{"id": "<id 1>", "source": "app/README.md", "revised": False}],
+        }
         (app / "README.md").unlink()
         assert [gone["source"] for gone in json.loads(watching.line())["gone"]] == ["app/README.md"]
         assert watching.end(signal.SIGINT) == (0, "")
@@ -193,7 +209,7 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
         env={**os.environ, "GERMANE_EMBEDDER": "none"},
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == f"{app}: 0 of 2,001 looked through, 0 read, 0 new …\n"
+        assert process.stderr.readline() == f"{app}: 0 of 2,001 examined, 0 read, 0 new …\n"
         process.send_signal(signal.SIGINT)
         errors = process.stderr.read()
         assert process.wait(DEADLINE) == 130

@@ -56,17 +56,17 @@ def test_what_was_used_is_counted_once(db: Path, command: str) -> None:
 
 
 def test_learning_is_switched_and_reset(db: Path) -> None:
-    assert run("context", "learning", db=db).out == "Learning is off. Examples kept: 0.\n"
+    assert run("context", "learning", db=db).out == "Learning is off. Examples stored: 0.\n"
     assert run("context", "learning", "on", db=db).out.startswith(
-        "Learning is on. Examples kept: 0; all parts"
+        "Learning is on. Examples stored: 0; all parts"
     )
     file, ids = shown(db, "assemble")
     told = run("context", "feedback", "--context", str(file), "--used", ids[1], db=db)
-    assert told.out == "Uses counted: 1 of 3 memories shown; examples kept to learn from: 3.\n"
+    assert told.out == "Uses counted: 1 of 3 memories shown; examples stored: 3.\n"
     learned = r"Learning is on\. lexical \d\.\d\d, from 3 examples in 1 context\.\n"
     assert re.fullmatch(learned, run("context", "learning", db=db).out)
     assert "weighed by what was used before" in run("assemble", "redis", db=db).err
-    assert run("context", "learning", "off", db=db).out == "Learning is off. Examples kept: 3.\n"
+    assert run("context", "learning", "off", db=db).out == "Learning is off. Examples stored: 3.\n"
     assert "weighed" not in run("assemble", "redis", db=db).err
     assert run("context", "learning", "reset", db=db).out.startswith("Removed 3 examples;")
     assert run("context", "learning", "--json", db=db).json()["examples"] == 0

@@ -276,7 +276,7 @@ def test_records_and_conversations_do_not_mix(folder: Path, tmp_path: Path) -> N
 def test_every_question_about_this_project_has_its_answer_there(name: str, folder: str) -> None:
     records = Records(source=ROOT / folder)
     report = evaluate(
-        ROOT / "bench" / "data" / f"{name}.jsonl", budgets=[8000], retrievers=["bm25"], records=records
+        ROOT / "bench" / "data" / f"{name}.jsonl", budgets=[10_000], retrievers=["bm25"], records=records
     )
     assert report.questions > 10
     assert report.evidence.missing == ()
@@ -307,7 +307,7 @@ def test_probes_bring_their_memories_and_their_halves(tmp_path: Path) -> None:
     [
         ("{", "no JSON"),
         ({"evidence": ["x"]}, '"question"'),
-        ({"question": "a?", "evidence": [1]}, '"evidence"'),
+        ({"question": "a?", "evidence": [{"a": 1}]}, '"evidence"'),
         ({"question": "a?", "memory": 3}, '"memory"'),
         ({"question": "a?", "memory": "b", "near": "c", "half": 1, "evidence": []}, ""),
     ],

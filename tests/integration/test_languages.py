@@ -9,7 +9,6 @@ import pytest
 import germane
 from germane import InvalidInput, Status, StoreUnavailable
 from germane.protocols import Query
-from germane.retrieval.tokenizer import query_terms
 from germane.stores import SqliteStore
 
 # For each language memories, and questions in other words' forms with the memory that answers them.
@@ -82,7 +81,7 @@ def test_sentences_are_found_by_their_words(language: str) -> None:
             found = engine.recall(question)
             assert found[0].memory.id == stored[answer].memory.id, question
             assert found[0].parts["lexical"] > 0
-            assert found.question.terms == query_terms(question, language=language)
+            assert set(found.question.terms) & set(engine.recall(sentences[answer]).question.terms)
 
 
 def test_the_language_stays_with_the_agent(tmp_path: Path) -> None:

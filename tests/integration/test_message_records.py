@@ -13,11 +13,8 @@ import pytest
 
 import germane
 from germane import StoreBusy
-from germane.errors import MessageNotFound
-from germane.model.conversation import Append, ConversationChange, RemoveMessage
-from germane.retrieval.tokenizer import query_terms
 from germane.stores import PostgresStore, SqliteStore, copy_store
-from germane.testing.fakes import make_id, make_message
+from support.stores import terms_of
 
 WORDS = "redis cache index Rechnungen Häuser tests walking 雨ですか getUserName path/to/file.cpp".split()  # noqa: SIM905 - Short.
 QUESTIONS = ("redis tests of the walker", "Rechnung Haus", "user name in file.cpp", "雨")
@@ -62,7 +59,7 @@ def answers(store: str, *, language: str = "english", read_only: bool = False) -
         views = [engine.conversation("chat").ranked(4, query=each) for each in QUESTIONS]
     with closing(opened(store, read_only=read_only)) as one:
         match = partial(one.conversations.match_groups, "ada", "chat")
-        found = [match(query_terms(each, language=language)) for each in QUESTIONS]
+        found = [match(terms_of(each, language=language)) for each in QUESTIONS]
     shown = [[message.text for message in each.messages] for each in views]
     return [(list(each.scores.items()), each.bound, texts) for each, texts in zip(found, shown, strict=True)]
 
@@ -88,18 +85,6 @@ def test_each_message_that_can_be_found_has_its_record(store: str) -> None:
     assert all(sum(often) == length >= 4 for _, _, length, _, often in rows)
     with germane.open(store, agent="ada", embedder=None) as engine:
         assert engine.doctor() == ()
-
-
-def test_no_half_of_a_message_is_stored(store: str) -> None:
-    spoken(store, 1)
-    before = done(store, RECORDS)
-    changes: list[ConversationChange] = [
-        Append(messages=(make_message("redis", group="g"),)),
-        RemoveMessage(message_id=make_id("not there")),
-    ]
-    with closing(opened(store)) as one, pytest.raises(MessageNotFound):
-        one.conversations.apply("ada", "chat", changes)
-    assert done(store, RECORDS) == before
 
 
 def test_a_record_goes_with_its_message(store: str) -> None:
@@ -209,7 +194,7 @@ def test_who_cannot_write_is_answered(tmp_path: Path) -> None:
     with closing(sqlite3.connect(store, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with closing(SqliteStore(store, timeout=0.05)) as one, germane.open(one, agent="ada") as engine:
-            found = [one.conversations.match_groups("ada", "chat", query_terms(each)) for each in QUESTIONS]
+            found = [one.conversations.match_groups("ada", "chat", terms_of(each)) for each in QUESTIONS]
             with pytest.raises(StoreBusy):
                 engine.conversation("chat").append("user", "redis")
     assert [list(each.scores.items()) for each in found] == [scores for scores, *_ in expected]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import io
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event
 
 import psycopg
 import pytest
@@ -18,7 +19,6 @@ import pytest
 import germane
 from commandline import run
 from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
-from germane.cli.output import progress_of
 from germane.embedders import StaticEmbedder
 from germane.stores import (
     distribute_store,
@@ -30,10 +30,8 @@ from germane.stores import (
     store_status,
     vacuum_store,
 )
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.maintenance import _LOCK
-from germane.stores.sql import migrations
 from germane.testing.fakes import HashEmbedder
+from support.databases import step_names
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server, database_of
 
@@ -65,8 +63,7 @@ def test_migrate_makes_a_store_and_says_what_it_did(store: str) -> None:
     first = run("db", "migrate", "--json", db=store)
     second = run("db", "migrate", "--json", db=store)
 
-    dialect = "postgres" if store.startswith("postgresql:") else "sqlite"
-    assert first.json()["applied"] == [each.name for each in migrations(dialect)]
+    assert first.json()["applied"] == step_names("postgres" if store.startswith("postgresql:") else "sqlite")
     assert second.json() == {"location": location_of(store), "applied": [], "granted": None}
     assert "nothing was missing" in run("db", "migrate", db=store).out
     status = store_status(store)
@@ -82,11 +79,11 @@ def test_status_counts_what_there_is(store: str) -> None:
     assert shown["engine"].split()[0] in ("SQLite", "PostgreSQL")
     assert ("vector" in shown["extensions"]) == store.startswith("postgresql:")
     lines = run("db", "status", db=store).out.splitlines()
-    assert [line.split()[0] for line in lines][:4] == ["Store", "Kept", "Schema", "Agents"]
+    assert [line.split()[0] for line in lines][:4] == ["Store", "Database", "Schema", "Agents"]
 
 
 def test_status_changes_nothing(postgres_database: str) -> None:
-    names = tuple(each.name for each in migrations("postgres"))
+    names = tuple(step_names("postgres"))
     assert store_status(postgres_database).schema_version == 0
     assert store_status(postgres_database).pending == names
 
@@ -147,10 +144,21 @@ def test_reindex_clears_what_an_interrupted_one_left(postgres_database: str) -> 
 
 
 def test_two_do_not_do_it_at_once(postgres_store: str) -> None:
-    with psycopg.connect(postgres_store, autocommit=True) as raw:
-        raw.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-        with pytest.raises(StoreBusy, match="Another process is at work"):
-            reindex_store(postgres_store)
+    at_work, done = Event(), Event()
+
+    def work(*_: int) -> None:
+        at_work.set()
+        assert done.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(reindex_store, postgres_store, progress=work)
+        try:
+            assert at_work.wait(60)
+            with pytest.raises(StoreBusy, match="Another process is at work"):
+                reindex_store(postgres_store)
+        finally:
+            done.set()
+        first.result()
 
 
 def test_partitions_and_a_role_are_for_a_database(tmp_path: Path) -> None:
@@ -256,9 +264,10 @@ def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_pa
 def test_a_cluster_without_a_store_says_how_to_make_one(postgres_database: str) -> None:
     with pytest.raises(StoreUnavailable, match="germane db migrate"):
         distribute_store(postgres_database)
-    connections = PostgresConnections(postgres_database)
-    assert connections.size() == 0
-    connections.close()
+    with psycopg.connect(postgres_database) as raw:
+        assert raw.execute("SELECT to_regclass('memories'), to_regclass('migrations')").fetchall() == [
+            (None, None)
+        ]
 
 
 @pytest.mark.parametrize("partitions", [0, 2])
@@ -332,30 +341,26 @@ def test_reading_where_there_is_no_store_says_how_to_make_one(postgres_database:
     assert f"There is no store in {location_of(postgres_database)}." in ran.err
 
 
-class Terminal(io.StringIO):
-    """A stream behind which somebody sits."""
+def test_a_terminal_shows_a_bar_and_leaves_nothing_behind(postgres_store: str) -> None:
+    screen, stderr = os.openpty()
+    command = [sys.executable, "-m", "germane", "db", "vacuum", "--db", postgres_store]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=stderr, env={**os.environ, "TERM": "xterm"}
+    ) as process:
+        os.close(stderr)
+        shown = b""
+        with suppress(OSError):  # Of a terminal whose other end is closed.
+            while some := os.read(screen, 1 << 16):
+                shown += some
+    os.close(screen)
 
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_shows_a_bar_and_leaves_nothing_behind(
-    postgres_store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress_of("tables", quiet=False) as tell:
-        vacuum_store(postgres_store, progress=tell)
-    monkeypatch.undo()
-
-    assert "tables" in stream.getvalue()
-    assert "100%" in stream.getvalue()
-    assert stream.getvalue().endswith("\x1b[2K")
+    assert process.returncode == 0
+    assert b"tables" in shown
+    assert b"100%" in shown
+    assert shown.endswith(b"\x1b[2K")
 
 
-def test_a_program_is_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_of("tables", quiet=True) as tell:
-        tell(1, 1)
+def test_a_program_is_told_nothing(postgres_store: str) -> None:
+    ran = run("db", "vacuum", "--json", db=postgres_store)
 
-    assert capsys.readouterr() == ("", "")
+    assert (ran.json()["done"], ran.err) == (True, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 
 import germane
 from commandline import run
-from germane.importers.transfer import written_through
 from germane.stores import copy_store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes.")
@@ -80,17 +80,28 @@ def test_what_is_no_ordinary_file_is_refused_and_stays(db: Path, tmp_path: Path,
     assert (ran.code, "doesn't exist" in ran.err) == (2, True), ran.err
 
 
-def test_what_fails_before_it_is_whole_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+_LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+from germane.cli import main
+main()
+"""
+
+
+def test_what_fails_before_it_is_whole_leaves_the_file_as_it_was(db: Path, tmp_path: Path) -> None:
+    with germane.open(db, embedder=None) as engine:
+        engine.remember_many(f"Session {number} is kept in Redis." for number in range(1000))
     path = tmp_path / "out.jsonl"
     path.write_text("before", encoding="utf-8")
 
-    def write() -> None:
-        with written_through(path) as file:
-            file.write("half of it")
-            raise RuntimeError("half way")
+    ended = subprocess.run(
+        [sys.executable, "-c", _LIMITED, "export", "--out", str(path), "--db", str(db)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
-    with pytest.raises(RuntimeError, match="half way"):
-        write()
+    assert (ended.returncode, "File too large" in ended.stderr) == (2, True)
     assert path.read_text(encoding="utf-8") == "before"
 
 

@@ -11,9 +11,7 @@ import pytest
 import germane
 from germane import StoreUnavailable
 from germane.embedders import StaticEmbedder
-from germane.stores import PostgresStore, copy_store, reembed
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.store import grant
+from germane.stores import PostgresStore, copy_store, migrate_store, reembed
 from germane.testing.fakes import HashEmbedder
 from support.postgres_server import Server, database_of
 
@@ -27,9 +25,7 @@ def application(postgres_store_database: str, postgres_server: Server) -> Iterat
     postgres_server.run(
         "DO $$ BEGIN CREATE ROLE plain LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
-    owner = PostgresConnections(postgres_store_database)
-    grant(owner, "plain")
-    owner.close()
+    migrate_store(postgres_store_database, role="plain")
     yield postgres_server.url(database_of(postgres_store_database), user="plain")
     postgres_server.run("DROP OWNED BY plain", database=database_of(postgres_store_database))
 

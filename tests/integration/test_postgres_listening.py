@@ -9,9 +9,10 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine
+from germane import Engine, Filter, NotFound, Status
 from germane.spaces import SpaceEvent, SpaceEventKind
-from germane.stores.postgres.connections import PostgresConnections
+from germane.stores import Insert, PostgresStore, SetStatus
+from germane.testing.fakes import START, make_id, make_memory
 from germane.working_sets import WorkingSetEvent
 from support.postgres_server import Server, database_of
 
@@ -19,31 +20,30 @@ _PATIENCE = 20
 
 
 @pytest.fixture
-def pair(postgres_store_database: str) -> Iterator[tuple[PostgresConnections, PostgresConnections]]:
-    """Two processes' worth of connections."""
+def pair(postgres_store_database: str) -> Iterator[tuple[PostgresStore, PostgresStore]]:
+    """A store opened as two processes would."""
     with ExitStack() as opened:
-        one, other = (PostgresConnections(postgres_store_database, timeout=20) for _ in range(2))
+        one, other = (PostgresStore(postgres_store_database, timeout=20) for _ in range(2))
         opened.callback(one.close)
         opened.callback(other.close)
         yield one, other
 
 
-def _write(connections: PostgresConnections, agent: str) -> None:
-    with connections.writing(agent) as connection:
-        connection.run("add_agent", {"name": agent})
+def _write(store: PostgresStore, agent: str) -> None:
+    store.apply(agent, [Insert(memory=make_memory("Tea is green.", agent=agent))])
 
 
-def _listener(connections: PostgresConnections, agent: str) -> Event:
+def _listener(store: PostgresStore, agent: str) -> Event:
     """An event that is set whenever the agent's listener is woken, once it hears."""
     woken = Event()
-    connections.notifications.subscribe(agent, woken.set)
+    store.notifications.subscribe(agent, woken.set)
     assert woken.wait(_PATIENCE)  # Everybody is woken when listening begins.
     woken.clear()
     return woken
 
 
 def test_a_write_wakes_who_listens_for_its_agent(
-    pair: tuple[PostgresConnections, PostgresConnections],
+    pair: tuple[PostgresStore, PostgresStore],
 ) -> None:
     one, other = pair
     woken = _listener(one, "newton")
@@ -53,15 +53,14 @@ def test_a_write_wakes_who_listens_for_its_agent(
 
 
 def test_what_is_written_is_there_when_the_call_comes(
-    pair: tuple[PostgresConnections, PostgresConnections],
+    pair: tuple[PostgresStore, PostgresStore],
 ) -> None:
     one, other = pair
     seen: list[int] = []
     done = Event()
 
     def look() -> None:
-        with one.reading("newton") as connection:
-            seen.append(len(connection.raw.execute("SELECT FROM agents").fetchall()))
+        seen.append(len(one.find("newton", Filter())))
         if seen[-1]:
             done.set()
 
@@ -70,7 +69,7 @@ def test_what_is_written_is_there_when_the_call_comes(
     assert done.wait(_PATIENCE)
 
 
-def test_another_agents_write_wakes_nobody(pair: tuple[PostgresConnections, PostgresConnections]) -> None:
+def test_another_agents_write_wakes_nobody(pair: tuple[PostgresStore, PostgresStore]) -> None:
     one, other = pair
     newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
     _write(other, "hooke")
@@ -78,18 +77,19 @@ def test_another_agents_write_wakes_nobody(pair: tuple[PostgresConnections, Post
     assert not newton.is_set()
 
 
-def test_what_is_rolled_back_wakes_nobody(pair: tuple[PostgresConnections, PostgresConnections]) -> None:
+def test_what_is_rolled_back_wakes_nobody(pair: tuple[PostgresStore, PostgresStore]) -> None:
     one, other = pair
     newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
-    with pytest.raises(ZeroDivisionError), other.writing("newton"):
-        raise ZeroDivisionError
+    unknown = SetStatus(memory_id=make_id("unknown"), status=Status.FORGOTTEN, at=START)
+    with pytest.raises(NotFound):
+        other.apply("newton", [Insert(memory=make_memory("Never stored.", agent="newton")), unknown])
     _write(other, "hooke")
     assert hooke.wait(_PATIENCE)
     assert not newton.is_set()
 
 
 def test_after_a_broken_connection_everybody_is_woken(
-    postgres_server: Server, pair: tuple[PostgresConnections, PostgresConnections]
+    postgres_server: Server, pair: tuple[PostgresStore, PostgresStore]
 ) -> None:
     one, other = pair
     newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
@@ -104,7 +104,7 @@ def test_after_a_broken_connection_everybody_is_woken(
 def test_who_no_longer_listens_costs_no_connection(
     postgres_server: Server,
     postgres_store_database: str,
-    pair: tuple[PostgresConnections, PostgresConnections],
+    pair: tuple[PostgresStore, PostgresStore],
 ) -> None:
     one, _ = pair
     woken = Event()
@@ -125,7 +125,7 @@ def test_who_no_longer_listens_costs_no_connection(
     assert postgres_server.run(listeners) == [(0,)]
 
 
-def test_closing_wakes_who_waits(pair: tuple[PostgresConnections, PostgresConnections]) -> None:
+def test_closing_wakes_who_waits(pair: tuple[PostgresStore, PostgresStore]) -> None:
     one, _ = pair
     woken = _listener(one, "newton")
     one.close()

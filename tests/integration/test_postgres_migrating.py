@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 
 import pytest
 
@@ -12,19 +11,18 @@ import germane
 from germane import StoreUnavailable
 from germane.errors import SchemaTooNew
 from germane.stores import migrate_store, store_status
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.store import VERSION, migrate
-from germane.stores.sql import Migration, migrations
+from support.databases import later_step, migrated_database, oldest_version, step_names, version
 from support.postgres_schema import PARTITIONS
 from support.postgres_server import Server
 
 pytestmark = pytest.mark.long
 
-BASELINE = migrations("postgres")
-COLOURS = Migration(
-    number=VERSION + 1,
-    name=f"{VERSION + 1:04}_colours.sql",
-    script="""
+VERSION = version("postgres")
+COLOURS = later_step(
+    "postgres",
+    1,
+    "colours",
+    """
 CREATE TABLE colours (
     agent bigint NOT NULL,
     name  text COLLATE "C" NOT NULL,
@@ -32,10 +30,11 @@ CREATE TABLE colours (
 ) {partitioned};
 """,
 )
-SHAPES = Migration(
-    number=VERSION + 2,
-    name=f"{VERSION + 2:04}_shapes.sql",
-    script="ALTER TABLE colours ADD COLUMN shape bigint;",
+SHAPES = later_step(
+    "postgres",
+    2,
+    "shapes",
+    "ALTER TABLE colours ADD COLUMN shape bigint;",
 )
 
 
@@ -49,16 +48,9 @@ def partitions(request: pytest.FixtureRequest) -> int:
 def database(postgres_server: Server, partitions: int) -> Iterator[str]:
     """The name of a database of the schema without later steps."""
     name = postgres_server.fresh()
-    brought_up_to_date(postgres_server, name, partitions=partitions)
+    migrated_database(postgres_server.url(name), partitions=partitions)
     yield name
     postgres_server.drop(name)
-
-
-def brought_up_to_date(
-    server: Server, database: str, *steps: Migration, partitions: int = 0
-) -> tuple[str, ...]:
-    with closing(PostgresConnections(server.url(database))) as connections:
-        return migrate(connections, partitions=partitions, steps=(*BASELINE, *steps))
 
 
 def shape_of(server: Server, database: str) -> list[str]:
@@ -72,28 +64,25 @@ def recorded(server: Server, database: str) -> Sequence[tuple[object, ...]]:
 
 
 def test_it_becomes_as_a_new_one_is(postgres_server: Server, database: str, partitions: int) -> None:
-    assert brought_up_to_date(postgres_server, database, COLOURS) == (COLOURS.name,)
-    assert brought_up_to_date(postgres_server, database, COLOURS, SHAPES) == (SHAPES.name,)
+    assert migrated_database(postgres_server.url(database), COLOURS) == (COLOURS.name,)
+    assert migrated_database(postgres_server.url(database), COLOURS, SHAPES) == (SHAPES.name,)
     new = postgres_server.fresh()
-    names = tuple(each.name for each in (*BASELINE, COLOURS, SHAPES))
-    assert brought_up_to_date(postgres_server, new, COLOURS, SHAPES, partitions=partitions) == names
+    names = (*step_names("postgres"), COLOURS.name, SHAPES.name)
+    assert migrated_database(postgres_server.url(new), COLOURS, SHAPES, partitions=partitions) == names
     assert shape_of(postgres_server, database) == shape_of(postgres_server, new)
     assert recorded(postgres_server, database) == recorded(postgres_server, new)
     assert len(recorded(postgres_server, new)) == len(names)
     postgres_server.drop(new)
-    assert brought_up_to_date(postgres_server, database, COLOURS, SHAPES) == ()
+    assert migrated_database(postgres_server.url(database), COLOURS, SHAPES) == ()
 
 
 def test_what_is_stored_stays(postgres_server: Server, database: str) -> None:
     url = postgres_server.url(database)
-    serving = Migration(
-        number=COLOURS.number,
-        name=COLOURS.name,
-        script=f"-- Serves version {VERSION} and later.\n{COLOURS.script}",
-    )
+    script = f"-- Serves version {VERSION} and later.\n{COLOURS.script}"
+    serving = later_step("postgres", 1, "colours", script)
     with germane.open(url, agent="ada", embedder=None) as engine:
         engine.remember("Tea is green")
-    brought_up_to_date(postgres_server, database, serving)
+    migrated_database(postgres_server.url(database), serving)
     with germane.open(url, agent="ada", embedder=None) as engine:
         assert [each.content for each in engine.memories()] == ["Tea is green"]
 
@@ -101,7 +90,7 @@ def test_what_is_stored_stays(postgres_server: Server, database: str) -> None:
 def test_a_step_that_says_nothing_shuts_out_versions_before_it(
     postgres_server: Server, database: str
 ) -> None:
-    brought_up_to_date(postgres_server, database, COLOURS)
+    migrated_database(postgres_server.url(database), COLOURS)
     with pytest.raises(SchemaTooNew) as caught:
         germane.open(postgres_server.url(database), agent="ada", embedder=None).stats()
     assert (caught.value.found, caught.value.supported) == (VERSION + 1, VERSION)
@@ -110,7 +99,7 @@ def test_a_step_that_says_nothing_shuts_out_versions_before_it(
 def test_one_from_before_the_baseline_is_refused_and_left_alone(
     postgres_server: Server, database: str
 ) -> None:
-    older = BASELINE[0].number - 1
+    older = oldest_version("postgres") - 1
     postgres_server.run(f"UPDATE migrations SET number = {older}", database=database)
     before = shape_of(postgres_server, database)
     url = postgres_server.url(database)

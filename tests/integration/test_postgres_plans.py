@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +15,17 @@ import psycopg
 import pytest
 
 from germane import GLOBAL, Filter, TimeRange
-from germane.stores.postgres.connection import PostgresConnection
-from germane.stores.relational.signals import filtered
-from germane.stores.sql import queries, schema, statements
+from germane.stores import migrate_store
 from germane.testing.fakes import START
 from support.postgres_rows import fill, multiply
 from support.postgres_schema import (
     APPLICATION_ROLE,
     DISTRIBUTED,
     PARTITIONS,
+    as_store,
+    filtered_query,
     install,
+    named_queries,
     numbered,
     plan_of,
     script,
@@ -43,9 +47,9 @@ EVERYTHING = Filter(
     embedded=True,
 )
 PLANNED = sorted(
-    each for each in queries("postgres") if not each.startswith("where_") and "index_vectors" not in each
+    each for each in named_queries() if not each.startswith("where_") and "index_vectors" not in each
 )
-CONDITIONAL = [each for each in PLANNED if "{filter}" in queries("postgres")[each]]
+CONDITIONAL = [each for each in PLANNED if "{filter}" in named_queries()[each]]
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -68,11 +72,17 @@ def prepared(connection: Connection, text: str) -> tuple[list[str], list[str]]:
     return given, found or []
 
 
+@cache
+def sqlite_file() -> str:
+    """A file with the schema, for all tests of this process."""
+    path = Path(tempfile.mkdtemp(), "agent.db")
+    migrate_store(path)
+    return str(path)
+
+
 def columns_in_sqlite(name: str) -> int:
-    connected = sqlite3.connect(":memory:")
-    for statement in statements(schema("sqlite")):
-        connected.execute(statement)
-    text = queries("sqlite")[name].replace("{filter}", "")
+    connected = sqlite3.connect(sqlite_file())
+    text = named_queries("sqlite")[name].replace("{filter}", "")
     names: dict[str, Any] = dict.fromkeys(re.findall(r":(\w+)", text), 1)
     if "json_each(:nums)" in text:
         names |= {"nums": "[]"}
@@ -83,13 +93,13 @@ def columns_in_sqlite(name: str) -> int:
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_every_query_can_be_planned(postgres_owner: Connection, name: str) -> None:
-    _, found = prepared(postgres_owner, queries("postgres")[name])
+    _, found = prepared(postgres_owner, named_queries()[name])
     assert set(found) <= TYPES
 
 
-@pytest.mark.parametrize("name", sorted(set(PLANNED) & set(queries("sqlite")) - ANSWERED))
+@pytest.mark.parametrize("name", sorted(set(PLANNED) & set(named_queries("sqlite")) - ANSWERED))
 def test_a_query_has_as_many_columns_as_in_sqlite(postgres_owner: Connection, name: str) -> None:
-    text = queries("postgres")[name]
+    text = named_queries()[name]
     if re.match("INSERT|UPDATE|DELETE", text) and "RETURNING" not in text:
         assert prepared(postgres_owner, text)[1] == []
     else:
@@ -99,8 +109,8 @@ def test_a_query_has_as_many_columns_as_in_sqlite(postgres_owner: Connection, na
 @pytest.mark.parametrize("name", CONDITIONAL)
 @pytest.mark.parametrize("embedded", [True, False])
 def test_every_condition_can_be_planned(postgres_owner: Connection, name: str, embedded: bool) -> None:
-    text, values = filtered("postgres", name, EVERYTHING, ["p"])
-    other, more = filtered("postgres", name, Filter(embedded=embedded), [])
+    text, values = filtered_query(name, EVERYTHING, ["p"])
+    other, more = filtered_query(name, Filter(embedded=embedded), [])
     asked = {"agent": 1, "nums": "[1]", "above": 0, "below": 9, "limit": -1}
     asked |= {"edge_id": None, "edge_time": None, "edge_importance": None}
     assert postgres_owner.execute(text.encode(), values | asked).fetchall() == []
@@ -168,7 +178,7 @@ def test_an_agents_statement_looks_into_one_partition(
     postgres_owner: Connection, name: str, values: dict[str, Any]
 ) -> None:
     agent = fill(postgres_owner, "one")
-    plan = plan_of(postgres_owner, queries("postgres")[name], {**values, "agent": agent})
+    plan = plan_of(postgres_owner, named_queries()[name], {**values, "agent": agent})
     assert len(set(re.findall(r" on \w+?_(\d+)\b", plan))) == 1, plan
     assert "Append" not in plan
 
@@ -198,7 +208,7 @@ def with_words(connection: Connection, agent: int, *, count: int) -> dict[int, d
         often = random.integers(1, 255, hashes.size).astype(np.uint8)
         stored[(agent << 40) + seq] = dict(zip(hashes.tolist(), often.tolist(), strict=True))
     connection.execute(b"SET LOCAL session_replication_role = replica")  # They have no memories.
-    PostgresConnection(connection).many(
+    as_store(connection).many(
         "insert_lex",
         [
             (num, agent, sum(terms.values()), _packed(terms, "<u4"), bytes(terms.values()))
@@ -219,9 +229,7 @@ def test_postings_are_the_forward_records_that_match(postgres_owner: Connection)
     terms = {each * 10_000_019 % (1 << 32) for each in (3, 5, 8, 400)}
     postgres_owner.execute(b"SELECT enter('one')")
     values = {"agent": agent, "keys": json.dumps([(agent << 32) + each for each in sorted(terms)])}
-    [(_, _, nums, lengths, counts, hashes, frequencies)] = PostgresConnection(postgres_owner).run(
-        "postings_of", values
-    )
+    [(_, _, nums, lengths, counts, hashes, frequencies)] = as_store(postgres_owner).run("postings_of", values)
     expected = {num: has for num, has in sorted(stored.items()) if terms & set(has)}
     assert 1 < len(expected) < len(stored)
     assert np.frombuffer(nums, ">i8").tolist() == list(expected)
@@ -235,7 +243,7 @@ def test_postings_of_no_terms_are_nothing(postgres_owner: Connection) -> None:
     agent = fill(postgres_owner, "one")
     postgres_owner.execute(b"SELECT enter('one')")
     for keys in ("[]", f"[{(agent << 32) + 999}]"):
-        rows = PostgresConnection(postgres_owner).run("postings_of", {"agent": agent, "keys": keys})
+        rows = as_store(postgres_owner).run("postings_of", {"agent": agent, "keys": keys})
         assert rows.fetchall() == [(0, 0, *[None] * 5)]
 
 
@@ -255,7 +263,7 @@ def test_postings_are_found_by_the_index_of_keys_alone(postgres_owner: Connectio
     postgres_owner.execute(b"SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
     agent = agents[1]
     values = {"agent": agent, "keys": json.dumps([(agent << 32) + each * 10_000_019 for each in (3, 5)])}
-    heard = nested_plans(postgres_owner, queries("postgres")["postings_of"], values)
+    heard = nested_plans(postgres_owner, named_queries()["postings_of"], values)
     scans = re.findall(r"Scan on (lex\w*)", heard)
     if is_partitioned(postgres_owner):
         assert [each for each in scans if each.endswith("_keys_idx")], heard
@@ -288,7 +296,7 @@ def test_policies_leave_the_indexes_to_an_application(
 ) -> None:
     """A condition that isn't known to keep secrets would be checked row by row, after the policy."""
     agent = as_application(postgres_owner, "one")
-    plan = plan_of(postgres_owner, queries("postgres")[name], {**values, "agent": agent}, verbose=True)
+    plan = plan_of(postgres_owner, named_queries()[name], {**values, "agent": agent}, verbose=True)
     conditions = re.sub(r"\b\w+\.", "", "\n".join(re.findall(r"Index Cond: (.*)", plan)))
     assert condition in conditions, plan
 
@@ -296,7 +304,7 @@ def test_policies_leave_the_indexes_to_an_application(
 def test_a_filter_by_tags_uses_their_index_under_a_policy(postgres_owner: Connection) -> None:
     agent = as_application(postgres_owner, "one")
     postgres_owner.execute(b"SET LOCAL enable_seqscan = off")  # So few rows are read fastest one by one.
-    text, values = filtered("postgres", "admitted", Filter(tags=("t1", "t2")))
+    text, values = filtered_query("admitted", Filter(tags=("t1", "t2")))
     plan = plan_of(postgres_owner, text, values | {"agent": agent, "above": 0, "below": 1 << 62})
     conditions = re.sub(r"\w+\.", "", "\n".join(re.findall(r"Index Cond: (.*)", plan)))
     assert re.search(r"tag = ", conditions), plan

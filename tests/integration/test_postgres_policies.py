@@ -7,9 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
 from support.postgres_rows import ROWS, fill
-from support.postgres_schema import APPLICATION_ROLE, DISTRIBUTED, PARTITIONS
+from support.postgres_schema import APPLICATION_ROLE, DISTRIBUTED, PARTITIONS, as_store, connected
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -226,7 +225,7 @@ def test_functions_take_no_table_of_the_callers_for_their_own(application: Conne
 
 
 def test_what_is_entered_ends_with_the_transaction(postgres_schema: str) -> None:
-    with psycopg.connect(postgres_schema, context=ADAPTERS, autocommit=True) as connection:
+    with connected(postgres_schema, autocommit=True) as connection:
         connection.execute(b"SELECT add_agent('lasting')")
         connection.execute(f"SET ROLE {APPLICATION_ROLE}".encode())
         with connection.transaction():
@@ -261,7 +260,7 @@ def test_nobody_lets_itself_into_a_space_that_it_has_not_entered(application: Co
 
 def test_a_new_agent_is_entered_where_the_transaction_is_about_it(application: Connection) -> None:
     assert enter(application, "three") is None
-    ours = PostgresConnection(application)
+    ours = as_store(application)
     ours.run("add_agent", {"name": "another"})
     assert application.execute(b"SELECT FROM states").rowcount == 0
     ours.run("add_agent", {"name": "three"})
@@ -273,7 +272,7 @@ def test_a_new_agent_is_entered_where_the_transaction_is_about_it(application: C
 
 
 def test_a_name_that_is_known_uses_up_no_number(application: Connection) -> None:
-    ours = PostgresConnection(application)
+    ours = as_store(application)
     enter(application, "three")
     [(first,)] = ours.run("add_agent", {"name": "three"})
     for _ in range(5):
@@ -310,7 +309,7 @@ def test_one_writes_for_an_agent_at_a_time(postgres_schema: str) -> None:
 def test_a_purge_takes_back_what_assemblies_say_of_a_memory(application: Connection) -> None:
     """Also those of the members of a space, whose rows the transaction of the purge doesn't see."""
     one, two = (number_of(application, name) for name in ("one", "two"))
-    ours = PostgresConnection(application)
+    ours = as_store(application)
     enter(application, "one")
     named = ("section", "parts", "level", "reason")
     row = {"agent": one, "number": 1, "id": ROWS["memories"]["id"], "score": 1.0, **dict.fromkeys(named, "")}

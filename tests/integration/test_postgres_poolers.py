@@ -25,6 +25,7 @@ from germane.stores import (
 )
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.pool import MOST_CONNECTIONS, Pool, is_between, keeps_statements
+from germane.stores.postgres.servers import place_of
 from germane.stores.postgres.store import migrate
 from germane.working_sets import WorkingSetEvent
 from support.pooler import Mode, Pooler, no_pooler
@@ -285,3 +286,8 @@ def test_a_pooler_that_keeps_statements_is_given_them(postgres_server: Server, p
                 engine.remember(f"Number {number}")
             assert len(engine.recall("number", limit=9)) == 9
         assert way.renamed > before
+
+
+def test_places_in_the_log_compare_as_numbers() -> None:
+    """A standby is read from once its place is that of the last write, with a pooler before it or without."""
+    assert place_of("0/FF") < place_of("0/100") < place_of("1/0") < place_of("A/0") < place_of("10/0")

@@ -11,9 +11,8 @@ import pytest
 
 import germane
 from germane.stores import PostgresStore, store_status
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.servers import place_of
 from germane.working_sets import WorkingSetEvent
+from support.databases import Connections, connections_to
 from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
 
@@ -66,12 +65,12 @@ def way(request: pytest.FixtureRequest, standby: Server) -> Iterator[Server | Po
 @pytest.fixture
 def pair(
     standby: Server, way: Server | Pooler, postgres_store_database: str
-) -> Iterator[tuple[PostgresConnections, str]]:
+) -> Iterator[tuple[Connections, str]]:
     """Connections that read from the standby, and the database's address there."""
     there = way.url(database_of(postgres_store_database))
     _until(lambda: _exists(standby, database_of(postgres_store_database)))
     with ExitStack() as opened:
-        connections = PostgresConnections(postgres_store_database, timeout=20, replica=there)
+        connections = connections_to(postgres_store_database, timeout=20, replica=there)
         opened.callback(connections.close)
         opened.callback(lambda: standby.run("SELECT pg_wal_replay_resume()"))
         yield connections, there
@@ -88,26 +87,26 @@ def _until(reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def _write(connections: PostgresConnections, agent: str) -> None:
+def _write(connections: Connections, agent: str) -> None:
     with connections.writing(agent) as connection:
         connection.run("add_agent", {"name": agent})
 
 
-def _read(connections: PostgresConnections) -> tuple[bool, int]:
+def _read(connections: Connections) -> tuple[bool, int]:
     """Whether a standby answered, and how many agents it knows."""
     with connections.reading() as connection:
         (row,) = connection.raw.execute("SELECT pg_is_in_recovery(), count(*) FROM agents").fetchall()
     return bool(row[0]), int(row[1])
 
 
-def test_reads_go_to_the_standby_and_writes_to_the_primary(pair: tuple[PostgresConnections, str]) -> None:
+def test_reads_go_to_the_standby_and_writes_to_the_primary(pair: tuple[Connections, str]) -> None:
     connections, _ = pair
     assert _read(connections) == (True, 0)
     _write(connections, "newton")
     _until(lambda: _read(connections) == (True, 1))
 
 
-def test_every_read_sees_what_was_written_before(pair: tuple[PostgresConnections, str]) -> None:
+def test_every_read_sees_what_was_written_before(pair: tuple[Connections, str]) -> None:
     connections, _ = pair
     for number in range(1, 40):
         _write(connections, f"agent-{number}")
@@ -115,7 +114,7 @@ def test_every_read_sees_what_was_written_before(pair: tuple[PostgresConnections
 
 
 def test_a_standby_that_is_behind_is_passed_over_until_it_has_caught_up(
-    standby: Server, pair: tuple[PostgresConnections, str]
+    standby: Server, pair: tuple[Connections, str]
 ) -> None:
     connections, _ = pair
     assert _read(connections) == (True, 0)
@@ -127,11 +126,9 @@ def test_a_standby_that_is_behind_is_passed_over_until_it_has_caught_up(
     _until(lambda: _read(connections) == (True, 1))
 
 
-def test_what_was_seen_once_is_not_missing_later(
-    standby: Server, pair: tuple[PostgresConnections, str]
-) -> None:
+def test_what_was_seen_once_is_not_missing_later(standby: Server, pair: tuple[Connections, str]) -> None:
     connections, _ = pair
-    other = PostgresConnections(connections._primary._target)
+    other = connections_to(connections._primary._target)
     _until(lambda: _read(connections) == (True, 0))
     standby.run("SELECT pg_wal_replay_pause()")
     _write(other, "hooke")
@@ -143,9 +140,7 @@ def test_what_was_seen_once_is_not_missing_later(
     other.close()
 
 
-def test_without_its_standby_the_primary_answers(
-    standby: Server, pair: tuple[PostgresConnections, str]
-) -> None:
+def test_without_its_standby_the_primary_answers(standby: Server, pair: tuple[Connections, str]) -> None:
     connections, _ = pair
     _write(connections, "newton")
     _until(lambda: _read(connections) == (True, 1))
@@ -161,13 +156,13 @@ def test_without_its_standby_the_primary_answers(
 
 
 def test_a_primary_is_no_standby(postgres_store_database: str) -> None:
-    connections = PostgresConnections(postgres_store_database, replica=postgres_store_database)
+    connections = connections_to(postgres_store_database, replica=postgres_store_database)
     assert _read(connections) == (False, 0)
     connections.close()
 
 
 def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
-    standby: Server, pair: tuple[PostgresConnections, str], postgres_store_database: str
+    standby: Server, pair: tuple[Connections, str], postgres_store_database: str
 ) -> None:
     _, there = pair
     told: list[WorkingSetEvent] = []
@@ -194,12 +189,8 @@ def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
     assert [move.kind.value for move in told] == ["add"]
 
 
-def test_places_in_the_log_compare_as_numbers() -> None:
-    assert place_of("0/FF") < place_of("0/100") < place_of("1/0") < place_of("A/0") < place_of("10/0")
-
-
 def test_the_status_tells_a_standby_from_its_primary(
-    pair: tuple[PostgresConnections, str], postgres_store_database: str
+    pair: tuple[Connections, str], postgres_store_database: str
 ) -> None:
     _, there = pair
     primary, standby = store_status(postgres_store_database), store_status(there)

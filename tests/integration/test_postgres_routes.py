@@ -14,12 +14,16 @@ import psycopg
 import pytest
 
 from germane import GLOBAL, Filter, Outcome, Scope, Status, TimeRange
-from germane.stores.postgres.connection import batched
-from germane.stores.postgres.connection import numbered as without_look_ups
-from germane.stores.relational.signals import filtered
-from germane.stores.sql import queries, schema
 from support.postgres_rows import fill
-from support.postgres_schema import DISTRIBUTED, numbered
+from support.postgres_schema import (
+    DISTRIBUTED,
+    SCHEMA,
+    filtered_query,
+    in_one_statement,
+    named_queries,
+    numbered,
+    sent_to_cluster,
+)
 from support.routes import Catalog, conditions, unrouted
 from support.trees import Node, Understood, nodes
 
@@ -31,7 +35,7 @@ PLACES = {"space_events": "space"} | dict.fromkeys(DISTRIBUTED, "agent")
 
 QUERIES = {
     name: text
-    for name, text in queries("postgres").items()
+    for name, text in named_queries().items()
     if name not in COMMANDS and not name.startswith("where_")
 }
 
@@ -80,7 +84,7 @@ def catalog(postgres_schema: str) -> Catalog:
 
 def _sent(text: str) -> str:
     """The text as it is sent to a cluster; a space's number is that of the agent that it is."""
-    return without_look_ups(text.encode())[0].decode().replace("%(space)s", "%(agent)s")
+    return sent_to_cluster(text).replace("%(space)s", "%(agent)s")
 
 
 def _tree(understood: Understood, text: str) -> Node:
@@ -117,16 +121,16 @@ def test_what_is_about_all_agents_is_known_for_it(understood: Understood, catalo
 def test_every_filter_is_for_one_server(
     understood: Understood, catalog: Catalog, name: str, where: Filter
 ) -> None:
-    text, _ = filtered("postgres", name, where, ["p"])
+    text, _ = filtered_query(name, where, ["p"])
     tree = _tree(understood, text)
     assert unrouted(tree, catalog) == []
     assert _lost(tree, catalog) == []
 
 
 def test_every_condition_of_a_filter_was_there() -> None:
-    conditions_of_filters = {name for name in queries("postgres") if name.startswith("where_")}
+    conditions_of_filters = {name for name in named_queries() if name.startswith("where_")}
     texts = [
-        filtered("postgres", name, where, ["p"])[0]
+        filtered_query(name, where, ["p"])[0]
         for where in [
             *FILTERS,
             Filter(statuses=(Status.ACTIVE,)),
@@ -137,7 +141,7 @@ def test_every_condition_of_a_filter_was_there() -> None:
     ]
 
     def is_there(name: str) -> bool:
-        beginning = re.split(r"%|\(VALUES", queries("postgres")[name])[0].strip()
+        beginning = re.split(r"%|\(VALUES", named_queries()[name])[0].strip()
         return any(beginning in text for text in texts)
 
     assert {name for name in conditions_of_filters if not is_there(name)} == set()
@@ -145,7 +149,7 @@ def test_every_condition_of_a_filter_was_there() -> None:
 
 def test_many_rows_in_one_statement_name_their_agent() -> None:
     """A cluster parts such rows by itself."""
-    several = [text for each in QUERIES.values() if (text := batched(each, 4))]
+    several = [text for each in QUERIES.values() if (text := in_one_statement(each, 4))]
     assert len(several) > 10
     for text in several:
         found = re.match(r"INSERT INTO (\w+) \(([^)]*)\)", text)
@@ -178,7 +182,7 @@ HARMLESS = {"lex_keys", "numbers_of", "texts_of", "entered", "number_of", "requi
 
 
 def test_every_function_is_called_here() -> None:
-    assert set(re.findall(r"CREATE FUNCTION (\w+)", schema("postgres"))) == set(CALLS) | HARMLESS
+    assert set(re.findall(r"CREATE FUNCTION (\w+)", SCHEMA)) == set(CALLS) | HARMLESS
 
 
 @pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import closing
 
 import psycopg
 import pytest
@@ -13,13 +12,9 @@ import germane
 from commandline import run
 from germane import StoreUnavailable
 from germane.stores import distribute_store, migrate_store, store_status
-from germane.stores.postgres.connection import numbered
-from germane.stores.postgres.connections import _SIZE, PostgresConnections
-from germane.stores.postgres.servers import steps
-from germane.stores.postgres.store import VERSION, migrate
-from germane.stores.sql import Migration, migrations, queries
 from support.cluster import pretend
-from support.postgres_schema import DISTRIBUTED
+from support.databases import later_step, migrated_database
+from support.postgres_schema import DISTRIBUTED, SPREAD, named_queries, sent_to_cluster
 from support.postgres_server import Server
 
 pytestmark = pytest.mark.long
@@ -47,7 +42,7 @@ def _spread(url: str, method: str) -> set[object]:
 
 
 def test_every_table_is_spread_by_agent_or_everywhere() -> None:
-    spread = dict(steps())
+    spread = dict(SPREAD)
     by_agent = {table for table, step in spread.items() if "'agent'" in step}
 
     assert by_agent == set(DISTRIBUTED)
@@ -117,10 +112,10 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
     status = store_status(coordinator)
     assert (status.agents, status.memories, status.distributed) == (2, 3, True)
     elsewhere = 4096 * len(_asked(coordinator, "SELECT FROM pg_dist_partition"))
-    with closing(PostgresConnections(coordinator)) as connections, connections.reading() as connection:
-        (here,) = connection.raw.execute(_SIZE).fetchall()[0]
-    with closing(PostgresConnections(coordinator)) as connections:
-        assert connections.size() == here + elsewhere
+    tables = "relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+    sizes = f"SELECT sum(pg_total_relation_size(oid))::text FROM pg_class WHERE {tables}"
+    ((here,),) = _asked(coordinator, sizes)
+    assert status.bytes == int(str(here)) + elsewhere
 
 
 def test_a_table_that_a_later_version_adds_is_spread_by_its_migration(coordinator: str) -> None:
@@ -132,9 +127,8 @@ CREATE TABLE colours (
     PRIMARY KEY (agent, name)
 ) {partitioned};
 """
-    step = Migration(number=VERSION + 1, name="colours.sql", script=script)
-    with closing(PostgresConnections(coordinator)) as connections:
-        assert migrate(connections, steps=(*migrations("postgres"), step)) == ("colours.sql",)
+    step = later_step("postgres", 1, "colours", script)
+    assert migrated_database(coordinator, step) == (step.name,)
     assert _spread(coordinator, "hash") == {*DISTRIBUTED, "space_events", "colours"}
 
 
@@ -179,8 +173,8 @@ def test_a_cluster_plans_one_task_for_every_query() -> None:
     distribute_store(CITUS)
     several = {}
     with psycopg.connect(CITUS, autocommit=True) as raw:
-        for name, query in queries("postgres").items():
-            text = numbered(query.encode())[0].decode().replace("{filter}", "").replace("{dimension}", "4")
+        for name, query in named_queries().items():
+            text = sent_to_cluster(query).replace("{filter}", "").replace("{dimension}", "4")
             if name.startswith("where_") or "CONCURRENTLY" in text or "%s" in text or name == "agents":
                 continue
             text = re.sub(r"%\((?:agent|space|number_of_\w+)\)s|\{agent\}", "1", text)

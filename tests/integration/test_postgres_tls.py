@@ -11,8 +11,7 @@ import pytest
 
 import germane
 from germane import StoreUnavailable
-from germane.stores import store_status
-from germane.stores.postgres.connections import PostgresConnections
+from germane.stores import PostgresStore, store_status
 from germane.working_sets import WorkingSetEvent
 from support.postgres_server import Server, database_of
 from support.tls import Encrypted, certificates, no_certificates
@@ -37,11 +36,8 @@ def way(postgres_server: Server, made: tuple[Path, Path, Path]) -> Iterator[Encr
 
 
 def _refused(url: str) -> str:
-    with (
-        closing(PostgresConnections(url, timeout=5)) as connections,
-        pytest.raises(StoreUnavailable) as raised,
-    ):
-        connections.size()
+    with pytest.raises(StoreUnavailable) as raised:
+        PostgresStore(url, timeout=5)
     return str(raised.value)
 
 
@@ -50,7 +46,7 @@ def test_all_that_a_store_does_goes_the_encrypted_way(
     way: Encrypted, made: tuple[Path, Path, Path], postgres_store: str, mode: str
 ) -> None:
     url = way.url(database_of(postgres_store), sslmode=mode, sslrootcert=str(made[0]))
-    heard = Event()
+    heard, encrypted = Event(), way.encrypted
 
     def hear(_: WorkingSetEvent) -> None:
         heard.set()
@@ -61,14 +57,12 @@ def test_all_that_a_store_does_goes_the_encrypted_way(
             assert heard.wait(_PATIENCE)
         assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
     assert store_status(url).memories == 1
-    with closing(PostgresConnections(url)) as connections, connections.reading() as connection:
-        assert connection.raw.pgconn.ssl_in_use
+    assert (way.encrypted > encrypted, way.plain) == (True, 0)
 
 
 def test_who_asks_for_it_gets_no_other(way: Encrypted, postgres_store: str) -> None:
     before = way.encrypted
-    with closing(PostgresConnections(way.url(database_of(postgres_store), sslmode="require"))) as connections:
-        connections.size()
+    PostgresStore(way.url(database_of(postgres_store), sslmode="require")).close()
     assert way.encrypted > before
 
 
@@ -103,5 +97,5 @@ def test_a_server_without_it_is_refused_where_it_is_asked_for(
     with closing(Encrypted(postgres_server.folder)) as plain:
         said = _refused(plain.url(database_of(postgres_store), sslmode="require"))
         assert "isn't encrypted" in said
-        with closing(PostgresConnections(plain.url(database_of(postgres_store)))) as connections:
-            assert connections.size() > 0
+        with closing(PostgresStore(plain.url(database_of(postgres_store)))) as store:
+            assert store.stats("ada").memories == 0

@@ -12,8 +12,8 @@ import germane
 from germane import Filter, Status
 from germane.errors import InvalidInput, StoreError
 from germane.stores import Insert, PostgresStore, SetStatus
-from germane.stores.postgres.connections import PostgresConnections
 from germane.testing.fakes import START, make_id, make_memories, make_memory
+from support.databases import connections_to
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
 from support.reads import reads
@@ -73,7 +73,7 @@ def test_a_question_goes_with_the_beginning_of_its_transaction(
 def test_a_read_that_fails_at_its_beginning_leaves_no_statement_behind_that_is_not_there(
     postgres_store_database: str,
 ) -> None:
-    connections = PostgresConnections(postgres_store_database)
+    connections = connections_to(postgres_store_database)
 
     def divide() -> None:
         with connections.reading("tester") as connection:
@@ -92,7 +92,7 @@ def test_a_read_that_fails_at_its_beginning_leaves_no_statement_behind_that_is_n
 
 
 def test_a_read_that_asks_or_looks_at_nothing_ends_as_others_do(postgres_store_database: str) -> None:
-    connections = PostgresConnections(postgres_store_database)
+    connections = connections_to(postgres_store_database)
     with connections.reading():
         pass
     with connections.reading() as connection:
@@ -137,7 +137,7 @@ def test_a_memory_whose_commit_was_not_answered_is_stored_once(
 
 
 def test_a_failure_that_was_seen_and_passed_over_is_not_stored(postgres_store_database: str) -> None:
-    connections = PostgresConnections(postgres_store_database)
+    connections = connections_to(postgres_store_database)
 
     def swallow() -> None:
         with connections.writing() as connection:
@@ -153,7 +153,7 @@ def test_a_failure_that_was_seen_and_passed_over_is_not_stored(postgres_store_da
 
 
 def test_a_number_of_rows_is_waited_for(postgres_store_database: str) -> None:
-    connections = PostgresConnections(postgres_store_database)
+    connections = connections_to(postgres_store_database)
     with connections.writing() as connection:
         connection.run("add_setting", {"name": "one", "value": "1"})
         assert connection.run("remove_setting", {"name": "one"}).rowcount == 1

@@ -9,10 +9,8 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
-from germane.stores.sql import queries
 from support.postgres_rows import fill
-from support.postgres_schema import APPLICATION_ROLE, plan_of
+from support.postgres_schema import APPLICATION_ROLE, as_store, connected, named_queries, plan_of
 
 DIMENSION = 8  # As in the rows of `fill`.
 
@@ -27,7 +25,7 @@ def with_vectors(connection: Connection, agent: int, *, count: int) -> NDArray[n
     connection.execute(b"SET LOCAL session_replication_role = replica")  # They have no memories.
     connection.execute(b"DELETE FROM vectors WHERE agent = %s", (agent,))
     rows = [((agent << 40) + place, agent, each.tobytes()) for place, each in enumerate(packed)]
-    PostgresConnection(connection).many("insert_vector", rows)
+    as_store(connection).many("insert_vector", rows)
     stored: NDArray[np.float32] = packed.astype(np.float32)
     return stored
 
@@ -41,7 +39,7 @@ def table_of(connection: Connection, agent: int) -> str:
 
 
 def by_index(name: str, **marks: object) -> str:
-    text = queries("postgres")[name]
+    text = named_queries()[name]
     for mark, value in marks.items():
         text = text.replace(f"{{{mark}}}", str(value))
     return text
@@ -55,7 +53,7 @@ def test_vectors_come_as_they_were_given(postgres_owner: Connection) -> None:
     agent = fill(postgres_owner, "one")
     given = with_vectors(postgres_owner, agent, count=20)
     asked = {"agent": agent, "above": (agent << 40) - 1, "below": (agent + 1) << 40}
-    rows = PostgresConnection(postgres_owner).run("cache_vectors", asked).fetchall()
+    rows = as_store(postgres_owner).run("cache_vectors", asked).fetchall()
     assert [num - (agent << 40) for num, _ in rows] == list(range(20))
     assert np.array_equal(np.array([np.frombuffer(each, "<f2") for _, each in rows]), given)
 
@@ -66,7 +64,7 @@ def test_similarities_are_the_inner_products(postgres_owner: Connection) -> None
     with_vectors(postgres_owner, fill(postgres_owner, "two"), count=5)
     asked = np.random.default_rng(0).standard_normal(DIMENSION).astype(np.float32)
     values = {"agent": agent, "asked": written(asked)}
-    [(nums, products)] = PostgresConnection(postgres_owner).run("similarities", values)
+    [(nums, products)] = as_store(postgres_owner).run("similarities", values)
     assert (np.frombuffer(nums, ">i8") - (agent << 40)).tolist() == list(range(200))
     assert np.allclose(np.frombuffer(products, ">f4"), given @ asked, atol=1e-5)
 
@@ -81,7 +79,7 @@ def test_an_agents_index_finds_the_nearest_of_that_agent_alone(postgres_owner: C
     postgres_owner.execute(built.replace("CONCURRENTLY", "").encode())
     postgres_owner.execute(b"ANALYZE vectors")
     postgres_owner.execute(b"SELECT enter('two')")
-    assert PostgresConnection(postgres_owner).run("indexed_vectors", {"agent": agent}).fetchall() == [(True,)]
+    assert as_store(postgres_owner).run("indexed_vectors", {"agent": agent}).fetchall() == [(True,)]
     postgres_owner.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}".encode())
     found = same = 0
     for seed in range(20):
@@ -95,21 +93,21 @@ def test_an_agents_index_finds_the_nearest_of_that_agent_alone(postgres_owner: C
         nums = {num - (agent << 40) for num, _ in rows}
         same += len(nums & set(exact.tolist()))
         found += len(nums)
-        assert "vectors_of" not in plan_of(postgres_owner, queries("postgres")["similarities"], values)
+        assert "vectors_of" not in plan_of(postgres_owner, named_queries()["similarities"], values)
     assert found == 200
     assert same / found > 0.9
 
 
 def test_an_index_of_an_agent_can_be_taken_away(postgres_schema: str) -> None:
-    with psycopg.connect(postgres_schema, context=ADAPTERS, autocommit=True) as connected:
-        fill(connected, "lasting")
-        [(agent,)] = connected.execute(b"SELECT number_of('lasting')").fetchall()
-        marks = {"agent": agent, "dimension": DIMENSION, "table": table_of(connected, agent)}
-        ours = PostgresConnection(connected)
+    with connected(postgres_schema, autocommit=True) as raw:
+        fill(raw, "lasting")
+        [(agent,)] = raw.execute(b"SELECT number_of('lasting')").fetchall()
+        marks = {"agent": agent, "dimension": DIMENSION, "table": table_of(raw, agent)}
+        ours = as_store(raw)
         assert ours.run("indexed_vectors", {"agent": agent}).fetchall() == []
         for _ in range(2):
-            connected.execute(by_index("index_vectors", **marks).encode())
+            raw.execute(by_index("index_vectors", **marks).encode())
             assert ours.run("indexed_vectors", {"agent": agent}).fetchall() == [(True,)]
         for _ in range(2):
-            connected.execute(by_index("unindex_vectors", **marks).encode())
+            raw.execute(by_index("unindex_vectors", **marks).encode())
             assert ours.run("indexed_vectors", {"agent": agent}).fetchall() == []

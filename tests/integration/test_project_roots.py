@@ -9,9 +9,8 @@ import pytest
 
 import germane
 from commandline import run
-from germane import InvalidInput
+from germane import Filter, InvalidInput
 from germane.importers import import_source
-from germane.importers.manifests import project_root
 
 
 @pytest.fixture
@@ -28,20 +27,35 @@ def sources(db: Path) -> list[tuple[str, str | None]]:
         return sorted((str(memory.scope), memory.source) for memory in engine.memories())
 
 
+def project_root(start: Path) -> Path:
+    """The folder from which an import of a folder or file tells the path of its one module."""
+    with germane.open(":memory:", embedder=None) as engine:
+        import_source(engine, str(start))
+        (path,) = {
+            str(memory.scope).removeprefix("path:") for memory in engine.memories(Filter(kinds=("module",)))
+        }
+    (file,) = start.rglob("login.py") if start.is_dir() else [start]
+    assert str(file).endswith(f"/{path}")
+    return Path(str(file).removesuffix(f"/{path}"))
+
+
+def module_in(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "login.py").write_text('"""Signs users in with a token."""\n')
+    return folder
+
+
 @pytest.mark.parametrize("mark", ["germane.toml", ".git", "pyproject.toml", "package.json"])
 def test_the_root_is_the_nearest_folder_that_is_marked(tmp_path: Path, mark: str) -> None:
-    inner = tmp_path / "shop" / "src" / "auth"
-    inner.mkdir(parents=True)
+    inner = module_in(tmp_path / "shop" / "src" / "auth")
     assert project_root(inner) == inner
-    (tmp_path / "shop" / mark).write_text("")
+    (tmp_path / "shop" / mark).write_text("{}" if mark == "package.json" else "")
     assert project_root(inner) == tmp_path / "shop"
-    (inner / "login.py").write_text("")
     assert project_root(inner / "login.py") == tmp_path / "shop"
 
 
 def test_a_repository_comes_before_a_nearer_manifest(tmp_path: Path) -> None:
-    inner = tmp_path / "packages" / "web"
-    inner.mkdir(parents=True)
+    inner = module_in(tmp_path / "packages" / "web")
     (inner / "package.json").write_text("{}")
     assert project_root(inner) == inner
     (tmp_path / ".git").mkdir()
@@ -51,7 +65,7 @@ def test_a_repository_comes_before_a_nearer_manifest(tmp_path: Path) -> None:
 def test_a_manifest_at_home_marks_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     (tmp_path / "package.json").write_text("{}")
-    (tmp_path / "notes").mkdir()
+    module_in(tmp_path / "notes")
     assert project_root(tmp_path / "notes") == tmp_path / "notes"
     assert project_root(tmp_path) == tmp_path
 

@@ -17,7 +17,6 @@ import germane
 from commandline import run
 from germane import InvalidInput, StoreBusy, StoreUnavailable
 from germane.errors import LastActive, PurgeNotConfirmed
-from germane.model.text import removed_name
 from germane.stores import (
     PostgresStore,
     copy_store,
@@ -28,7 +27,6 @@ from germane.stores import (
     remove_agent,
     store_status,
 )
-from germane.stores.location import open_store
 from support.postgres_rows import ROWS, fill
 from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces
@@ -145,8 +143,7 @@ def test_who_has_it_open_notices(store: str) -> None:
 def test_who_waits_is_woken(postgres_store: str) -> None:
     with germane.open(postgres_store, agent="ada") as ada:
         ada.remember("Argon opens the door")
-    listens = open_store(postgres_store, embedding=None)
-    assert isinstance(listens, PostgresStore)
+    listens = PostgresStore(postgres_store)
     heard, told = Event(), Event()
     forget = listens.notifications.subscribe("ada", lambda: told.set() if heard.is_set() else heard.set())
     try:
@@ -164,7 +161,7 @@ def test_a_row_in_every_table_goes(postgres_database: str) -> None:
     with psycopg.connect(postgres_database) as raw:
         number = fill(raw, "one")
         fill(raw, "two")
-        raw.execute("UPDATE agents SET name = %s WHERE agent = %s", (removed_name(number), number))
+        raw.execute("UPDATE agents SET name = 'space: removed ' || agent WHERE agent = %s", (number,))
     kinds = {each.rstrip("_01") for each in traces(postgres_database, number)}
     assert kinds >= {*ROWS, "states", "agents"} - {"messages"}
     others = traces(postgres_database, number + 1)
@@ -321,7 +318,7 @@ def test_a_server_keeps_no_byte_once_it_is_erased(postgres_database: str, postgr
             ada.space("gadolinium").remember("x y")
         )
     said = run("db", "remove", "--agent", "adalovelace", "--yes", db=postgres_database).out
-    assert said.endswith("To leave no bytes either: germane db vacuum --erase\n")
+    assert said.endswith("To erase the bytes too: germane db vacuum --erase\n")
     erase_purged(postgres_database)
     postgres_server.run("CHECKPOINT")
     raw = [held for _, held in contents(postgres_server.data / "base")]
@@ -336,8 +333,8 @@ def test_the_command_asks_and_tells(store: str) -> None:
     assert "Missing option '--agent'" in run("db", "remove", "--yes", db=store).err
     told = run("db", "remove", "--agent", "ada", "--yes", db=store).out
     assert told.startswith(f"{location_of(store)}: ada is removed, ")
-    assert "It has left the spaces team; what it put there stays." in told
-    assert "These spaces went with it: attic." in told
+    assert "It has left the spaces team; its memories there stay." in told
+    assert "Spaces deleted with it: attic." in told
     assert "there is no agent ada" in run("db", "remove", "--agent", "ada", "--yes", db=store).out
 
 

@@ -12,29 +12,30 @@ import germane
 from germane import StoreError, StoreUnavailable
 from germane.errors import SchemaTooNew
 from germane.stores import migrate_store, store_status
-from germane.stores.sql import Migration, migrations
-from germane.stores.sqlite.connections import SqliteConnections
-from germane.stores.sqlite.store import VERSION, prepare, version_of
+from support.databases import later_step, migrated_file, oldest_version, version
 
-BASELINE = migrations("sqlite")
-COLOURS = Migration(
-    number=VERSION + 1,
-    name=f"{VERSION + 1:04}_colours.sql",
-    script="""
+VERSION = version("sqlite")
+COLOURS = later_step(
+    "sqlite",
+    1,
+    "colours",
+    """
 -- Two statements.
 CREATE TABLE colours (name TEXT PRIMARY KEY) STRICT;
 INSERT INTO colours VALUES ('red; green');
 """,
 )
-SHAPES = Migration(
-    number=VERSION + 2,
-    name=f"{VERSION + 2:04}_shapes.sql",
-    script="ALTER TABLE colours ADD COLUMN shape INTEGER;",
+SHAPES = later_step(
+    "sqlite",
+    2,
+    "shapes",
+    "ALTER TABLE colours ADD COLUMN shape INTEGER;",
 )
-BROKEN = Migration(
-    number=VERSION + 2,
-    name=f"{VERSION + 2:04}_broken.sql",
-    script="CREATE TABLE shapes (name TEXT) STRICT;\nALTER TABLE missing ADD COLUMN shape INTEGER;",
+BROKEN = later_step(
+    "sqlite",
+    2,
+    "broken",
+    "CREATE TABLE shapes (name TEXT) STRICT;\nALTER TABLE missing ADD COLUMN shape INTEGER;",
 )
 
 
@@ -47,16 +48,6 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def brought_up_to_date(path: Path, *steps: Migration, read_only: bool = False) -> int:
-    """The version of a file after these steps."""
-    with closing(
-        SqliteConnections(str(path), durability="full", timeout=5, read_only=read_only)
-    ) as connections:
-        prepare(connections, (*BASELINE, *steps))
-        with connections.reading() as connection:
-            return version_of(connection)
-
-
 def rows(path: Path, statement: str) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as raw:
         return raw.execute(statement).fetchall()
@@ -67,11 +58,11 @@ def shape_of(path: Path) -> list[tuple[object, ...]]:
 
 
 def test_it_becomes_as_a_new_one_is(path: Path, tmp_path: Path) -> None:
-    assert brought_up_to_date(path, COLOURS) == VERSION + 1
-    assert brought_up_to_date(path, COLOURS, SHAPES) == VERSION + 2
-    assert brought_up_to_date(path, COLOURS, SHAPES) == VERSION + 2
+    assert migrated_file(path, COLOURS) == VERSION + 1
+    assert migrated_file(path, COLOURS, SHAPES) == VERSION + 2
+    assert migrated_file(path, COLOURS, SHAPES) == VERSION + 2
     new = tmp_path / "new.db"
-    assert brought_up_to_date(new, COLOURS, SHAPES) == VERSION + 2
+    assert migrated_file(new, COLOURS, SHAPES) == VERSION + 2
     assert shape_of(path) == shape_of(new)
     for each in ("SELECT * FROM migrations ORDER BY number", "SELECT * FROM colours"):
         assert rows(path, each) == rows(new, each) != []
@@ -80,27 +71,27 @@ def test_it_becomes_as_a_new_one_is(path: Path, tmp_path: Path) -> None:
 
 def test_a_step_that_fails_leaves_nothing_behind(path: Path) -> None:
     with pytest.raises(StoreError, match="no such table: missing"):
-        brought_up_to_date(path, COLOURS, BROKEN)
+        migrated_file(path, COLOURS, BROKEN)
     assert rows(path, "SELECT max(number) FROM migrations") == [(VERSION + 1,)]
     assert rows(path, "PRAGMA user_version") == [(VERSION + 1,)]
     assert not rows(path, "SELECT name FROM sqlite_schema WHERE name = 'shapes'")
-    assert brought_up_to_date(path, COLOURS, SHAPES) == VERSION + 2
+    assert migrated_file(path, COLOURS, SHAPES) == VERSION + 2
 
 
 def test_what_only_reads_asks_for_somebody_who_writes(path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=f"schema version {VERSION}, this germane needs {VERSION + 1}"):
-        brought_up_to_date(path, COLOURS, read_only=True)
+        migrated_file(path, COLOURS, read_only=True)
     assert rows(path, "PRAGMA user_version") == [(VERSION,)]
 
 
 def test_a_version_without_the_step_refuses_the_file(path: Path) -> None:
-    brought_up_to_date(path, COLOURS)
+    migrated_file(path, COLOURS)
     with pytest.raises(SchemaTooNew) as caught:
         germane.open(path, agent="ada", embedder=None)
     assert (caught.value.found, caught.value.supported) == (VERSION + 1, VERSION)
 
 
-@pytest.mark.parametrize("older", [1, BASELINE[0].number - 1])
+@pytest.mark.parametrize("older", [1, oldest_version("sqlite") - 1])
 def test_one_from_before_the_baseline_is_refused_and_left_alone(path: Path, older: int) -> None:
     with closing(sqlite3.connect(path)) as raw:
         raw.execute(f"PRAGMA user_version = {older}")

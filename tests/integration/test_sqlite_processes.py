@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from germane import Filter, Status
-from germane.protocols import Query
-from germane.retrieval.tokenizer import query_terms
 from germane.stores import Insert, Purge, SetStatus, SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memories, make_memory
+from support.stores import query_of
 
 pytestmark = pytest.mark.long
 
@@ -111,7 +110,7 @@ def test_several_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
 def test_an_open_store_sees_what_another_process_wrote(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     store = SqliteStore(path)
-    query = Query(terms=query_terms("from process"))
+    query = query_of("from process")
     store.apply(AGENT, [Insert(memory=make_memory("From here process"))])
     assert len(store.search(AGENT, query).slices[0]) == 1
     child = start("first", path, "1")
@@ -124,7 +123,7 @@ def test_an_open_store_notices_purges_and_new_states(tmp_path: Path) -> None:
     memories = make_memories(40)
     one, other = SqliteStore(tmp_path / "agent.db"), SqliteStore(tmp_path / "agent.db")
     one.apply(AGENT, [Insert(memory=each) for each in memories])
-    query = Query(terms=query_terms(memories[3].content))
+    query = query_of(memories[3].content)
     assert one.search(AGENT, query) == other.search(AGENT, query)
     other.apply(AGENT, [Purge(memory_id=memories[3].id, at=START)])
     other.apply(AGENT, [SetStatus(memory_id=memories[4].id, status=Status.FORGOTTEN, at=START)])

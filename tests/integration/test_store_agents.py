@@ -10,9 +10,7 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreUnavailable
-from germane.stores import AgentFigures, remove_agent, store_agents, store_status
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.store import grant
+from germane.stores import AgentFigures, migrate_store, remove_agent, store_agents, store_status
 from germane.testing.fakes import FixedClock
 from support.postgres_server import Server, database_of
 
@@ -89,9 +87,7 @@ def test_who_may_see_one_agent_at_a_time_is_told_so(
     postgres_server.run(
         "DO $$ BEGIN CREATE ROLE listing LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
-    owner = PostgresConnections(postgres_store_database)
-    grant(owner, "listing")
-    owner.close()
+    migrate_store(postgres_store_database, role="listing")
     database = database_of(postgres_store_database)
     address = postgres_server.url(database, user="listing")
     try:

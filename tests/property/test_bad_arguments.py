@@ -15,28 +15,15 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Conversation, Engine, Ledger, Space, WorkingSet
+from germane import Conversation, Engine, Ledger, Space, WorkingSet, stores
 from germane.conversation import RecallLimits, Tiers, TokenCalibration
-from germane.exports import SUBMODULES
 from germane.kinds import TemplatePart
 from germane.lifecycle import Reconcile
 from germane.plans import ScopedPlan, TaskContext
 from germane.protocols import Query
 from germane.ranking import Decay
-from germane.stores import (
-    copy_store,
-    distribute_store,
-    erase_purged,
-    index_vectors,
-    migrate_store,
-    reembed,
-    reindex_store,
-    remove_agent,
-    store_agents,
-    store_status,
-    vacuum_store,
-)
 from germane.testing.fakes import HashEmbedder
+from house.source import PUBLIC
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -243,18 +230,11 @@ def test_opening_refuses_a_bad_argument_with_an_error_of_its_own(
     assert failures == []
 
 
-_ON_STORES: tuple[Callable[..., Any], ...] = (
-    copy_store,
-    distribute_store,
-    erase_purged,
-    index_vectors,
-    migrate_store,
-    reembed,
-    reindex_store,
-    remove_agent,
-    store_agents,
-    store_status,
-    vacuum_store,
+_ON_STORES: tuple[Callable[..., Any], ...] = tuple(
+    # `location_of` does nothing to a store.
+    verb
+    for name in stores.__all__
+    if name != "location_of" and inspect.isfunction(verb := getattr(stores, name))
 )
 
 
@@ -308,6 +288,8 @@ _RESULTS = tuple(
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice",
+        # What it asks of a store's spaces.
+        "Create Demote Disband FailOver Join Leave Promote SpaceAct",
     )
     for word in line.split()
 )
@@ -317,7 +299,7 @@ _RESULTS = tuple(
 def _fields() -> Iterator[tuple[Any, str]]:
     public = {
         name: getattr(import_module(module), name)
-        for module in ("germane", *SUBMODULES)
+        for module in PUBLIC
         if module not in ("germane.evaluation", "germane.importers", "germane.summarizers")
         for name in import_module(module).__all__
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import importlib.util
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -13,8 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from germane.testing.fakes import WordCounter
-from germane.tokens import COUNTERS, CachedCounter, get_counter, spendable, uncached
+from germane.tokens import COUNTERS, get_counter
 from support.examples import examples
 
 # Hypothesis leaves lone surrogates out of its texts; a `str` can hold them all the same.
@@ -63,57 +61,6 @@ def test_an_exact_counter_agrees_with_tiktoken(name: str, text: str) -> None:
 @pytest.mark.parametrize(("text", "tokens"), LONG_TEXTS.values(), ids=LONG_TEXTS)
 def test_a_long_text_is_counted_exactly(text: str, tokens: int) -> None:
     assert get_counter("o200k").count(text) == tokens
-
-
-@given(texts=st.lists(st.text(max_size=40), min_size=1, max_size=30))
-@settings(max_examples=examples(20))
-def test_threads_count_as_one_thread_does(texts: list[str]) -> None:
-    counter = CachedCounter(get_counter("o200k"), size=7)
-    alone = [get_counter("o200k").count(text) for text in texts]
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(counter.count, texts * 4)) == alone * 4
-
-
-@given(
-    texts=st.lists(st.sampled_from(["", "a", "b c", "d e f", "g " * 9]), max_size=60),
-    size=st.integers(1, 3),
-    longest=st.integers(0, 6),
-)
-def test_a_cache_changes_no_count_and_stays_small(texts: list[str], size: int, longest: int) -> None:
-    inner = WordCounter(margin=0.25)
-    cached = CachedCounter(inner, size=size, longest=longest)
-    assert [cached.count(text) for text in texts] == [inner.count(text) for text in texts]
-    assert len(cached) <= size
-    assert (cached.name, cached.margin) == (inner.name, inner.margin)
-
-
-def test_a_cache_counts_a_text_once_until_it_is_forgotten() -> None:
-    counted: list[str] = []
-
-    class Listening(WordCounter):
-        def count(self, text: str) -> int:
-            counted.append(text)
-            return super().count(text)
-
-    cached = CachedCounter(Listening(), size=2, longest=5)
-    for text in ("a", "b", "a", "c", "a", "b", "too long", "too long"):
-        cached.count(text)
-    assert counted == ["a", "b", "c", "b", "too long", "too long"]
-
-
-def test_a_counter_without_its_cache_remembers_nothing() -> None:
-    inner = WordCounter()
-    cached = CachedCounter(inner)
-    assert uncached(cached).count("a b") == cached.count("a b") == 2
-    assert uncached(cached) is uncached(inner) is inner
-    assert len(cached) == 1
-
-
-@given(budget=st.integers(0, 10**9), margin=st.integers(0, 300).map(lambda percent: percent / 100))
-def test_what_is_spendable_is_the_most_that_can_not_overflow(budget: int, margin: float) -> None:
-    percent = 100 + round(100 * margin)
-    left = spendable(budget, WordCounter(margin=margin))
-    assert left * percent <= budget * 100 < (left + 1) * percent
 
 
 @cache

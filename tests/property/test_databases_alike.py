@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from germane import Filter, Memory, Order, Scope, Status, TimeRange
-from germane.model.change import Change
 from germane.protocols import Query
-from germane.retrieval.tokenizer import query_terms
 from germane.stores import Insert, PostgresStore, Purge, Revise, SetStatus, SetVector, Slice, SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memory, make_revision, make_vector
 from support.examples import examples
 from support.postgres_server import Server
+from support.stores import terms_of
 
 AGENT = "tester"
 WORDS = st.lists(st.sampled_from(("redis", "cache", "queue", "token", "日本", "Ωmega")), max_size=6).map(
@@ -39,7 +38,7 @@ FILTERS = (
 )
 QUERIES = tuple(
     Query(
-        terms=query_terms(words),
+        terms=terms_of(words),
         informative=tuple(words.split()[:1]),
         vector=None if seed is None else make_vector(seed),
         filter=where,
@@ -61,7 +60,7 @@ class Alike(RuleBasedStateMachine):
         self.heads: list[Memory] = []
         self.number = 0
 
-    def both(self, *changes: Change) -> None:
+    def both(self, *changes: Insert | Purge | Revise | SetStatus | SetVector) -> None:
         """Do it to both, which have to say the same of it."""
         assert self.file.apply(AGENT, changes) == self.served.apply(AGENT, changes)
 

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 import germane
 from germane import BudgetTooSmall, Context, Draft, Engine, Level, Reason
 from germane.demo import DEMO_NOW, demo_questions, load_demo
-from germane.embedders import StaticEmbedder
-from germane.evaluation import Records
-from germane.evaluation.material import open_records
-from germane.tokens import get_counter
+from germane.importers import import_source
 from support.examples import examples
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -159,10 +156,8 @@ def test_more_budget_loses_no_memory_of_the_demo_that_was_whole() -> None:
 @pytest.mark.long
 def test_more_budget_loses_no_record_of_this_project_that_was_whole() -> None:
     lines = (ROOT / "bench/data/decisions.jsonl").read_text(encoding="utf-8").splitlines()
-    records = Records(source=ROOT / "docs/decisions")
-    counter = get_counter("o200k")
-    engine = open_records(records, now=NOW, embedder=StaticEmbedder(), counter=counter)
-    with engine:
+    with germane.open(":memory:", clock=lambda: NOW) as engine:
+        import_source(engine, str(ROOT / "docs/decisions"))
         for line in lines:
             assert lost(engine, json.loads(line)["question"], BUDGETS) == []
 

@@ -1,7 +1,8 @@
-"""For any store, frame, question and budget: the total holds, and constraints are in or the error says so."""
+"""Frames over any store and text: their totals hold, constraints are in, and their patterns are found."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ import germane
 from germane import BudgetTooSmall, Draft, Filter, Frame, Outcome
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES
-from germane.plans.intent import Complexity, Intent, IntentKind
+from germane.plans.intent import Complexity, Intent, IntentKind, has, normalized_words, without
 from germane.plans.layered import FLEXIBLE, budgeted, layered
 from germane.testing.fakes import FixedClock, HashEmbedder
 from support.examples import examples
@@ -129,3 +130,42 @@ def test_under_pressure_nothing_comes_in_and_constraints_stay(
         before = {item.memory.id for item in context.items}
         assert {item.memory.id for item in refreshed.context.items} <= before
         assert {entry.memory_id for entry in refreshed.context.trace.entries} >= before
+
+
+OWN = ("pull request*|diff", "a* b|^fix", "?", "trade* off*|^x* y", "^is|no", "well-known*")
+PATTERNS = [*(pattern for frame in FRAMES for pattern in frame.patterns), *OWN]
+PHRASED = sorted(
+    {word.strip("*^") for pattern in PATTERNS for phrase in pattern.split("|") for word in phrase.split()}
+)
+TEXTS = st.lists(
+    st.sampled_from([*PHRASED, ".", ",", "x", "failing", "trades off", "notable", "well-known.", "it's"])
+    | st.text(max_size=5),
+    max_size=8,
+).map(" ".join)
+
+
+def by_expressions(pattern: str, words: str) -> bool:
+    """One expression for each phrase: whole words, a star for the rest of one, a caret for a beginning."""
+    for phrase in pattern.split("|"):
+        parts = [re.escape(word.casefold()).replace(r"\*", r"\S*") for word in phrase.lstrip("^").split()]
+        start = r"\^ " if phrase.startswith("^") else ""
+        if re.search(rf"(?<= ){start}{' '.join(parts)}(?= )", words):
+            return True
+    return False
+
+
+@settings(max_examples=examples(500))
+@given(pattern=st.sampled_from(PATTERNS), text=TEXTS)
+def test_a_pattern_is_found_where_any_of_its_phrases_stands(pattern: str, text: str) -> None:
+    words = normalized_words(text)
+    assert has(pattern, words) == by_expressions(pattern, words)
+
+
+@given(pattern=st.sampled_from(OWN), text=TEXTS)
+def test_what_is_taken_away_is_no_longer_found(pattern: str, text: str) -> None:
+    words = normalized_words(text)
+    left = without([pattern], words)
+    if not has(pattern, words):
+        assert left.split() == [word for word in words.split() if word not in ("^", "?")]
+    else:
+        assert len(left) < len(words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -27,7 +26,7 @@ from germane import (
 )
 from germane.demo import load_demo
 from germane.kinds import BUILT_IN
-from germane.operations.context import AgentContext
+from germane.stores import SqliteStore
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
 from germane.tokens import get_counter
 from support.examples import examples
@@ -210,9 +209,11 @@ def test_the_same_state_and_clock_give_the_same_bytes(memories: list[Draft], que
 def test_what_another_agent_stores_changes_nothing_of_mine(
     mine: list[Draft], theirs: list[Draft], query: str
 ) -> None:
-    with opened(mine, agent="mine") as engine:
+    store = SqliteStore(":memory:")
+    with germane.open(store, agent="mine", clock=FixedClock(NOW)) as engine:
+        engine.remember_many(mine)
         alone = engine.recall(query), _text(engine, query)
-        other = Engine(_as_agent(engine, "theirs"))
+        other = germane.open(store, agent="theirs", clock=FixedClock(NOW))
         stored = other.remember_many(theirs)
         assert (engine.recall(query), _text(engine, query)) == alone
         for one in stored:
@@ -230,10 +231,6 @@ def _text(engine: Engine, query: str) -> str:
         return engine.assemble(query, budget=1500).text
     except BudgetTooSmall as error:
         return str(error)
-
-
-def _as_agent(engine: Engine, agent: str) -> AgentContext:
-    return replace(engine._session, agent=agent)
 
 
 @settings(max_examples=examples(30))

@@ -1,6 +1,9 @@
+"""The index of words: the terms of a text, BM25 of whole texts, and of windows of dialogue."""
+
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
@@ -13,9 +16,55 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from germane.errors import InvalidInput
 from germane.retrieval import bm25 as module
-from germane.retrieval.bm25 import K1, UNIT, B, Postings, Scores, summed
-from germane.retrieval.tokenizer import Forward, index_terms, query_terms, term_hash
+from germane.retrieval.bm25 import K1, RADIUS, UNIT, B, Postings, Scores, Sessions, summed
+from germane.retrieval.tokenizer import Forward, forms, index_terms, query_terms, term_hash
 from support.examples import examples
+
+# Any code point at all, half surrogates too, and what the grammar of words is made of.
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
+WORDY = st.text(st.sampled_from("aBcDZ09é学ひカー서ทـْ'’-_./\\@,+# \n"), max_size=60)
+TEXTS = ANY_TEXT | WORDY
+PARTS = st.from_regex(r"[0-9]+|[A-Z]?[a-z]+|[A-Z]+s?|[A-Za-z0-9]{1,9}", fullmatch=True)
+
+
+@given(TEXTS)
+def test_every_text_has_a_well_formed_record(text: str) -> None:
+    forward = index_terms(text)
+    assert forward.hashes.dtype == np.uint32
+    assert forward.frequencies.dtype == np.uint8
+    assert forward.hashes.shape == forward.frequencies.shape
+    assert np.all(forward.hashes[1:] > forward.hashes[:-1])
+    assert np.all(forward.frequencies > 0)
+    assert forward.length == int(forward.frequencies.sum())
+    assert index_terms(text) == forward
+
+
+@given(TEXTS)
+def test_a_text_is_found_by_every_term_that_it_asks_for(text: str) -> None:
+    terms = query_terms(text)
+    assert len(set(terms)) == len(terms)
+    assert all(terms)
+    assert {term_hash(term) for term in terms} <= set(index_terms(text).hashes.tolist())
+
+
+@given(TEXTS, TEXTS)
+def test_texts_on_lines_of_their_own_do_not_change_each_other(first: str, second: str) -> None:
+    together = index_terms(f"{first}\n{second}")
+    alone = set(index_terms(first).hashes.tolist()) | set(index_terms(second).hashes.tolist())
+    assert set(together.hashes.tolist()) == alone
+
+
+@given(PARTS)
+def test_a_plain_word_is_known_by_what_the_levels_below_find_in_it(word: str) -> None:
+    # Only a possessive sends a plain word through all levels, and they take its ending off.
+    assert list(forms(word)) == list(forms(f"{word}'s"))
+
+
+@given(st.lists(PARTS, min_size=2, max_size=4))
+def test_a_name_is_known_as_a_whole_and_by_each_of_its_parts(parts: list[str]) -> None:
+    whole, *rest = forms("_".join(parts))
+    assert whole.text.replace("-", "") == "".join(parts).lower()
+    assert rest == [form for part in parts for form in forms(part)]
 
 
 def forward_of(words: Sequence[int]) -> Forward:
@@ -273,3 +322,93 @@ def test_an_index_holds_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     index.add(64, forward_of([2]))
     assert index.score([2]).ordinals.tolist() == [64]
     assert index.documents == 64
+
+
+SPOKEN = ["redis", "cache", "tim", "deploy", "queue"]
+turns = st.lists(
+    st.tuples(
+        st.integers(-1, 2), st.integers(0, 5), st.lists(st.sampled_from(SPOKEN), max_size=4), st.booleans()
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def sessions_of(rows: list[tuple[int, int, list[str], bool]]) -> Sessions:
+    return Sessions(
+        np.array([session for session, *_ in rows], dtype=np.int64),
+        np.array([created for _, created, *_ in rows], dtype=np.int64),
+        np.array([bytes([number + 1]) * 16 for number in range(len(rows))], dtype="S16"),
+        np.array([admitted for *_, admitted in rows], dtype=np.bool_),
+    )
+
+
+def windows_of(rows: list[tuple[int, int, list[str], bool]]) -> dict[int, list[int]]:
+    """For each admitted turn the turns of its window, found one by one."""
+    windows: dict[int, list[int]] = {}
+    for number, (session, _, _, admitted) in enumerate(rows):
+        if not admitted:
+            continue
+        line = [
+            other
+            for other, (its, _, _, there) in enumerate(rows)
+            if there and (other == number or (its == session and session >= 0))
+        ]
+        line.sort(key=lambda other: (rows[other][1], other))
+        at = line.index(number)
+        windows[number] = line[max(0, at - RADIUS) : at + RADIUS + 1]
+    return windows
+
+
+@given(turns)
+def test_window_scores_are_those_of_windows_counted_one_by_one(
+    rows: list[tuple[int, int, list[str], bool]],
+) -> None:
+    postings = Postings.build(np.arange(len(rows)), [index_terms(" ".join(words)) for *_, words, _ in rows])
+    question = query_terms(" ".join(SPOKEN[:3]))
+    scores = sessions_of(rows).score(postings.of_terms([term_hash(term) for term in question]))
+    windows = windows_of(rows)
+    texts = {
+        number: Counter(word for turn in window for word in rows[turn][2])
+        for number, window in windows.items()
+    }
+    expected: Counter[int] = Counter()
+    for word in SPOKEN[:3]:
+        having = sum(1 for text in texts.values() if text[word])
+        weight = math.log(1 + (len(windows) - having + 0.5) / (having + 0.5))
+        for number, text in texts.items():
+            if text[word]:
+                expected[number] += round(weight * (K1 + 1) * UNIT * text[word] / (text[word] + K1))
+    assert dict(zip(scores.ordinals.tolist(), scores.scores.tolist(), strict=True)) == dict(expected)
+    assert scores.ordinals.tolist() == sorted(scores.ordinals.tolist())
+
+
+@given(turns, st.lists(st.floats(-1, 1) | st.just(math.nan), min_size=25, max_size=25))
+def test_smoothed_cosines_are_weighted_means_of_the_window(
+    rows: list[tuple[int, int, list[str], bool]], cosines: list[float]
+) -> None:
+    found = sessions_of(rows).smoothed(np.array(cosines[: len(rows)]))
+    windows = windows_of(rows)
+    for number in range(len(rows)):
+        near = [
+            (1.0 if turn == number else 0.5, cosines[turn])
+            for turn in windows.get(number, [])
+            if not math.isnan(cosines[turn])
+        ]
+        if near:
+            mean = sum(share * cosine for share, cosine in near) / sum(share for share, _ in near)
+            assert found[number] == pytest.approx(mean)
+        else:
+            assert math.isnan(found[number])
+
+
+@given(turns)
+def test_a_window_lists_its_turns_and_their_weights(rows: list[tuple[int, int, list[str], bool]]) -> None:
+    windows = windows_of(rows)
+    numbers = sorted(windows)
+    found, weights = sessions_of(rows).around(np.array(numbers, dtype=np.int64))
+    for number, members, shares in zip(numbers, found.tolist(), weights.tolist(), strict=True):
+        assert [member for member in members if member >= 0] == windows[number]
+        assert [share for share in shares if share] == [
+            1.0 if member == number else 0.5 for member in windows[number]
+        ]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import germane
 from germane import Context, Draft, Level, Reason
 from germane.plans import ScopedPlan
-from germane.plans.scoped import ESTIMATE, SCOPED
 from germane.testing.fakes import FixedClock, WordCounter
 from support.examples import examples
 
@@ -22,6 +21,10 @@ KINDS = ("adr", "pattern", "iplan", "module", "decision", "dependency", "changel
 SCOPES = ("global", "task:T-1", "task:T-2", "path:src", "path:src/auth", "path:*.py", "path:lib")
 PLACES = {"global": ("global",), "task": ("task:T-1",), "path": ("path:src", "path:src/auth", "path:*.py")}
 WORDS = ("redis", "cache", "token", "login", "sign", "queue", "deploy", "schema")
+
+_ESTIMATE = ScopedPlan(
+    name="scoped_estimate", backfill=False, degrade=False, relevance=False, stale_after_days=0, estimate=True
+)
 
 
 @st.composite
@@ -43,7 +46,7 @@ def hows(draw: st.DrawFn) -> ScopedPlan:
     parts = (cuts[0], cuts[1] - cuts[0], 100 - cuts[1])
     names = draw(st.permutations(["global", "task", "path"]))
     return replace(
-        draw(st.sampled_from([SCOPED, ESTIMATE])),
+        draw(st.sampled_from([ScopedPlan(), _ESTIMATE])),
         shares={name: part / 100 for name, part in zip(names, parts, strict=True)},
         roll_over=draw(st.booleans()),
         backfill=draw(st.booleans()),

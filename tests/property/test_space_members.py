@@ -9,8 +9,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from germane.errors import DuplicateMember, InvalidInput, LastActive, NotAllowed, NotAMember, SpaceError
-from germane.model.space import Create, Demote, Disband, FailOver, Join, Leave, Promote, SpaceAct
-from germane.spaces import Decided, Right, Role, SpaceEventKind, SpaceInfo, admit, decide
+from germane.spaces import (
+    Create,
+    Decided,
+    Demote,
+    Disband,
+    FailOver,
+    Join,
+    Leave,
+    Promote,
+    Right,
+    Role,
+    SpaceAct,
+    SpaceEventKind,
+    SpaceInfo,
+    admit,
+    decide,
+)
 from support.examples import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

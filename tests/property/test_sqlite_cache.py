@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from germane import Filter, Memory, Order, Status
 from germane.protocols import Query
-from germane.retrieval.tokenizer import query_terms
 from germane.stores import Insert, Purge, Revise, SetStatus, SetVector, Slice, SqliteStore
 from germane.testing.contract import EMBEDDING
 from germane.testing.fakes import START, make_memory, make_revision, make_vector
 from support.examples import examples
+from support.stores import terms_of
 
 AGENT = "tester"
 WORDS = st.lists(st.sampled_from(("redis", "cache", "queue", "token", "日本")), max_size=6).map(" ".join)
@@ -28,7 +28,7 @@ SLICES = (
 )
 QUERIES = tuple(
     Query(
-        terms=query_terms(words),
+        terms=terms_of(words),
         vector=None if seed is None else make_vector(seed),
         filter=where,
         slices=SLICES,

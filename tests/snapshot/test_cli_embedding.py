@@ -40,7 +40,7 @@ def test_reembed(db: Path) -> None:
         engine.embed_pending()
     refused = run("db", "reembed", db=db)
     assert refused.code == 2
-    assert "Say --yes" in refused.err
+    assert "Confirm with --yes" in refused.err
     assert run("db", "embed", db=db).code == 3
     value = printed("db", "reembed", "--yes", db=db)
     assert list(value) == fields("`germane db reembed`")

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from commandline import id_of, masked, run
-from germane.cli.commands import COMMANDS
+from commandline import COMMANDS, id_of, masked, run
 
 PRINTED = Path(__file__).parent / "every_command.json"
 AT = ("--now", "2020-06-01T12:00Z")
@@ -213,6 +212,10 @@ def exchange(session: Session) -> None:
     asked = {"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}
     questions.write_text(json.dumps(asked), encoding="utf-8")
     take("eval", "run", str(questions), "--budgets", "100", "--baselines", "none", form=True)
+    (folder / "data").mkdir()
+    lines = [{"role": "user", "content": "It runs.", "id": 1}, {"question": "What runs?", "evidence": 1}]
+    (folder / "data" / "chat.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    take("eval", "kinds", str(folder / "data"), "--budgets", "100", "--peers", "bm25", form=True)
     take("eval", "losses", str(questions), "--budget", "100", form=True)
     take("demo", "--budgets", "500", "--project", str(folder), form=True)
 

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from commandline import fields, filled, id_of, printed, run
-from germane.stores.sqlite.store import VERSION
+from germane.stores import store_status
 
 _FIXED = ("--now", "2020-06-01")
 
@@ -240,7 +240,7 @@ def test_stats(db: Path) -> None:
     assert value == snapshot(
         {
             "location": "<folder>/agent.db",
-            "schema_version": VERSION,
+            "schema_version": store_status(db).schema_version,
             "agent": "default",
             "memories": 3,
             "by_kind": {"decision": 1, "fact": 1, "note": 1},
@@ -283,6 +283,14 @@ def test_eval(tmp_path: Path) -> None:
     assert list(value) == fields("`germane eval run`")
     assert sorted(value["results"][0]) == sorted(fields("Figures of an evaluation"))
     assert list(value["comparisons"][0]) == fields("Difference")
+
+    assert list(value["per_question"][0]) == fields("Question of an evaluation")
+
+    data = run("eval", "kinds", str(tmp_path), "--budgets", "100", "--peers", "bm25", "--json").json()
+
+    assert list(data) == fields("`germane eval kinds`")
+    assert list(data["kinds"][0]) == ["name", *fields("`germane eval run`")[:-1]]
+    assert list(data["kinds"][0]["comparisons"][0]) == fields("Difference")
 
     value = run("eval", "losses", str(file), "--budget", "5", "--question", "1", "--json").json()
 

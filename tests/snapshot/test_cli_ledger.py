@@ -63,7 +63,7 @@ def test_a_replay_is_documented_and_ends_with_what_it_found(db: Path) -> None:
     memory = printed("ledger", "show", latest, db=db)["entries"][0]["id"]
     run("memory", "purge", memory, "--yes", db=db)
     gone = run("ledger", "replay", latest, db=db)
-    assert (gone.code, gone.out.startswith("Not proved to be the same bytes.")) == (1, True)
+    assert (gone.code, gone.out.startswith("The same bytes could not be reproduced.")) == (1, True)
 
 
 def test_the_figures_are_documented(db: Path) -> None:

@@ -60,7 +60,7 @@ def test_events(db: Path) -> None:
             }
         ]
     )
-    assert run("memory", "events", first(db, "episode"), db=db).out == "Nothing has happened to it yet.\n"
+    assert run("memory", "events", first(db, "episode"), db=db).out == "It has no events yet.\n"
 
 
 def test_maintain(db: Path) -> None:
@@ -90,7 +90,7 @@ def test_maintain(db: Path) -> None:
             "flagged": [],
         }
     )
-    assert run("memory", "events", db=db).out == "Nothing has happened yet.\n"
+    assert run("memory", "events", db=db).out == "There are no events yet.\n"
     assert run("db", "maintain", db=db).out.splitlines()[-1] == "2 of 2 steps done."
     assert run("db", "maintain", db=db).out == "0 of 0 steps done.\n"
 

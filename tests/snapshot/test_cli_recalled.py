@@ -10,7 +10,6 @@ from inline_snapshot import snapshot
 
 import germane
 from commandline import fields, filled, id_of, printed, run
-from germane.cli.output import to_json
 
 _AT = ("--now", "2020-06-01")
 ADA, BEN = ("--agent", "ada"), ("--agent", "ben")
@@ -60,7 +59,7 @@ def test_what_is_recalled_enters_a_set(db: Path) -> None:
     assert [one["id"] for one in entered["eviction"]["evicted"]] == ["<id 3>"]
     assert entered["set"]["count"] == 1
     said = run("recall", "Postgres", "--into", "plan", db=db).out.splitlines()[-1]
-    assert said == "Entered 0, touched 1, 1 found no room. The set holds 9 of 18 tokens (50%)."
+    assert said == "Entered 0, touched 1, 1 didn't fit. The set holds 9 of 18 tokens (50%)."
 
 
 def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path) -> None:
@@ -129,10 +128,10 @@ def test_the_trace_says_whose_each_memory_is(tmp_path: Path) -> None:
         team = engine.space("team", create=True)
         team.remember("The demo is on Tuesday.")
         engine.remember("The projector for the demo is broken.")
-        shape = to_json(engine.assemble("demo", spaces=["team"]).trace)
-        held = team.working_set()
-        held.add_recalled(team.recall("demo"))
-        of_set = to_json(held.assemble().trace)
+        team.working_set().add_recalled(team.recall("demo"))
+    db = tmp_path / "agent.db"
+    shape = run("assemble", "demo", "--with-space", "team", "--json", *ADA, db=db).json()["trace"]
+    of_set = run("working", "assemble", "--space", "team", "--json", *ADA, db=db).json()["trace"]
     assert list(shape["entries"][0]) == fields("Entry")
     assert {one["agent"] for one in shape["entries"]} == {"ada", "space:team"}
     assert [one["agent"] for one in of_set["entries"]] == ["space:team"]

@@ -57,6 +57,13 @@ def test_what_still_serves_is_printed_on_request(db: Path) -> None:
     assert said("ok", "--always", db=db).out == first.out
 
 
+def test_an_unknown_plan_is_refused_also_while_the_context_is_current(db: Path) -> None:
+    said("Should we use Postgres for storage?", db=db)
+    ran = run("context", "refresh", "Postgres?", "--plan", "nonsense", *_FIXED, db=db)
+    assert (ran.code, ran.out) == (2, "")
+    assert "Unknown plan 'nonsense'" in ran.err
+
+
 def test_the_context_to_hold_it_against_can_be_named(db: Path) -> None:
     said("Should we use Postgres for storage?", db=db)
     said("The backup job fails with an error.", db=db)

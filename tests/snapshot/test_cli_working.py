@@ -181,13 +181,13 @@ def test_making_room_and_clearing_are_told(db: Path) -> None:
     run("working", "add", japanese, "--pinned", db=db)
     evicted = run("working", "evict", "1000", db=db)
     assert evicted.out.replace(chroma[-8:], "CHROMA") == snapshot(
-        "CHROMA made room: 23 tokens. The set holds 11 of 128,000 tokens (0%).\n"
+        "Evicted CHROMA: 23 tokens freed. The set holds 11 of 128,000 tokens (0%).\n"
     )
     assert evicted.err == snapshot(
-        "977 of 1,000 tokens can't be freed: what is left is pinned, or nothing is.\n"
+        "977 of 1,000 tokens can't be freed: only pinned items, or none, are left.\n"
     )
     assert run("working", "clear", "--keep-pinned", db=db).out == snapshot(
-        "0 taken out. The set holds 11 of 128,000 tokens (0%).\n"
+        "Removed 0. The set holds 11 of 128,000 tokens (0%).\n"
     )
     value = printed("working", "clear", db=db)
     assert list(value) == fields("`germane working clear`")

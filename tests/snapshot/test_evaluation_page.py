@@ -11,7 +11,6 @@ import pytest
 from inline_snapshot import snapshot
 
 from germane.evaluation import Floor, GateResult, curve, page, write_page
-from germane.evaluation.page import _INKS
 from snapshot.test_evaluation_report import LARGER, REPORT
 
 
@@ -81,8 +80,26 @@ def test_what_is_wider_than_the_screen_scrolls_by_the_keyboard_too() -> None:
     assert all('tabindex="0" role="region" aria-label="' in each for each in wide)
 
 
+def _inks(drawn: str) -> dict[str, tuple[str, str]]:
+    """The colours of a curve by their names in its classes, on light paper and on dark."""
+    painted = re.findall(r'class="f-(\w+)[^"]*" fill="(#\w+)"', drawn)
+    painted += re.findall(r'class="[^"]*\bs-(\w+)"[^>]* stroke="(#\w+)"', drawn)
+    dark = dict(re.findall(r"\.[fs]-(\w+)\{(?:fill|stroke):(#\w+)\}", drawn))
+    return {name: (light, dark[name]) for name, light in painted}
+
+
+_SEVEN = replace(REPORT, results=tuple(replace(REPORT.results[0], retriever=f"number {n}") for n in range(7)))
+_INKS = _inks(curve(_SEVEN))
+
+
+def test_each_of_seven_retrievers_has_an_ink_of_its_own() -> None:
+    lines = {name: colours for name, colours in _INKS.items() if re.fullmatch(r"c\d", name)}
+
+    assert len(lines) == len(set(lines.values())) == 7
+
+
 @pytest.mark.parametrize("paper", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("ink", [ink for ink in _INKS if ink not in ("paper", "grid", "target")])
+@pytest.mark.parametrize("ink", sorted(_INKS.keys() - {"paper", "grid", "target"}))
 def test_every_ink_of_the_curve_can_be_read_on_light_paper_and_on_dark(ink: str, paper: int) -> None:
     # The ratio of WCAG 2.1, 1.4.3: 3 is asked for lines and for large words in bold.
     light, dark = sorted((_luminance(_INKS[name][paper]) for name in (ink, "paper")), reverse=True)

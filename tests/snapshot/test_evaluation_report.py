@@ -81,6 +81,7 @@ JSON = snapshot(
                 "tokens": 987.7,
                 "fill": 0.9877,
                 "over_budget": 0,
+                "word_recall": 0.0,
                 "latency_ms": {"p50": 3.142, "p95": 9.5},
                 "categories": {
                     "1": {
@@ -93,6 +94,7 @@ JSON = snapshot(
                         "evidence": 4,
                         "found": 3,
                         "recall@5": 0.5,
+                        "word_recall": 0.0,
                         "recall@10": 0.6667,
                         "recall@20": 1.0,
                         "mrr": 0.6111,
@@ -109,6 +111,7 @@ JSON = snapshot(
                         "evidence": 4,
                         "found": 3,
                         "recall@5": 0.5,
+                        "word_recall": 0.0,
                         "recall@10": 0.6667,
                         "recall@20": 1.0,
                         "mrr": 0.6111,
@@ -123,6 +126,7 @@ JSON = snapshot(
                         "evidence": 0,
                         "found": 0,
                         "recall@5": 0.0,
+                        "word_recall": 0.0,
                         "recall@10": 0.0,
                         "recall@20": 0.0,
                         "mrr": 0.0,
@@ -138,6 +142,9 @@ JSON = snapshot(
             "questions": 3,
             "adversarial": 2,
             "without_evidence": 1,
+            "left_out": [],
+            "repeated": 0,
+            "lengths": [],
             "evidence_ids": {
                 "read": 6,
                 "repaired": ["coast: D1:2; D1:3"],
@@ -149,6 +156,12 @@ JSON = snapshot(
         "seed": 7,
         "comparisons": [],
         "ablation": [],
+        "per_question": [],
+        "notes": [
+            "chroma was skipped: the package chromadb isn't installed.",
+            "Evidence ids that were malformed and repaired: 1 (coast: D1:2; D1:3)",
+            "Evidence ids that could not be read: 1 (coast: D)",
+        ],
     }
 )
 
@@ -162,10 +175,10 @@ def test_the_text_of_a_report() -> None:
 1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
 
 Overall
-Share of the evidence that the context contains in full; of questions with all of it; and of the evidence in the context at any length. In per cent.
+Share of the evidence that the context contains in full; of the pairs of neighbouring content words of the answer, or else of the evidence, that it contains; of questions with all of their evidence; and of the evidence in the context at any length. In per cent.
 
-retriever  budget  evidence        95 %   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
-germane     1,000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
+retriever  budget  evidence        95 %  words   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
+germane     1,000      83.3  50.0–100.0    0.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
 
 By category
 Evidence recall in per cent.
@@ -215,10 +228,10 @@ def test_the_text_of_what_was_compared_and_left_out() -> None:
 1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
 
 Overall
-Share of the evidence that the context contains in full; of questions with all of it; and of the evidence in the context at any length. In per cent.
+Share of the evidence that the context contains in full; of the pairs of neighbouring content words of the answer, or else of the evidence, that it contains; of questions with all of their evidence; and of the evidence in the context at any length. In per cent.
 
-retriever  budget  evidence        95 %   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
-germane     1,000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
+retriever  budget  evidence        95 %  words   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
+germane     1,000      83.3  50.0–100.0    0.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
 
 By category
 Evidence recall in per cent.
@@ -241,14 +254,14 @@ germane     1,000   83.3     0.0      66.7        0.0
 Compared in pairs
 Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that may be chance.
 
-second     first  budget   points          95 %  over conversations  half 1  half 2    all  won  lost
-lexical  germane   1,000  -16.7 ~  -25.0 … +5.0       -30.0 … +10.0   -25.0       -  -33.3    0     1
+second     first  budget   points          95 %  over conversations  half 1  half 2    all  words       95 %  won  lost
+lexical  germane   1,000  -16.7 ~  -25.0 … +5.0       -30.0 … +10.0   -25.0       -  -33.3    0.0  0.0 … 0.0    0     1
 
 Without each part
 Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that may be chance.
 
-second            first  budget  points          95 %  over conversations  half 1  half 2    all  won  lost
-without=window  germane   1,000   -16.7  -25.0 … -5.0                   -   -25.0       -  -33.3    0     1
+second            first  budget  points          95 %  over conversations  half 1  half 2    all  words       95 %  won  lost
+without=window  germane   1,000   -16.7  -25.0 … -5.0                   -   -25.0       -  -33.3    0.0  0.0 … 0.0    0     1
 
 chroma was skipped: the package chromadb isn't installed.
 Evidence ids that were malformed and repaired: 1 (coast: D1:2; D1:3)
@@ -273,6 +286,8 @@ def test_the_json_of_what_was_compared_and_left_out() -> None:
                 "halves": [-0.25, None],
                 "wins": 0,
                 "losses": 1,
+                "word_recall": 0.0,
+                "words_interval": [0.0, 0.0],
             }
         ]
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from inline_snapshot import snapshot
+from rich.cells import cell_len
 
-from germane import Level, Reason, TimeRange, Trace
+from germane import Context, Level, Reason, TimeRange, Trace
 from germane.ledger import EmptyReason, Entry, Question, SectionUsage, TraceNote
-from germane.model.context import explain, sentence_of, why_of
-from germane.model.text import width
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ def entry(number: int, section: str = "facts", **fields: Any) -> Entry:
         memory_id=f"01a1f8d3-ea00-7016-ad69-9bb7205{number:05x}",
         kind="fact",
         section=section,
-        score=sum(parts.values()),
+        score=fields.pop("score", sum(parts.values())),
         parts=parts,
         **fields,
     )
@@ -45,6 +45,18 @@ def trace(**fields: Any) -> Trace:
         **fields,
     }
     return Trace(**values)
+
+
+def explain(account: Trace, *, tokens: int) -> str:
+    return Context(text="", tokens=tokens, items=(), trace=account).explain()
+
+
+def why_of(parts: Mapping[str, float], score: float) -> str:
+    """The column `why` of a memory with these parts of its score."""
+    shown = explain(trace(entries=(entry(1, level=Level.FULL, parts=parts, score=score),)), tokens=0)
+    header, *rows = shown.partition("\nIN ")[2].splitlines()
+    start, end = (f"IN {header}".index(name) for name in ("why", "memory"))
+    return " ".join(row[start:end].strip() for row in rows).strip()
 
 
 WHOLE = trace(
@@ -137,13 +149,14 @@ Note  Nothing is shown: this agent has no memories yet.
 
 No candidates were found.
 """)
-    assert [sentence_of(emptiness) for emptiness in EmptyReason] == snapshot(
+    empty = [explain(trace(empty_reason=each), tokens=0) for each in EmptyReason]
+    assert [re.findall("^Note  (.*)", each, re.MULTILINE) for each in empty] == snapshot(
         [
-            "Nothing is shown: this agent has no memories yet.",
-            "Nothing is shown: the working set holds nothing.",
-            "Nothing is shown: this agent has memories, but none passes the filters.",
-            "Nothing is shown: no memory that passes the filters has to do with the question.",
-            "Nothing is shown: some memories have to do with the question, but none fits the budget.",
+            ["Nothing is shown: this agent has no memories yet."],
+            ["Nothing is shown: the working set holds nothing."],
+            ["Nothing is shown: this agent has memories, but none passes the filters."],
+            ["Nothing is shown: no memory that passes the filters has to do with the question."],
+            ["Nothing is shown: some memories have to do with the question, but none fits the budget."],
         ]
     )
 
@@ -178,7 +191,7 @@ def test_no_line_is_wider_than_110_columns() -> None:
         tokens=5,
     )
 
-    assert max(map(width, shown.splitlines())) <= 110
+    assert max(map(cell_len, shown.splitlines())) <= 110
 
 
 def test_a_budget_of_nothing_is_explained_too() -> None:
@@ -205,4 +218,4 @@ def test_many_parts_of_a_score_leave_a_name_its_room() -> None:
         "facts full 0 51.50 kind 50.00 + lexical 0.25 + path 1.00 20500001 src/germane/verbs/recall.py rec…",
         "+ semantic 0.75 + standing -0.50",
     ]
-    assert max(map(width, lines)) <= 110
+    assert max(map(cell_len, lines)) <= 110

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,9 +13,6 @@ from inline_snapshot import snapshot
 
 import germane
 from germane import Engine
-from germane.kinds import BUILT_IN
-from germane.plans.frames import frame_named
-from germane.plans.layered import layered
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -224,8 +220,7 @@ def test_where_everything_fits_noise_comes_last_in_its_section(engine: Engine) -
 
 
 def test_the_note_as_it_stands_is_there_by_name(engine: Engine) -> None:
-    plan = replace(layered(BUILT_IN, frame_named("decision")), fusion="weighted_sum_v1")
-    context = engine.assemble(QUESTION, plan=plan, budget=12_000)
+    context = engine.assemble(QUESTION, plan="layered_strict", frame="decision", budget=12_000)
     ranked = [entry for entry in context.trace.included if entry.parts]
     assert all(-0.37 <= entry.score <= 1.045 for entry in ranked)
     assert {name for entry in ranked for name in entry.parts} == {

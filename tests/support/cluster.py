@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import psycopg
 
 from germane.stores import EmbeddingIdentity, PostgresStore
-from germane.stores.postgres.servers import steps
 from germane.testing.contract import OpenStore
+from support.postgres_schema import SPREAD
 
 __all__ = ["opener_of", "pretend"]
 
@@ -142,6 +142,6 @@ def opener_of(url: str) -> Iterator[OpenStore]:
     yield opened
     # A cluster truncates no table that others refer to from everywhere.
     with psycopg.connect(url) as raw:
-        for table in reversed([each for each, _ in steps() if each not in ("migrations", "settings")]):
+        for table in reversed([each for each, _ in SPREAD if each not in ("migrations", "settings")]):
             raw.execute(f"DELETE FROM {table}".encode())
         raw.execute(b"DELETE FROM settings WHERE name <> 'serves'")

@@ -1,15 +1,31 @@
-"""The fixtures that hand a test a database of its own in a real PostgreSQL; `conftest.py` registers them."""
+"""Stores of this version and of later ones, and the fixtures that give a test a database of its own.
+
+`conftest.py` registers the fixtures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pytest
 
+from germane.stores import migrate_store
+from germane.stores.sql import Migration, migrations
 from support.postgres_server import Server, missing
 
+if TYPE_CHECKING:
+    from germane.stores.postgres.connections import PostgresConnections
+
 __all__ = [
+    "Connections",
+    "connections_to",
+    "later_step",
+    "migrated_database",
+    "migrated_file",
+    "oldest_version",
     "postgres_database",
     "postgres_owner",
     "postgres_schema",
@@ -17,7 +33,14 @@ __all__ = [
     "postgres_store",
     "postgres_store_database",
     "running",
+    "step_names",
+    "version",
 ]
+
+Connections: TypeAlias = "PostgresConnections"
+"""The connections of a store to its server."""
+
+Dialect = Literal["postgres", "sqlite"]
 
 
 def running(**settings: str) -> Iterator[Server]:
@@ -57,12 +80,14 @@ def postgres_store_database(postgres_server: Server) -> Iterator[str]:
 
 
 def _migrate(url: str) -> None:
-    from germane.stores.postgres.connections import PostgresConnections  # noqa: PLC0415 - The driver may be missing.
-    from germane.stores.postgres.store import migrate  # noqa: PLC0415 - As above.
+    migrate_store(url)
 
-    connections = PostgresConnections(url)
-    migrate(connections)
-    connections.close()
+
+def connections_to(address: str, *, timeout: float = 30.0, replica: str | None = None) -> PostgresConnections:
+    """The connections that a store to this address would use."""
+    from germane.stores.postgres.connections import PostgresConnections  # noqa: PLC0415 - The driver may be missing.
+
+    return PostgresConnections(address, timeout=timeout, replica=replica)
 
 
 @pytest.fixture
@@ -90,10 +115,50 @@ def postgres_schema(request: pytest.FixtureRequest, postgres_server: Server) -> 
 @pytest.fixture
 def postgres_owner(postgres_schema: str) -> Iterator[Any]:
     """A connection to it as the owner of the tables, in a transaction that is rolled back."""
-    import psycopg  # noqa: PLC0415 - It may be missing.
+    from support.postgres_schema import connected  # noqa: PLC0415 - The driver may be missing.
 
-    from germane.stores.postgres.connection import ADAPTERS  # noqa: PLC0415 - As above.
-
-    with psycopg.connect(postgres_schema, context=ADAPTERS) as connection:
+    with connected(postgres_schema) as connection:
         yield connection
         connection.rollback()
+
+
+def version(dialect: Dialect) -> int:
+    """The version of the schema that this package makes."""
+    return migrations(dialect)[-1].number
+
+
+def oldest_version(dialect: Dialect) -> int:
+    """The oldest version of the schema that this package can bring up to date."""
+    return migrations(dialect)[0].number
+
+
+def step_names(dialect: Dialect) -> list[str]:
+    """The names of all steps of this package, in order."""
+    return [each.name for each in migrations(dialect)]
+
+
+def later_step(dialect: Dialect, number: int, name: str, script: str) -> Migration:
+    """A step so many versions after those of this package; the first has number 1."""
+    number += version(dialect)
+    return Migration(number=number, name=f"{number:04}_{name}.sql", script=script)
+
+
+def migrated_file(path: Path, *later: Migration, read_only: bool = False) -> int:
+    """The version of a file after these steps."""
+    from germane.stores.sqlite import connections as files  # noqa: PLC0415 - Few tests need it.
+    from germane.stores.sqlite import store as sqlite  # noqa: PLC0415 - As above.
+
+    with closing(
+        files.SqliteConnections(str(path), durability="full", timeout=5, read_only=read_only)
+    ) as connections:
+        sqlite.prepare(connections, (*migrations("sqlite"), *later))
+        with connections.reading() as connection:
+            return sqlite.version_of(connection)
+
+
+def migrated_database(address: str, *later: Migration, partitions: int = 0) -> tuple[str, ...]:
+    """The names of the steps that were applied to a database."""
+    from germane.stores.postgres.store import migrate  # noqa: PLC0415 - The driver may be missing.
+
+    with closing(connections_to(address)) as connections:
+        return migrate(connections, partitions=partitions, steps=(*migrations("postgres"), *later))

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 
+from germane import Filter
 from germane.stores import sql
+from germane.stores.postgres import connection as driver
+from germane.stores.postgres.servers import steps
+from germane.stores.relational.signals import filtered
 from germane.stores.sql import schema
 
 __all__ = [
     "APPLICATION_ROLE",
     "DISTRIBUTED",
     "PARTITIONS",
+    "SCHEMA",
+    "SPREAD",
+    "as_store",
+    "connected",
+    "filtered_query",
+    "in_one_statement",
     "install",
+    "named_queries",
     "numbered",
     "plan_of",
     "script",
+    "sent_to_cluster",
 ]
+
+SCHEMA = schema("postgres")
+"""The statements that make the tables, with marks for what differs from database to database."""
 
 APPLICATION_ROLE = "germane_application"
 """A role of this name has the rights of an application after `install`, and no others."""
@@ -34,8 +50,11 @@ def _distributed(text: str) -> tuple[str, ...]:
     return tuple(each.split()[0] for each in marked)
 
 
-DISTRIBUTED = _distributed(schema("postgres"))
+DISTRIBUTED = _distributed(SCHEMA)
 """The tables that are distributed by agent."""
+
+SPREAD = steps()
+"""Each table with the statement that spreads it over a cluster, in the order in which that is done."""
 
 
 @cache
@@ -46,7 +65,37 @@ def script(name: str) -> str:
 
 def install(address: str, *, partitions: int = 0) -> None:
     """Make the schema in an empty database, with the rights of an application."""
-    _run(address, schema("postgres"), partitions)
+    _run(address, SCHEMA, partitions)
+
+
+def connected(address: str, *, autocommit: bool = False) -> psycopg.Connection[Any]:
+    """A connection that reads and writes values as those of a store do."""
+    return psycopg.connect(address, context=driver.ADAPTERS, autocommit=autocommit)
+
+
+def as_store(connection: psycopg.Connection[Any]) -> driver.PostgresConnection:
+    """The connection as a store uses it, to run named queries."""
+    return driver.PostgresConnection(connection)
+
+
+def named_queries(dialect: Literal["postgres", "sqlite"] = "postgres") -> Mapping[str, str]:
+    """The text of each query of a store by its name."""
+    return sql.queries(dialect)
+
+
+def filtered_query(name: str, where: Filter, places: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+    """A named query with the conditions of a filter, and the values of its placeholders."""
+    return filtered("postgres", name, where, places)
+
+
+def in_one_statement(text: str, rows: int) -> str | None:
+    """The INSERT of a row as one statement for so many rows; None for what is no such INSERT."""
+    return driver.batched(text, rows)
+
+
+def sent_to_cluster(text: str) -> str:
+    """The text of a query as it is sent: numbers stand where it looks up names."""
+    return driver.numbered(text.encode())[0].decode()
 
 
 def numbered(text: str) -> str:

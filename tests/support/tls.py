@@ -41,11 +41,12 @@ def certificates(folder: Path, name: str) -> tuple[Path, Path, Path]:
 class Encrypted:
     """Takes connections on a port of this machine, and passes them on to a server decrypted.
 
-    Without a certificate it says that it can't, as a server without TLS does. `close` it in the end.
+    Without a certificate it says that it can't, as a server without TLS does. `encrypted` and `plain` count
+    the connections of each sort. `close` it in the end.
     """
 
     def __init__(self, server: Path, certificate: Path | None = None, key: Path | None = None) -> None:
-        self.encrypted = 0
+        self.encrypted = self.plain = 0
         self._server = str(server / ".s.PGSQL.5432")
         self._context: ssl.SSLContext | None = None
         if certificate is not None:
@@ -84,8 +85,9 @@ class Encrypted:
                 client.sendall(b"N")
 
     def _pass_on(self, client: socket.socket, head: bytes) -> None:
-        if isinstance(client, ssl.SSLSocket):
-            self.encrypted += 1
+        is_encrypted = isinstance(client, ssl.SSLSocket)
+        self.encrypted += is_encrypted
+        self.plain += not is_encrypted
         with client, socket.socket(socket.AF_UNIX) as server:
             server.connect(self._server)
             server.sendall(head)

@@ -9,11 +9,11 @@ from germane import Level, Memory, Message, Status
 from germane.conversation import MessageRole, TextPart
 from germane.ledger import Assembly, LedgerEntry
 from germane.model.conversation import Append
-from germane.model.space import Create
 from germane.model.text import tenant_of
+from germane.spaces import Create
 from germane.stores import Insert, Revise, SetStatus
+from germane.stores.location import WORKING_SETS
 from germane.stores.relational.store import RelationalStore
-from germane.stores.substores import WORKING_SETS
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
 from germane.working_sets import AddItem, HeldChange, Touch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +11,6 @@ import pytest
 
 import germane
 from germane import Context, Reason
-from germane.model.query import Deferred
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ def context() -> Iterator[Context]:
 
 def test_its_length_is_known_before_it_is_written(context: Context) -> None:
     account = context.trace.entries
-    assert isinstance(account, Deferred)
+    assert not isinstance(account, tuple)
     assert len(account) == 13
     assert len(list(account)) == 13
 
@@ -51,4 +51,18 @@ def test_it_equals_the_tuple_of_its_entries_and_reads_like_it(context: Context) 
     assert account != unequal
     assert (account[0], account[-1], account[2:4]) == (written[0], written[-1], written[2:4])
     assert repr(account) == repr(written)
+    assert pickle.loads(pickle.dumps(account)) == written  # noqa: S301 - Made here.
+    assert type(pickle.loads(pickle.dumps(account))) is tuple  # noqa: S301 - As above.
+    with pytest.raises(IndexError):
+        account[len(written)]
     assert replace(context.trace, entries=written) == context.trace
+
+
+def test_what_a_request_leaves_out_is_written_when_it_is_looked_at_too() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        talk = [{"role": "user", "content": f"Question {number}: {'word ' * 40}"} for number in range(9)]
+        left_out = engine.request(talk, window=300, reserve=50).left_out
+    written = tuple(left_out)
+    assert not isinstance(left_out, tuple)
+    assert len(left_out) == len(written) > 1
+    assert hash(left_out) == hash(written)

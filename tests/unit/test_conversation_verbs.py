@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -12,12 +12,11 @@ import pytest
 import germane
 from germane import Conversation, Engine, InvalidInput
 from germane.conversation import MessageRole, Provider, TextPart, Tiers
-from germane.conversation.groups import RECENCY
 from germane.errors import MessageNotFound, PurgeNotConfirmed
-from germane.model.text import fenced
-from germane.operations.conversation import conversation
+from germane.stores import SqliteStore
 from germane.testing.fakes import WordCounter
 from germane.tokens import get_counter
+from support.recalled import recalled
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -238,7 +237,10 @@ def test_a_prompt_that_says_nothing_ranks_by_recency(chat: Conversation, text: s
     groups = tell(chat, "Redis timeouts", "Postgres index", "Kafka")
     current = chat.append("user", text)
     found = chat.ranked(2)
-    assert (found.groups, found.notes) == ((groups[2], current.id), (RECENCY,))
+    assert found.groups == (groups[2], current.id)
+    assert [(note.code, note.text) for note in found.notes] == [
+        ("recency", "The prompt names nothing to search for, so the latest groups are shown.")
+    ]
     assert chat.ranked(2, query="redis").groups == (groups[0], current.id)
 
 
@@ -308,9 +310,9 @@ def test_what_a_view_cuts_is_had_whole(chat: Conversation) -> None:
 
 def test_what_came_from_memory_opens_no_group_and_is_not_searched_for(chat: Conversation) -> None:
     (first,) = tell(chat, "One")
-    shown = chat.append("user", fenced("The cache is Redis."))
+    shown = chat.append("user", recalled("The cache is Redis."))
     assert (shown.group, shown.own_text) == (first, "")
-    assert chat.payload("openai").messages[-1]["content"] == fenced("The cache is Redis.")
+    assert chat.payload("openai").messages[-1]["content"] == recalled("The cache is Redis.")
     chat.append("user", "Two")
     assert chat.ranked(query="redis").scores == pytest.approx({first: 1 / 61})
 
@@ -359,11 +361,14 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
         def __getattr__(self, name: str) -> Any:
             if name == "conversations":
                 raise AttributeError(name)
-            return getattr(engine._session.store, name)
+            return getattr(store, name)
 
-    bare = replace(engine._session, store=cast("germane.Store", Bare()))
-    with pytest.raises(germane.InvalidInput, match="The store Bare keeps no conversations"):
-        conversation(bare, "chat")
+    with (
+        closing(SqliteStore(":memory:")) as store,
+        germane.open(cast("germane.Store", Bare()), embedder=None) as bare,
+        pytest.raises(germane.InvalidInput, match="The store Bare keeps no conversations"),
+    ):
+        bare.conversation("chat")
 
 
 def test_a_role_is_given_as_text_or_as_itself(engine: Engine) -> None:

@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
+import germane
 from germane.errors import InvalidInput
 from germane.protocols import TokenCounter
 from germane.testing.fakes import WordCounter
-from germane.tokens import COUNTERS, get_counter, register_counter, spendable
+from germane.tokens import COUNTERS, get_counter, register_counter
 
 
 @pytest.mark.parametrize("name", COUNTERS)
@@ -103,18 +104,27 @@ def test_a_claude_counter_says_how_it_counts() -> None:
     ],
 )
 def test_a_budget_keeps_the_margin(budget: int, margin: float, left: int) -> None:
-    assert spendable(budget, WordCounter(margin=margin)) == left
+    with germane.open(":memory:", embedder=None, counter=WordCounter(margin=margin)) as engine:
+        held = engine.working_set(max_tokens=20_000)
+        for words in (left + 1, left or 1):
+            held.clear()
+            held.add(engine.remember("word " * words))
+            shown = held.assemble(budget=budget)
+            assert shown.tokens == (words if words <= left else 0)
 
 
 @pytest.mark.parametrize("margin", [-0.1, float("nan"), float("inf")])
 def test_a_margin_that_is_no_fraction_is_refused(margin: float) -> None:
-    with pytest.raises(InvalidInput, match="states a margin"):
-        spendable(100, WordCounter(margin=margin))
+    with (
+        germane.open(":memory:", embedder=None, counter=WordCounter(margin=margin)) as engine,
+        pytest.raises(InvalidInput, match="states a margin"),
+    ):
+        engine.assemble("words", budget=100)
 
 
 def test_a_negative_budget_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="-1 tokens is negative"):
-        spendable(-1, WordCounter())
+    with germane.open(":memory:", embedder=None) as engine, pytest.raises(InvalidInput, match="-1"):
+        engine.assemble("words", budget=-1)
 
 
 def test_a_vocabulary_is_loaded_at_the_first_count_only() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from germane import Outcome, Scope, Trust
-from germane.model.memory import as_utc
 
 # The least number of records of each kind; together they are below the total, so no kind crowds out another.
 LEAST = {
@@ -118,7 +117,9 @@ def test_outcomes_trusts_and_scopes_are_those_of_the_model(memories: list[dict[s
 
 
 def test_times_are_aware_of_2026_and_in_order(memories: list[dict[str, Any]]) -> None:
-    times = [as_utc(datetime.fromisoformat(memory["created_at"]), name="created_at") for memory in memories]
+    times = [datetime.fromisoformat(memory["created_at"]) for memory in memories]
+    assert None not in {time.utcoffset() for time in times}
+    times = [time.astimezone(UTC) for time in times]
     assert times == sorted(times)
     assert {time.year for time in times} == {2026}
     assert {time.month for time in times} == set(range(1, 12))

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from germane import Engine, InvalidInput
 from germane.evaluation import Configuration, embedder_named
-from germane.evaluation.retrievers import EMBEDDERS
+
+EMBEDDERS = ("none", "static", "onnx")
+"""Besides the default, as the refusal of an unknown one lists them."""
 
 CONFIGURATIONS = st.builds(
     Configuration,

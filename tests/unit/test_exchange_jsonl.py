@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
+import germane
 from germane import Draft, Memory
 from germane.errors import UnreadableSource
-from germane.importers import memory_to_json, read_jsonl, read_memories
-from germane.importers.records import read_lines
+from germane.importers import import_source, memory_to_json, read_jsonl, read_memories
+from germane.lifecycle import LifecycleState, Stage
 from germane.renditions import Rendition, Renditions
+from germane.testing.fakes import make_id
 
 WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
 SAID = Rendition(text="Said.", tokens=2)
 RENDITIONS = Renditions(micro=SAID, summary=SAID, full=SAID, counter="words")
 MEMORY = Memory(
-    id="m1",
+    id=make_id("m1"),
     agent="ann",
     kind="fact",
     content="Said.",
@@ -141,7 +143,12 @@ def test_a_damaged_export_is_named_with_its_line(
 def test_a_line_of_before_lives_were_exported_has_none(tmp_path: Path) -> None:
     fields = {name: value for name, value in memory_to_json(MEMORY).items() if name not in ("life", "stage")}
     path = write(tmp_path / "x.jsonl", json.dumps(fields))
-    assert list(read_lines(path, agent="ann")) == [(MEMORY, None)]
+    assert list(read_memories(path, agent="ann")) == [MEMORY]
+    with germane.open(":memory:", agent="ann", embedder=None) as engine:
+        import_source(engine, str(path))
+        (memory,) = engine.memories()
+        assert memory.id == MEMORY.id
+        assert engine.lifecycle_state(memory.id) == LifecycleState(stage=Stage.NEW)
 
 
 def test_renditions_that_were_left_out_are_made_anew(tmp_path: Path) -> None:

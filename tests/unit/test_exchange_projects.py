@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import germane
 from germane import Draft
 from germane.errors import UnreadableSource
-from germane.importers import Skipped, read_project
-from germane.importers.project import project_of
+from germane.importers import Skipped, import_source, read_project
 
 PYPROJECT = """
 [build-system]
@@ -323,18 +323,25 @@ def test_a_path_outside_the_project_is_refused(tmp_path: Path, path: str) -> Non
         list(read_project(tmp_path))
 
 
+def project_and_source(path: Path, **named: str) -> tuple[str, str | None]:
+    """What an import notes of where the text "A." came from."""
+    with germane.open(":memory:", embedder=None) as engine:
+        import_source(engine, str(path), **named)  # type: ignore[arg-type]  # Names of projects alone.
+        (memory,) = (one for one in engine.memories() if one.content.endswith("A."))
+        return memory.metadata["origin"]["project"], memory.source
+
+
 def test_a_project_is_named_by_its_manifest_or_its_folder(tmp_path: Path) -> None:
     app = tmp_path / "app"
-    app.mkdir()
-    assert project_of(app).name == "app"
-    write(app / "package.json", "{broken")
-    assert project_of(app).name == "app"
-    write(app / "pyproject.toml", PYPROJECT)
-    assert (project_of(app).name, project_of(app).prefix) == ("shop", "app/")
-    assert project_of(app, name="mine").name == "mine"
-    (app / ".git").mkdir()
     inside = write(app / "docs" / "a.md", "A.")
-    assert (project_of(inside).root, project_of(inside).source(inside)) == (app, "docs/a.md")
+    assert project_and_source(app) == ("app", "app/docs/a.md")
+    write(app / "package.json", "{broken")
+    assert project_and_source(app) == ("app", "app/docs/a.md")
+    write(app / "pyproject.toml", PYPROJECT)
+    assert project_and_source(app) == ("shop", "app/docs/a.md")
+    assert project_and_source(app, project="mine") == ("mine", "app/docs/a.md")
+    (app / ".git").mkdir()
+    assert project_and_source(inside) == ("shop", "docs/a.md")
 
 
 def test_a_folder_with_nothing_to_read_says_what_is_read(tmp_path: Path) -> None:

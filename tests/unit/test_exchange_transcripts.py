@@ -12,7 +12,7 @@ import pytest
 from germane import Draft
 from germane.errors import UnreadableSource
 from germane.importers import Layout, layout_of, read_transcript
-from germane.model.text import fenced
+from support.recalled import recalled
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -110,16 +110,16 @@ def test_anthropic_messages(tmp_path: Path) -> None:
 
 
 def test_what_came_from_memory_is_not_learned_again(tmp_path: Path) -> None:
-    recalled = fenced("The cache is Redis.")
+    shown = recalled("The cache is Redis.")
     messages: list[dict[str, Any]] = [
-        {"role": "user", "content": f"{recalled}\nIs it fast?"},
-        {"role": "user", "content": [{"type": "text", "text": recalled}, {"type": "text", "text": "Yes?"}]},
-        {"role": "user", "content": recalled},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": recalled}]},
+        {"role": "user", "content": f"{shown}\nIs it fast?"},
+        {"role": "user", "content": [{"type": "text", "text": shown}, {"type": "text", "text": "Yes?"}]},
+        {"role": "user", "content": shown},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": shown}]},
     ]
     drafts = drafts_of(tmp_path / "chat.json", messages)
     assert [d.content for d in drafts] == ["user: Is it fast?", "user: Yes?", "tool: [tool returned]"]
-    text = "user: Is it\n" + fenced("user: old\nassistant: older") + "\nfast?\nassistant: Yes.\n"
+    text = "user: Is it\n" + recalled("user: old\nassistant: older") + "\nfast?\nassistant: Yes.\n"
     assert [d.content for d in drafts_of(tmp_path / "chat.txt", text)] == [
         "user: Is it\n\nfast?",
         "assistant: Yes.",

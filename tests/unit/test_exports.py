@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import embedders, engine, errors
+from germane import embedders, errors
 
 LAZY = (
     "germane",
@@ -49,7 +49,6 @@ def test_the_modules_of_germane_are_loaded_when_they_are_first_used() -> None:
 
 
 def test_a_name_is_the_object_of_its_module() -> None:
-    assert germane.open is engine.open
     assert germane.NotFound is errors.NotFound
     assert pickle.loads(pickle.dumps(germane.GLOBAL)) == germane.GLOBAL  # noqa: S301 - What was dumped here.
 

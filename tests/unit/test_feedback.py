@@ -14,11 +14,9 @@ import pytest
 import germane
 import germane.aio
 from germane import Context, Engine, InvalidInput, NotFound, Trace
-from germane.kinds import BUILT_IN
-from germane.plans.layered import relevance
+from germane.evaluation import Configuration
 from germane.ranking import Impressions
 from germane.stores import EmbeddingIdentity, Insert, RecordUse, SqliteStore
-from germane.stores.relational.lifecycle import MOST_USES
 from germane.testing.fakes import FixedClock, HashEmbedder, make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -45,8 +43,11 @@ def engine() -> Engine:
     return filled(opened(clock=FixedClock(NOW, timedelta(seconds=1))))
 
 
+MOST_USES = 5000
+"""Uses stored for an agent; the oldest beyond these leave."""
+
 # What a use changes beside the weights, such as how often a memory was used, takes no part here.
-UNBOOSTED = replace(relevance(BUILT_IN), boosts=False)
+UNBOOSTED = replace(Configuration(plan="relevance").plan_of(), boosts=False)
 
 
 def asked(engine: Engine, query: str = "redis caching latency") -> Context:

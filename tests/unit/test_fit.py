@@ -1,22 +1,44 @@
-"""Choosing under a budget: what stops, what is skipped, what is shown shorter, and where tokens flow."""
+"""What stands in a context and at which length: the budget in shares, the choice, and what the lines cost."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane import BudgetTooSmall, Level, Memory, Overflow, Plan, Ranked, Reason, RollOver, Section, Share
+import germane
+from germane import (
+    BudgetTooSmall,
+    InvalidInput,
+    InvalidPlan,
+    Level,
+    Memory,
+    Overflow,
+    Plan,
+    Ranked,
+    Reason,
+    RollOver,
+    Section,
+    Share,
+)
+from germane.kinds import BUILT_IN
 from germane.packing.fit import LadderOf, fit
-from germane.packing.lines import LineCache, RenderedLine
-from germane.packing.sections import Choice, Fitted
+from germane.packing.layout import assemble_list
+from germane.packing.lines import ContentCosts, Costs, LineCache, ListCosts, RememberedLines, RenderedLine
+from germane.packing.sections import Choice, Fitted, allocate
+from germane.plans.layered import relevance, working
 from germane.protocols import Candidate
 from germane.renditions import Rendition, Renditions
-from germane.testing.fakes import make_memory
+from germane.testing.fakes import WordCounter, make_memory
+from germane.tokens import get_counter
+
+# Choosing under a budget: what stops, what is skipped, what is shown shorter, and where tokens flow.
 
 
 def memory(name: str, *, summary: int, micro: int | None = None, kind: str = "fact") -> Memory:
@@ -274,3 +296,183 @@ def test_what_is_known_of_lines_changes_no_choice(
 
 def told(choice: Choice) -> tuple[RenderedLine | None, Reason | None, int, int]:
     return choice.line, choice.reason, choice.tokens, choice.short_by
+
+
+# Splitting a budget: exact sums, floors, ceilings, and the worked example of the scoped shares.
+
+shares = st.lists(
+    st.builds(
+        lambda weight, floor, room: Share(
+            weight=weight, floor=floor, ceiling=None if room is None else floor + room
+        ),
+        st.integers(0, 5000),
+        st.integers(0, 300),
+        st.none() | st.integers(0, 4000),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+def test_half_and_thirty_and_twenty_percent_of_eight_thousand() -> None:
+    assert allocate(8000, [Share(weight=50), Share(weight=30), Share(weight=20)]) == (4000, 2400, 1600)
+
+
+def test_the_remainder_goes_to_the_last_section() -> None:
+    assert allocate(11, [Share(weight=50), Share(weight=30), Share(weight=20)]) == (5, 3, 3)
+
+
+def test_a_floor_is_set_aside_first() -> None:
+    assert allocate(100, [Share(weight=0, floor=40), Share(weight=1), Share(weight=2)]) == (40, 20, 40)
+
+
+def test_floors_that_do_not_fit_shrink_in_proportion() -> None:
+    assert allocate(30, [Share(weight=1, floor=40), Share(weight=1, floor=20)]) == (20, 10)
+
+
+def test_what_a_ceiling_cuts_off_goes_to_the_others() -> None:
+    assert allocate(100, [Share(weight=1, ceiling=10), Share(weight=1)]) == (10, 90)
+
+
+def test_ceilings_everywhere_keep_tokens_back() -> None:
+    assert sum(allocate(100, [Share(weight=1, ceiling=10), Share(weight=3, ceiling=20)])) == 30
+
+
+def test_nothing_can_be_split_into_nothing() -> None:
+    assert allocate(0, [Share(weight=2), Share(weight=3)]) == (0, 0)
+
+
+def test_a_negative_total_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="-1 tokens"):
+        allocate(-1, [Share(weight=1)])
+
+
+def test_a_ceiling_below_its_floor_is_refused() -> None:
+    with pytest.raises(InvalidPlan, match="floor 5 and ceiling 4"):
+        Share(weight=1, floor=5, ceiling=4)
+
+
+@given(total=st.integers(0, 20_000), parts=shares)
+def test_shares_sum_to_the_total_unless_ceilings_keep_some_back(total: int, parts: list[Share]) -> None:
+    given_ = allocate(total, parts)
+    assert len(given_) == len(parts)
+    assert all(part >= 0 for part in given_)
+    fits = sum(share.floor for share in parts) <= total
+    assert sum(given_) <= total
+    if fits and any(share.weight and share.ceiling is None for share in parts):
+        assert sum(given_) == total
+    for part, share in zip(given_, parts, strict=True):
+        if fits:
+            assert part >= share.floor
+        if share.ceiling is not None and fits:
+            assert part <= share.ceiling
+
+
+@given(total=st.integers(0, 20_000), parts=shares, more=st.integers(0, 500))
+def test_a_larger_total_never_shrinks_all_shares(total: int, parts: list[Share], more: int) -> None:
+    assert sum(allocate(total + more, parts)) >= sum(allocate(total, parts))
+
+
+# Cached lines save work and can't be wrong: they are for one very memory and section.
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ONE = Section(name="one", heading="## One", share=Share(weight=1))
+COUNTER = get_counter("o200k")
+
+
+def _lines(lines: RememberedLines, memory: Memory, section: Section = ONE) -> dict[Level, RenderedLine]:
+    """What an assembly finds in the cache."""
+    return Costs(COUNTER, BUILT_IN, lines).line_cache(section, memory).lines
+
+
+def _made(lines: RememberedLines, memory: Memory) -> RenderedLine:
+    """A line that an assembly makes, and leaves in the cache."""
+    return Costs(COUNTER, BUILT_IN, lines).line(ONE, memory, Level.FULL)
+
+
+def test_a_line_is_found_by_its_memory_and_level() -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    made = _made(lines, memory)
+    assert made.text == "- The cache lives in Redis."
+    assert _lines(lines, memory) == {Level.FULL: made}
+
+
+@pytest.mark.parametrize(
+    "option", [{"own_heading": True}, {"ids": True}, {"levels": (Level.FULL,)}, {"share": Share(weight=2)}]
+)
+def test_a_section_that_differs_in_any_option_has_lines_of_its_own(option: dict[str, Any]) -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    made = _made(lines, memory)
+    assert _lines(lines, memory, replace(ONE)) == {Level.FULL: made}
+    assert _lines(lines, memory, replace(ONE, **option)) == {}
+
+
+def test_another_memory_of_the_same_id_is_another() -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    _made(lines, memory)
+    assert _lines(lines, memory.evolve(content="Something else.")) == {}
+
+
+def test_what_is_counted_in_another_way_is_cached_apart() -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    _made(lines, memory)
+    assert ContentCosts(COUNTER, BUILT_IN, lines).line_cache(ONE, memory).lines == {}
+    assert Costs(get_counter("cl100k"), BUILT_IN, lines).line_cache(ONE, memory).lines == {}
+    lines.clear()
+    assert _lines(lines, memory) == {}
+
+
+def test_a_huge_memory_is_not_cached_and_many_are_let_go() -> None:
+    lines, huge = RememberedLines(), make_memory("word " * 5000)
+    _made(lines, huge)
+    assert _lines(lines, huge) == {}
+    first = make_memory("first")
+    _made(lines, first)
+    for number in range(1300):
+        _lines(lines, make_memory("x" * 19_000, id=f"m{number}"))
+    assert _lines(lines, first) == {}
+
+
+def test_contexts_are_the_same_with_and_without_what_was_remembered() -> None:
+    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
+        for number in range(30):
+            engine.remember(f"# Note {number}\nThe cache of part {number} lives in <b>Redis</b>.")
+        first = engine.assemble("Where does the cache live?", budget=300)
+        assert engine.assemble("Where does the cache live?", budget=300) == first
+        other = engine.assemble("Where does the cache live?", budget=300, counter="cl100k")
+        assert other.trace.counter == "cl100k"
+        assert engine.assemble("Where does the cache live?", budget=300) == first
+
+
+def test_a_plan_of_bullets_is_no_list() -> None:
+    with pytest.raises(InvalidPlan, match="'relevance' is no list"):
+        assemble_list(
+            relevance(BUILT_IN),
+            [],
+            memories=[],
+            counter=COUNTER,
+            kinds=BUILT_IN,
+            lines=RememberedLines(),
+            budget=10,
+            now=NOW,
+        )
+
+
+def test_cached_paragraphs_change_nothing_when_an_id_is_used_again() -> None:
+    costs, (section,) = ListCosts(WordCounter(), BUILT_IN, RememberedLines()), working().sections
+    one, other = make_memory("one text", id="same"), make_memory("another text here", id="same")
+    assert costs.line(section, one, Level.FULL).tokens == 2
+    assert costs.line(section, one, Level.FULL) is costs.line(section, one, Level.FULL)
+    assert costs.line(section, other, Level.FULL).tokens == 3
+
+
+def test_a_purge_takes_the_remembered_lines_along() -> None:
+    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
+        engine.remember("The secret lives in the vault.")
+        held = engine.recall("secret")[0].memory
+        engine.assemble("Where does the secret live?", budget=300, plan="relevance")
+        session, (section,) = engine._session, relevance(BUILT_IN).sections
+        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, held).lines != {}
+        engine.purge(held.id, confirm=True)
+        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, held).lines == {}
+        assert engine.assemble("Where does the secret live?", budget=300, plan="relevance").text == ""

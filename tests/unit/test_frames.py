@@ -8,73 +8,17 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import Frame, InvalidInput, InvalidPlan, Share
+from germane import Frame, InvalidInput, InvalidPlan
 from germane.errors import UnreadableSource
-from germane.kinds import BUILT_IN
-from germane.model.plan import DEFAULT_SHARES
-from germane.packing.sections import allocate
-from germane.plans.frames import FRAMES, choose_frame, frame_named, frames_from_toml, with_frames
-from germane.plans.intent import Complexity, complexity_of
-from germane.plans.layered import ALWAYS, FLEXIBLE, budgeted, layered
 
-ALWAYS_THERE = {"identity": 500, "user": 500, "constraints": 300, "focus": 700, "calibration": 100}
-# Frame, total, decisions, facts, procedures, episodes, and what no section has a claim to.
 TOTALS = [
-    ("conversation", 3000, 450, 450, 0, 0, 0),
-    ("question", 6000, 1000, 1500, 500, 500, 400),
-    ("task", 8000, 1966, 1475, 1475, 984, 0),
-    ("decision", 12000, 3000, 2000, 2000, 1000, 1900),
-    ("debug", 10000, 1500, 1000, 2500, 1000, 1900),
-    ("creative", 6000, 1000, 1500, 500, 500, 400),
+    ("conversation", 3000),
+    ("question", 6000),
+    ("task", 8000),
+    ("decision", 12000),
+    ("debug", 10000),
+    ("creative", 6000),
 ]
-# What each frame asks for, before it is made to fit.
-WANTED = {
-    "conversation": (500, 500, 0, 0),
-    "question": (1000, 1500, 500, 500),
-    "task": (2000, 1500, 1500, 1000),
-    "decision": (3000, 2000, 2000, 1000),
-    "debug": (1500, 1000, 2500, 1000),
-    "creative": (1000, 1500, 500, 500),
-}
-
-
-@pytest.mark.parametrize(("name", "total", "decisions", "facts", "procedures", "episodes", "spare"), TOTALS)
-def test_every_frame_has_its_total_and_its_shares(
-    name: str, total: int, decisions: int, facts: int, procedures: int, episodes: int, spare: int
-) -> None:
-    frame = frame_named(name)
-    assert frame.budget == total
-    assert tuple(tokens for _, tokens in frame.shares) == WANTED[name]
-    found = budgeted(frame)
-    flexible = {"decisions": decisions, "facts": facts, "procedures": procedures, "episodes": episodes}
-    assert (found.total, found.spare, dict(found.shares)) == (total, spare, ALWAYS_THERE | flexible)
-    plan = layered(BUILT_IN, frame)
-    shares = allocate(total, [*(section.share for section in plan.sections), Share(weight=plan.spare)])
-    order = [
-        "identity",
-        "user",
-        "user_facts",
-        "constraints",
-        "frame",
-        "focus",
-        *FLEXIBLE,
-        "history",
-        "calibration",
-    ]
-    assert [section.name for section in plan.sections] == order
-    by_name = dict(zip(order, shares[:-1], strict=True))
-    # Constraints and the two sections about the user have a floor, which comes first.
-    assert by_name["frame"] == 0
-    assert by_name["user"] == by_name["user_facts"] >= 40
-    assert sum(shares) == total
-    for one in (*FLEXIBLE, "identity", "focus", "calibration"):
-        assert abs(by_name[one] - found.shares[one]) <= 120 * found.shares[one] / total + 3
-
-
-def test_the_layers_of_the_default_sum_to_more_than_its_total_and_so_shrink() -> None:
-    assert dict(ALWAYS) == ALWAYS_THERE
-    assert sum(ALWAYS.values()) + sum(tokens for _, tokens in DEFAULT_SHARES) == 8100
-    assert sum(budgeted(frame_named("task")).shares.values()) == 8000
 
 
 @pytest.mark.parametrize(
@@ -92,103 +36,25 @@ def test_the_layers_of_the_default_sum_to_more_than_its_total_and_so_shrink() ->
         ("Which database do we use?", "question", 1.0),
         ("Compare Postgres and SQLite for our use case.", "decision", 1.0),
         ("I went hiking last weekend with my sister.", "conversation", 0.0),
-        ("", "conversation", 0.0),
     ],
 )
 def test_a_frame_is_chosen_by_words(text: str, frame: str, confidence: float) -> None:
-    choice = choose_frame(text, FRAMES)
-    assert (choice.frame.name, choice.by) == (frame, "words")
-    assert choice.confidence == pytest.approx(confidence)
-
-
-def test_words_are_words_and_not_what_stands_between_spaces() -> None:
-    only = [Frame(name="a", description="", patterns=("wrong",)), Frame(name="b", description="")]
-    assert [
-        choose_frame(text, only).confidence for text in ("wrong?", "(Wrong!)", "wrongly", "un-wrong")
-    ] == [
-        1.0,
-        1.0,
-        0.0,
-        0.0,
-    ]
-
-
-def test_a_prefix_a_beginning_and_a_question_mark_are_patterns_too() -> None:
-    frame = Frame(name="a", description="", patterns=("fail*", "^fix", "?"))
-    other = Frame(name="b", description="", patterns=("never said",), precedence=-1)
-
-    def found(text: str) -> bool:
-        return choose_frame(text, [frame, other]).confidence > 0
-
-    assert [found(text) for text in ("failing", "please fix", "well, fix it", "so\uff1f", "ok")] == [
-        True,
-        False,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_of_as_many_patterns_precedence_decides_and_then_the_first() -> None:
-    def frame(name: str, precedence: int, *patterns: str) -> Frame:
-        return Frame(name=name, description="", patterns=patterns, precedence=precedence)
-
-    several = [
-        frame("low", 1, "red"),
-        frame("one", 2, "red"),
-        frame("two", 2, "red"),
-        frame("more", 0, "a", "b"),
-    ]
-    assert choose_frame("red", several).frame.name == "one"
-    assert choose_frame("red", several[::-1]).frame.name == "two"
-    assert choose_frame("a red b", several).frame.name == "more"
-    assert choose_frame("a red b", several).confidence == pytest.approx(2 / 5)
-    with pytest.raises(InvalidInput, match="no frame"):
-        choose_frame("red", [])
-
-
-@pytest.mark.parametrize(
-    ("text", "complexity"),
-    [
-        ("Which port?", Complexity.SIMPLE),
-        ("one two three four five six", Complexity.SIMPLE),
-        ("one two three four five six seven", Complexity.USUAL),
-        ("", Complexity.USUAL),
-        ("Redesign it.", Complexity.USUAL),
-        ("Which architecture scales?", Complexity.COMPLEX),
-        ("What is it? And why?", Complexity.COMPLEX),
-        (" ".join(["word"] * 40), Complexity.USUAL),
-        (" ".join(["word"] * 41), Complexity.COMPLEX),
-    ],
-)
-def test_complexity_follows_its_rules(text: str, complexity: Complexity) -> None:
-    assert complexity_of(text) is complexity
-
-
-def test_a_simple_question_halves_what_relevance_fills_and_the_total_follows() -> None:
-    found = budgeted(frame_named("question"), complexity=Complexity.SIMPLE)
-    assert [found.shares[name] for name in FLEXIBLE] == [500, 750, 250, 250]
-    assert (found.total, found.spare) == (6000 - 1750, 400)
-
-
-def test_a_complex_question_grows_decisions_and_procedures_within_the_total() -> None:
-    question = budgeted(frame_named("question"), complexity=Complexity.COMPLEX)
-    # 1,500 + 1,500 + 750 + 500 of the 3,900 that are left beside what is always there.
-    assert [question.shares[name] for name in FLEXIBLE] == [1376, 1376, 688, 460]
-    assert (question.total, question.spare, sum(question.shares.values())) == (6000, 0, 6000)
-    debug = budgeted(frame_named("debug"), complexity=Complexity.COMPLEX)
-    assert [debug.shares[name] for name in FLEXIBLE] == [2221, 987, 3703, 989]
-    assert sum(debug.shares.values()) == debug.total == 10000
+    with germane.open(":memory:", embedder=None) as engine:
+        trace = engine.assemble(text, frame="auto").trace
+    assert trace.frame == frame
+    assert trace.frame_confidence == pytest.approx(confidence)
+    assert f"Taken for: {frame} (by words," in next(note.text for note in trace.notes if note.code == "frame")
 
 
 def test_a_budget_too_small_for_what_is_always_there_is_refused_when_the_plan_is_built() -> None:
-    with pytest.raises(InvalidPlan, match="2100"):
-        budgeted(Frame(name="tiny", description="", budget=2099))
-    assert budgeted(Frame(name="tiny", description="", budget=2100)).shares["facts"] == 0
-    with pytest.raises(InvalidPlan, match="share to 'tickets'"):
-        budgeted(Frame(name="odd", description="", shares=(("tickets", 1),)))
-    # The name of a kind is not that of its section, and would change nothing without a word.
     with germane.open(":memory:", embedder=None) as engine:
+        with pytest.raises(InvalidPlan, match="2100"):
+            engine.assemble("x", frame=Frame(name="tiny", description="", budget=2099))
+        small = engine.assemble("x", frame=Frame(name="tiny", description="", budget=2100)).trace
+        assert [section.share for section in small.sections if section.name == "facts"] == [0]
+        with pytest.raises(InvalidPlan, match="share to 'tickets'"):
+            engine.assemble("x", frame=Frame(name="odd", description="", shares=(("tickets", 1),)))
+        # The name of a kind is not that of its section, and would change nothing without a word.
         odd = Frame(name="odd", description="", priorities=(("decision", 1.0),))
         for plan in ("layered", "layered_strict"):
             with pytest.raises(InvalidPlan, match="priority to 'decision'"):
@@ -233,7 +99,7 @@ def test_frames_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "frames.toml"
     path.write_text(FILE, encoding="utf-8")
     with germane.open(":memory:", embedder=None, frames=path) as engine:
-        assert [frame.name for frame in engine.frames()] == [*(frame.name for frame in FRAMES), "review"]
+        assert [frame.name for frame in engine.frames()] == [*(name for name, _ in TOTALS), "review"]
         context = engine.assemble("Review the pull request, it fails", frame="auto")
         assert (context.trace.frame, context.trace.budget) == ("review", 3200)
         assert engine.assemble("x", frame="review").trace.budget == 4000
@@ -265,9 +131,11 @@ def test_frames_of_ones_own_come_as_values() -> None:
         ("[frame.a]\ndescription = 1", "a text"),
     ],
 )
-def test_a_file_that_holds_no_frames_is_refused(text: str, named: str) -> None:
+def test_a_file_that_holds_no_frames_is_refused(tmp_path: Path, text: str, named: str) -> None:
+    path = tmp_path / "frames.toml"
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidInput, match=named):
-        frames_from_toml(text)
+        germane.open(":memory:", frames=path)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -307,8 +175,10 @@ def test_words_choose_where_a_selector_fails() -> None:
 
 def test_the_total_of_the_frame_is_the_budget_where_none_is_given() -> None:
     with germane.open(":memory:", embedder=None) as engine:
-        totals = {frame.name: engine.assemble("x", frame=frame.name).trace.budget for frame in FRAMES}
-        assert totals == {name: total for name, total, *_ in TOTALS}
+        totals = {
+            frame.name: engine.assemble("x", frame=frame.name).trace.budget for frame in engine.frames()
+        }
+        assert totals == dict(TOTALS)
         assert engine.assemble("x", frame="decision", budget=500).trace.budget == 500
         assert engine.assemble("x", plan="relevance").trace.budget == 8000
         assert engine.assemble("x", plan="relevance").trace.frame is None
@@ -317,9 +187,11 @@ def test_the_total_of_the_frame_is_the_budget_where_none_is_given() -> None:
 
 def test_a_frame_of_a_known_name_stands_in_its_place() -> None:
     mine = Frame(name="debug", description="Mine.")
-    assert [frame.description for frame in with_frames([mine]) if frame.name == "debug"] == ["Mine."]
-    with pytest.raises(InvalidInput, match="'auto' chooses one"):
-        frame_named("dreaming")
+    with germane.open(":memory:", embedder=None, frames=[mine]) as engine:
+        assert [frame.description for frame in engine.frames() if frame.name == "debug"] == ["Mine."]
+        assert len(engine.frames()) == len(TOTALS)
+        with pytest.raises(InvalidInput, match="'auto' chooses one"):
+            engine.assemble("x", frame="dreaming")
 
 
 @pytest.mark.parametrize(("guidance", "told"), [(None, False), (False, False), (True, True)])

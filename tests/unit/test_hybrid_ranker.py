@@ -1,4 +1,4 @@
-"""HTM's relevance scorer: each signal on exact inputs, what is missing, and what is fused before."""
+"""Signals on exact inputs, and HTM's relevance scorer: what is missing, and what is fused before."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from germane.errors import InvalidInput
 from germane.protocols import Candidate, Query
 from germane.ranking import Fused
 from germane.ranking.scores import hybrid, min_max, tag_likeness
+from germane.ranking.signals import evidence, floored_semantic, shares
 from germane.testing.fakes import START, make_memory
 
 NOW = START + timedelta(days=60)
@@ -50,6 +51,41 @@ def test_signals_run_from_the_least_to_the_greatest() -> None:
     assert min_max(np.array([0.3, 0.3])).tolist() == [1.0, 1.0]
     assert min_max(np.array([0.3])).tolist() == [0.3]
     assert min_max(np.array([])).tolist() == []
+
+
+def test_a_strong_best_match_is_a_one() -> None:
+    assert shares(np.array([12.0, 3.0, np.nan]), 12.0).tolist()[:2] == [1.0, 0.25]
+    assert floored_semantic(0.8, top=0.8) == 1.0
+    assert floored_semantic(0.2, top=0.8) == 0.25
+
+
+def test_a_weak_best_match_is_not() -> None:
+    assert shares(np.array([3.0]), 12.0).tolist() == [0.25]
+    assert floored_semantic(0.1, top=0.1) == 0.25
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5])
+def test_nothing_in_common_counts_nothing(value: float) -> None:
+    assert shares(np.array([value]), 0.0).tolist() == shares(np.array([value]), 1.0).tolist() == [0.0]
+    assert floored_semantic(value, top=value) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("share", "information", "expected"),
+    [
+        (0.0, 30.0, 0.0),
+        (0.3, 20.0, 0.0),  # One common word of several, 6 nats.
+        (0.5, 20.0, 0.5),  # Two, 10 nats.
+        (0.5, 26.0, 1.0),  # A word that no table knows, 13 nats.
+        (0.2, 100.0, 1.0),  # A small part of a long question says as much as all of a short one.
+        (1.0, 5.0, 1.0),  # The only word that was asked for.
+        (0.75, 6.0, 0.5),
+    ],
+)
+def test_words_in_common_say_as_much_as_they_are_rare_or_all(
+    share: float, information: float, expected: float
+) -> None:
+    assert evidence(np.array([share]), information).tolist() == pytest.approx([expected])
 
 
 def test_the_score_weighs_four_signals() -> None:

@@ -1,4 +1,4 @@
-"""What somebody wants: greetings that ask nothing, looks back, hints, and what each does to a context."""
+"""What somebody wants: the frame, greetings, looks back, hints; and what each does to shares and contexts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Engine
+from germane import Engine, Frame, InvalidInput, Share
 from germane.kinds import BUILT_IN
-from germane.plans.frames import frame_named
-from germane.plans.intent import Intent, IntentKind, limit_of, read_intent
-from germane.plans.layered import FLEXIBLE, budgeted, layered
+from germane.model.plan import DEFAULT_SHARES
+from germane.packing.sections import allocate
+from germane.plans.frames import choose_frame, frame_named
+from germane.plans.intent import Complexity, Intent, IntentKind, complexity_of, limit_of, read_intent
+from germane.plans.layered import ALWAYS, FLEXIBLE, budgeted, layered
 from germane.retrieval.tokenizer import query_terms
 from germane.testing.fakes import FixedClock
 
@@ -178,3 +180,152 @@ def test_a_look_back_at_a_time_gets_what_is_of_it() -> None:
         assert [item.section for item in context.items] == ["identity"]
         assert "nothing_then" in [note.code for note in context.trace.notes]
         assert "Tuesdays" in engine.assemble("What happened 3 days ago?").text
+
+
+# The shares of every frame to the token, and how one is chosen.
+
+ALWAYS_THERE = {"identity": 500, "user": 500, "constraints": 300, "focus": 700, "calibration": 100}
+# Frame, total, decisions, facts, procedures, episodes, and what no section has a claim to.
+TOTALS = [
+    ("conversation", 3000, 450, 450, 0, 0, 0),
+    ("question", 6000, 1000, 1500, 500, 500, 400),
+    ("task", 8000, 1966, 1475, 1475, 984, 0),
+    ("decision", 12000, 3000, 2000, 2000, 1000, 1900),
+    ("debug", 10000, 1500, 1000, 2500, 1000, 1900),
+    ("creative", 6000, 1000, 1500, 500, 500, 400),
+]
+# What each frame asks for, before it is made to fit.
+WANTED = {
+    "conversation": (500, 500, 0, 0),
+    "question": (1000, 1500, 500, 500),
+    "task": (2000, 1500, 1500, 1000),
+    "decision": (3000, 2000, 2000, 1000),
+    "debug": (1500, 1000, 2500, 1000),
+    "creative": (1000, 1500, 500, 500),
+}
+
+
+@pytest.mark.parametrize(("name", "total", "decisions", "facts", "procedures", "episodes", "spare"), TOTALS)
+def test_every_frame_has_its_total_and_its_shares(
+    name: str, total: int, decisions: int, facts: int, procedures: int, episodes: int, spare: int
+) -> None:
+    frame = frame_named(name)
+    assert frame.budget == total
+    assert tuple(tokens for _, tokens in frame.shares) == WANTED[name]
+    found = budgeted(frame)
+    flexible = {"decisions": decisions, "facts": facts, "procedures": procedures, "episodes": episodes}
+    assert (found.total, found.spare, dict(found.shares)) == (total, spare, ALWAYS_THERE | flexible)
+    plan = layered(BUILT_IN, frame)
+    shares = allocate(total, [*(section.share for section in plan.sections), Share(weight=plan.spare)])
+    order = [
+        "identity",
+        "user",
+        "user_facts",
+        "constraints",
+        "frame",
+        "focus",
+        *FLEXIBLE,
+        "history",
+        "calibration",
+    ]
+    assert [section.name for section in plan.sections] == order
+    by_name = dict(zip(order, shares[:-1], strict=True))
+    # Constraints and the two sections about the user have a floor, which comes first.
+    assert by_name["frame"] == 0
+    assert by_name["user"] == by_name["user_facts"] >= 40
+    assert sum(shares) == total
+    for one in (*FLEXIBLE, "identity", "focus", "calibration"):
+        assert abs(by_name[one] - found.shares[one]) <= 120 * found.shares[one] / total + 3
+
+
+def test_the_layers_of_the_default_sum_to_more_than_its_total_and_so_shrink() -> None:
+    assert dict(ALWAYS) == ALWAYS_THERE
+    assert sum(ALWAYS.values()) + sum(tokens for _, tokens in DEFAULT_SHARES) == 8100
+    assert sum(budgeted(frame_named("task")).shares.values()) == 8000
+
+
+def test_words_are_words_and_not_what_stands_between_spaces() -> None:
+    only = [Frame(name="a", description="", patterns=("wrong",)), Frame(name="b", description="")]
+    assert [
+        choose_frame(text, only).confidence for text in ("wrong?", "(Wrong!)", "wrongly", "un-wrong")
+    ] == [
+        1.0,
+        1.0,
+        0.0,
+        0.0,
+    ]
+    assert choose_frame("", only).confidence == 0.0
+
+
+def test_a_prefix_a_beginning_and_a_question_mark_are_patterns_too() -> None:
+    frame = Frame(name="a", description="", patterns=("fail*", "^fix", "?"))
+    other = Frame(name="b", description="", patterns=("never said",), precedence=-1)
+
+    def found(text: str) -> bool:
+        return choose_frame(text, [frame, other]).confidence > 0
+
+    assert [found(text) for text in ("failing", "please fix", "well, fix it", "so\uff1f", "ok")] == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_of_as_many_patterns_precedence_decides_and_then_the_first() -> None:
+    def frame(name: str, precedence: int, *patterns: str) -> Frame:
+        return Frame(name=name, description="", patterns=patterns, precedence=precedence)
+
+    several = [
+        frame("low", 1, "red"),
+        frame("one", 2, "red"),
+        frame("two", 2, "red"),
+        frame("more", 0, "a", "b"),
+    ]
+    assert choose_frame("red", several).frame.name == "one"
+    assert choose_frame("red", several[::-1]).frame.name == "two"
+    assert choose_frame("a red b", several).frame.name == "more"
+    assert choose_frame("a red b", several).confidence == pytest.approx(2 / 5)
+    with pytest.raises(InvalidInput, match="no frame"):
+        choose_frame("red", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "complexity"),
+    [
+        ("Which port?", Complexity.SIMPLE),
+        ("one two three four five six", Complexity.SIMPLE),
+        ("one two three four five six seven", Complexity.USUAL),
+        ("", Complexity.USUAL),
+        ("Redesign it.", Complexity.USUAL),
+        ("Which architecture scales?", Complexity.COMPLEX),
+        ("What is it? And why?", Complexity.COMPLEX),
+        (" ".join(["word"] * 40), Complexity.USUAL),
+        (" ".join(["word"] * 41), Complexity.COMPLEX),
+    ],
+)
+def test_complexity_follows_its_rules(text: str, complexity: Complexity) -> None:
+    assert complexity_of(text) is complexity
+
+
+def test_a_simple_question_halves_what_relevance_fills_and_the_total_follows() -> None:
+    found = budgeted(frame_named("question"), complexity=Complexity.SIMPLE)
+    assert [found.shares[name] for name in FLEXIBLE] == [500, 750, 250, 250]
+    assert (found.total, found.spare) == (6000 - 1750, 400)
+
+
+def test_a_complex_question_grows_decisions_and_procedures_within_the_total() -> None:
+    question = budgeted(frame_named("question"), complexity=Complexity.COMPLEX)
+    # 1,500 + 1,500 + 750 + 500 of the 3,900 that are left beside what is always there.
+    assert [question.shares[name] for name in FLEXIBLE] == [1376, 1376, 688, 460]
+    assert (question.total, question.spare, sum(question.shares.values())) == (6000, 0, 6000)
+    debug = budgeted(frame_named("debug"), complexity=Complexity.COMPLEX)
+    assert [debug.shares[name] for name in FLEXIBLE] == [2221, 987, 3703, 989]
+    assert sum(debug.shares.values()) == debug.total == 10000
+
+
+def test_a_section_that_a_frame_does_not_name_has_half() -> None:
+    plan = layered(BUILT_IN, Frame(name="mine", description="", priorities=(("facts", 0.9),)))
+    priorities = {section.name: section.priority for section in plan.sections if section.name in FLEXIBLE}
+    assert priorities == {"decisions": 0.5, "facts": 0.9, "procedures": 0.5, "episodes": 0.5}

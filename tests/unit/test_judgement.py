@@ -6,25 +6,33 @@ from __future__ import annotations
 import pytest
 from inline_snapshot import snapshot
 
-from germane import Memory, Outcome
-from germane.ranking.learning import calibrated
-from germane.testing.fakes import make_memory
+import germane
+from germane import Outcome
+from germane.lifecycle import DecisionCalibration
 
 
-def decisions(confidence: float, successes: int, failures: int) -> list[Memory]:
+def calibrated(*judged: tuple[float | None, Outcome | None]) -> DecisionCalibration:
+    """What is said of decisions with these confidences and outcomes."""
+    with germane.open(":memory:", embedder=None) as engine:
+        for number, (confidence, outcome) in enumerate(judged):
+            engine.remember(f"Decided {number}.", kind="decision", confidence=confidence, outcome=outcome)
+        return engine.calibration()
+
+
+def decided(confidence: float, successes: int, failures: int) -> DecisionCalibration:
     outcomes = [Outcome.SUCCESS] * successes + [Outcome.FAILURE] * failures
-    return [make_memory(kind="decision", confidence=confidence, outcome=outcome) for outcome in outcomes]
+    return calibrated(*((confidence, outcome) for outcome in outcomes))
 
 
 def test_the_score_is_the_mean_squared_error_and_the_bias_its_direction() -> None:
-    found = calibrated(decisions(0.8, 6, 4))
+    found = decided(0.8, 6, 4)
     assert (found.count, found.success) == (10, 0.6)
     assert found.brier == pytest.approx((6 * 0.04 + 4 * 0.64) / 10)
     assert found.bias == pytest.approx(0.2)
 
 
 def test_one_sentence_for_each_leaning() -> None:
-    assert [calibrated(decisions(each, 6, 4)).advice for each in (0.8, 0.3, 0.6)] == snapshot(
+    assert [decided(each, 6, 4).advice for each in (0.8, 0.3, 0.6)] == snapshot(
         [
             "Of 10 decisions 60% came true (Brier score 0.280): you are over-confident by 20%; ask what speaks against your choice.",
             "Of 10 decisions 60% came true (Brier score 0.330): you are under-confident by 30%; trust your analysis more.",
@@ -34,7 +42,7 @@ def test_one_sentence_for_each_leaning() -> None:
 
 
 def test_too_few_say_nothing() -> None:
-    assert [calibrated(decisions(0.9, count, 0)).advice for count in (0, 1, 9)] == snapshot(
+    assert [decided(0.9, count, 0).advice for count in (0, 1, 9)] == snapshot(
         [
             "No decisions have both a confidence and an outcome; with fewer than 10, it is too early to say how well you judge.",
             "1 decision has both a confidence and an outcome; with fewer than 10, it is too early to say how well you judge.",
@@ -44,11 +52,7 @@ def test_too_few_say_nothing() -> None:
 
 
 def test_what_was_never_an_estimate_or_never_ended_does_not_count() -> None:
-    unsaid = [make_memory(kind="decision", outcome=Outcome.SUCCESS)]
-    open_ones = [
-        make_memory(kind="decision", confidence=0.5, outcome=outcome)
-        for outcome in (None, Outcome.PENDING, Outcome.ABANDONED)
-    ]
-    partial = make_memory(kind="decision", confidence=0.5, outcome=Outcome.PARTIAL)
-    found = calibrated([*unsaid, *open_ones, partial])
+    unsaid = (None, Outcome.SUCCESS)
+    open_ones = [(0.5, outcome) for outcome in (None, Outcome.PENDING, Outcome.ABANDONED)]
+    found = calibrated(unsaid, *open_ones, (0.5, Outcome.PARTIAL))
     assert (found.count, found.brier, found.bias) == (1, 0.0, 0.0)

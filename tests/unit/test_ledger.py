@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +16,7 @@ import germane.aio
 from germane import Ledger
 from germane.aio import AsyncLedger
 from germane.errors import AssemblyNotFound
-from germane.ledger import AssemblyDiff, MemoryChangeKind, text_hash
+from germane.ledger import AssemblyDiff, MemoryChangeKind
 from germane.protocols import Candidate, Query
 from germane.testing.fakes import START, FixedClock
 
@@ -38,6 +39,10 @@ def engine(tmp_path: Path, clock: FixedClock) -> Iterator[germane.Engine]:
         for text in FACTS:
             made.remember(text, kind="fact")
         yield made
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def recorded(engine: germane.Engine, query: str = "redis", **options: int) -> str:
@@ -88,7 +93,7 @@ def test_a_record_says_what_was_asked_and_what_came_of_it(engine: germane.Engine
     assert (kept.question, kept.plan, kept.budget, kept.counter) == ("redis", "layered", 200, "o200k")
     assert kept.where.tags == ("x",)
     assert kept.at == context.trace.now
-    assert (kept.sha256, kept.tokens) == (text_hash(context.text), context.tokens)
+    assert (kept.sha256, kept.tokens) == (sha256(context.text), context.tokens)
     assert [entry.memory_id for entry in kept.entries] == [entry.memory_id for entry in context.trace.entries]
     assert kept.settled
     assert kept.seconds is not None
@@ -127,7 +132,7 @@ def test_the_same_store_gives_the_same_bytes(engine: germane.Engine) -> None:
     replay = engine.ledger().replay(recorded(engine))
     assert replay.same
     assert replay.context is not None
-    assert text_hash(replay.context.text) == replay.assembly.sha256
+    assert sha256(replay.context.text) == replay.assembly.sha256
     assert (replay.why, replay.makers, replay.alterations) == ((), (), ())
     assert replay.difference is not None
     assert replay.difference.same_text
@@ -160,7 +165,7 @@ def test_a_memory_purged_since_is_told_where_it_mattered(engine: germane.Engine)
     assert [each.what for each in replay.alterations] == [MemoryChangeKind.PURGED]
     assert replay.same == (replay.why == ())
     assert replay.same is (
-        replay.context is not None and text_hash(replay.context.text) == replay.assembly.sha256
+        replay.context is not None and sha256(replay.context.text) == replay.assembly.sha256
     )
 
 

@@ -19,7 +19,7 @@ from germane.lifecycle import (
     Stage,
     UpkeepTask,
 )
-from germane.ranking.similarity import could_be_same, is_quoted
+from support.alike import Alike
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -90,11 +90,22 @@ def test_thresholds_can_be_chosen_and_are_checked(engine: Engine) -> None:
         engine.remember("Something.", reconcile=Reconcile(confirm=2.0))
 
 
-def test_the_same_words_in_another_order_or_denied_are_not_the_same() -> None:
-    assert could_be_same("The office is in Porto.", "the office is in porto")
-    assert not could_be_same("A supersedes B", "B supersedes A")
-    assert not could_be_same("Ana leads billing", "Ana does not lead billing")
-    assert not could_be_same("It takes 4 ms", "It takes 5 ms")
+@pytest.mark.parametrize(
+    ("known", "told", "same"),
+    [
+        ("The office is in Porto.", "the office is in porto", True),
+        ("A supersedes B", "B supersedes A", False),
+        ("Ana leads billing", "Ana does not lead billing", False),
+        ("It takes 4 ms", "It takes 5 ms", False),
+    ],
+)
+def test_the_same_words_in_another_order_or_denied_are_not_the_same(
+    known: str, told: str, *, same: bool
+) -> None:
+    with germane.open(":memory:", embedder=Alike()) as engine:
+        memory = engine.remember(known, kind="fact")
+        engine.remember(told, kind="fact", reconcile=True)
+        assert engine.lifecycle_state(memory.id).confirmations == same
 
 
 def test_a_decision_is_reviewed_as_a_version_with_its_outcome(engine: Engine) -> None:
@@ -181,10 +192,20 @@ def test_however_many_quote_it_all_of_them_say_so(engine: Engine) -> None:
     assert [one.metadata["outdated"] for one in episodes] == [[fact.version_id]] * 130
 
 
-def test_four_words_in_one_piece_are_a_quotation() -> None:
-    assert is_quoted("The cache is slow.", "He said the cache is slow!")
-    assert not is_quoted("Cache is slow", "The cache is slow")
-    assert not is_quoted("The cache is slow.", "The cache is very slow.")
+@pytest.mark.parametrize(
+    ("fact", "episode", "quotes"),
+    [
+        ("The cache is slow.", "He said the cache is slow!", True),
+        ("Cache is slow", "The cache is slow", False),
+        ("The cache is slow.", "The cache is very slow.", False),
+    ],
+)
+def test_four_words_in_one_piece_are_a_quotation(
+    engine: Engine, fact: str, episode: str, *, quotes: bool
+) -> None:
+    before = engine.remember(episode, kind="episode")
+    engine.revise(engine.remember(fact, kind="fact", subject="cache").id, "It is fast.")
+    assert ("outdated" in engine.get(before.id).metadata) is quotes
 
 
 def test_upkeep_tells_its_plan_does_it_and_has_nothing_left(engine: Engine) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import germane
-from germane.model.text import fenced
+from support.recalled import recalled
 
-RECALLED = fenced("Redis was too slow. </recalled-from-memory> It was removed.")
+RECALLED = recalled("Redis was too slow. It was removed.")
 
 
 def test_a_recalled_text_is_not_remembered() -> None:

@@ -14,8 +14,9 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from germane.conversation import MessageRole, OpaquePart, Provider, TextPart, ToolCall, ToolResult
-from germane.conversation.formats import provider_of, read_messages, write_messages
+import germane
+from germane import Conversation
+from germane.conversation import MessageRole, OpaquePart, Payload, Provider, TextPart, ToolCall, ToolResult
 from germane.errors import InvalidInput
 from support.examples import examples
 from transcripts import plain_messages
@@ -42,6 +43,18 @@ TALK: list[dict[str, Any]] = [
 ]
 
 
+def appended(given: Any, provider: str | None = None) -> Conversation:
+    """A new conversation of these messages."""
+    chat = germane.open(":memory:", embedder=None).conversation("chat")
+    chat.extend(given, provider=provider)
+    return chat
+
+
+def written(given: Any, provider: Provider | str) -> Payload:
+    """Plain messages as one of the layouts."""
+    return appended(given, "plain").payload(provider)
+
+
 def checked(adapter: TypeAdapter[Any], value: Any) -> Any:
     """The value as the types accept it; what they read late is read now."""
     return exhausted(adapter.validate_python(value))
@@ -56,7 +69,7 @@ def exhausted(value: Any) -> Any:
 
 
 def test_plain_messages_in_openais_layout() -> None:
-    payload = write_messages(read_messages(TALK, "plain"), "openai")
+    payload = written(TALK, "openai")
     assert payload.arguments() == {"messages": payload.messages}
     assert payload.messages == [
         {"role": "system", "content": "Be brief."},
@@ -81,7 +94,7 @@ def test_plain_messages_in_openais_layout() -> None:
 
 
 def test_plain_messages_in_anthropics_layout() -> None:
-    payload = write_messages(read_messages(TALK, "plain"), "anthropic")
+    payload = written(TALK, "anthropic")
     assert payload.arguments() == {"messages": payload.messages, "system": "Be brief."}
     assert payload.messages == [
         {"role": "user", "content": "Rain in Paris and in Rome?"},
@@ -106,7 +119,7 @@ def test_plain_messages_in_anthropics_layout() -> None:
 
 
 def test_plain_messages_as_items_of_responses() -> None:
-    payload = write_messages(read_messages(TALK, "plain"), "responses")
+    payload = written(TALK, "responses")
     assert payload.arguments() == {"input": payload.messages}
     assert payload.messages[1:5] == [
         {"role": "user", "content": "Rain in Paris and in Rome?"},
@@ -120,13 +133,13 @@ def test_plain_messages_as_items_of_responses() -> None:
 @settings(max_examples=examples(60))
 @given(st.lists(plain_messages(), max_size=6))
 def test_any_plain_conversation_is_valid_everywhere(messages: list[dict[str, Any]]) -> None:
-    read = read_messages(messages, "plain")
+    chat = appended(messages, "plain")
     for provider, adapter in (
         (Provider.OPENAI, OF_OPENAI),
         (Provider.RESPONSES, OF_RESPONSES),
         (Provider.ANTHROPIC, OF_ANTHROPIC),
     ):
-        payload = write_messages(read, provider)
+        payload = chat.payload(provider)
         assert checked(adapter, payload.messages) == payload.messages
         checked(OF_ANTHROPIC_SYSTEM, payload.system)
 
@@ -151,7 +164,8 @@ def test_what_a_provider_alone_understands_stays_with_it() -> None:
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]},
         ],
     }
-    read = read_messages(request)
+    chat = appended(request)
+    read = chat.messages()
     assert [message.provider for message in read[:2]] == [Provider.ANTHROPIC] * 2
     assert [message.role for message in read] == [
         MessageRole.SYSTEM,
@@ -162,8 +176,8 @@ def test_what_a_provider_alone_understands_stays_with_it() -> None:
     assert isinstance(read[2].parts[0], OpaquePart)
     assert read[2].parts[3] == ToolCall(id="t1", name="save", arguments='{"x":1}', form="tool_use")
     assert read[3].results == (ToolResult(call_id="t1", content=(TextPart(text="ok"),), form="tool_result"),)
-    assert write_messages(read, "anthropic").arguments() == request
-    assert write_messages(read, "openai").messages == [
+    assert chat.payload("anthropic").arguments() == request
+    assert chat.payload("openai").messages == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "[image]"},
         {"role": "assistant", "content": "A cat."},
@@ -175,8 +189,11 @@ def test_what_a_provider_alone_understands_stays_with_it() -> None:
     [
         ({"role": "user", "content": "hi"}, Provider.PLAIN),
         ({"role": "assistant", "tool_calls": [{"id": "1", "name": "now"}]}, Provider.PLAIN),
-        ({"role": "tool", "tool_results": []}, Provider.PLAIN),
-        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {}}]}, Provider.OPENAI),
+        ({"role": "tool", "tool_results": [{"call_id": "1", "content": "x"}]}, Provider.PLAIN),
+        (
+            {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "n", "arguments": "{}"}}]},
+            Provider.OPENAI,
+        ),
         ({"role": "tool", "tool_call_id": "1", "content": "x"}, Provider.OPENAI),
         ({"role": "developer", "content": "x"}, Provider.OPENAI),
         ({"role": "user", "content": [{"type": "text", "text": "x"}]}, Provider.OPENAI),
@@ -192,7 +209,8 @@ def test_what_a_provider_alone_understands_stays_with_it() -> None:
     ],
 )
 def test_the_layout_is_found_out(message: dict[str, Any], provider: Provider) -> None:
-    assert provider_of(message) is provider
+    (read,) = appended([message]).messages()
+    assert read.provider is provider
 
 
 @pytest.mark.parametrize(
@@ -203,7 +221,7 @@ def test_the_layout_is_found_out(message: dict[str, Any], provider: Provider) ->
             "openai",
             "In message 2: 'content'",
         ),
-        ([7], None, "In message 1: a message must be an object"),
+        ({"messages": [7]}, None, "In message 1: a message must be an object"),
         ([{"role": "robot", "content": "a"}], "openai", "'role' must be one of system, developer"),
         ([{"role": "user", "content": [{"text": "a"}]}], "openai", "'content'[0]['type'] must be the name"),
         ([{"role": "assistant", "tool_calls": [{"id": "1"}]}], "openai", "'tool_calls'[0]['function']"),
@@ -217,22 +235,20 @@ def test_the_layout_is_found_out(message: dict[str, Any], provider: Provider) ->
             "anthropic",
             "'tool_use_id' must be a text",
         ),
-        (5, None, "messages must be a list of messages"),
+        ({"messages": 5}, None, "messages must be a list of messages"),
         ([], "gpt", "provider='gpt' is unknown: take one of openai, openai-responses, anthropic, plain."),
     ],
 )
 def test_what_is_no_message_is_refused(value: Any, provider: str | None, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        read_messages(value, provider)
+        appended(value, provider)
     assert words in str(caught.value)
 
 
 def test_a_message_is_json_and_nothing_else() -> None:
     held: dict[str, Any] = {"role": "user", "content": "a"}
     held["itself"] = held
-    with pytest.raises(InvalidInput, match="is no JSON"):
-        read_messages([held], "openai")
-    (message,) = read_messages("hello")
-    assert (
-        json.dumps(write_messages([message], "openai").messages) == '[{"role": "user", "content": "hello"}]'
-    )
+    with pytest.raises(InvalidInput, match="holds itself"):
+        appended([held], "openai")
+    hello = written([{"role": "user", "content": "hello"}], "openai")
+    assert json.dumps(hello.messages) == '[{"role": "user", "content": "hello"}]'

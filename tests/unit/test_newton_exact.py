@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pytest
 
 import germane
-from germane import BudgetTooSmall, Context, Draft, Engine, Frame, Level, Overflow, Reason, RollOver
-from germane.kinds import BUILT_IN
+from germane import BudgetTooSmall, Context, Draft, Engine, Frame, Level, Memory, Overflow, Reason, RollOver
+from germane.evaluation import Configuration
 from germane.ledger import Entry
-from germane.plans.frames import FRAMES, frame_named
-from germane.plans.layered import LAYERS, TOTAL, layered, layered_strict
 from germane.protocols import Candidate
-from germane.ranking.scores import Boosts, weighted_sum
-from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
-from germane.stores import CandidateTable
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUESTION = "Should we keep the cache in Redis?"
+STRICT, DEFAULT = (Configuration(plan=name).plan_of() for name in ("layered_strict", "layered"))
+LAYERS = {
+    "identity": 500,
+    "constraints": 300,
+    "frame": 500,
+    "focus": 700,
+    "decisions": 2000,
+    "facts": 1500,
+    "procedures": 1500,
+    "episodes": 1000,
+    "calibration": 100,
+}
 OF_LAYER = {"decisions": "decision", "facts": "fact", "procedures": "procedure", "episodes": "episode"}
 WORDS = "redis cache queue worker index lease shard token replica backup timeout retry".split()  # noqa: SIM905 - As one reads it.
 
@@ -55,23 +61,12 @@ def of(context: Context, section: str) -> list[Entry]:
 
 
 def test_the_layers_are_the_notes_own_in_every_frame() -> None:
-    assert dict(LAYERS) == {
-        "identity": 500,
-        "constraints": 300,
-        "frame": 500,
-        "focus": 700,
-        "decisions": 2000,
-        "facts": 1500,
-        "procedures": 1500,
-        "episodes": 1000,
-        "calibration": 100,
-    }
-    assert TOTAL == 8000 + 100
+    assert sum(LAYERS.values()) == 8000 + 100
     with opened() as engine:
-        for frame in FRAMES:
+        for frame in engine.frames():
             context = engine.assemble("x", plan="layered_strict", frame=frame.name)
             shares = {use.name: use.share for use in context.trace.sections}
-            assert shares == dict(LAYERS), frame.name
+            assert shares == LAYERS, frame.name
             assert list(shares) == ["identity", "constraints", "frame", "focus", *OF_LAYER, "calibration"]
             assert (context.trace.plan, context.trace.budget) == ("layered_strict", 8100)
         # More room changes nothing, and less is shared in proportion.
@@ -79,7 +74,7 @@ def test_the_layers_are_the_notes_own_in_every_frame() -> None:
             use.name: use.share
             for use in engine.assemble(plan="layered_strict", budget=90_000).trace.sections
         }
-        assert shares == dict(LAYERS)
+        assert shares == LAYERS
         shares = {
             use.name: use.share for use in engine.assemble(plan="layered_strict", budget=810).trace.sections
         }
@@ -87,8 +82,11 @@ def test_the_layers_are_the_notes_own_in_every_frame() -> None:
 
 
 def test_the_headings_stand_in_the_notes_order() -> None:
-    plan = layered_strict(BUILT_IN, frame_named("decision"))
-    assert [section.heading for section in plan.sections] == [
+    plan = STRICT
+    with opened() as engine:
+        trace = engine.assemble("x", plan="layered_strict", frame="decision").trace
+    assert [section.name for section in plan.sections] == [section.name for section in trace.sections]
+    assert [section.heading for section in trace.sections] == [
         "## Identity",
         "## Active Constraints",
         "## Current Approach: Decision",
@@ -114,14 +112,12 @@ def test_the_headings_stand_in_the_notes_order() -> None:
 
 
 def test_only_the_strict_plan_keeps_whole_texts_out_of_what_relevance_fills() -> None:
-    strict, default = layered_strict(BUILT_IN, frame_named("task")), layered(BUILT_IN, frame_named("task"))
-    assert all(Level.FULL not in section.levels for section in strict.sections if section.order is None)
-    gathering = [section for section in default.sections if section.gathers and section.name != "calibration"]
+    assert all(Level.FULL not in section.levels for section in STRICT.sections if section.order is None)
+    gathering = [section for section in DEFAULT.sections if section.gathers and section.name != "calibration"]
     assert all(section.levels == (Level.FULL, Level.SUMMARY, Level.MICRO) for section in gathering)
 
 
 def test_a_micro_is_a_line_of_twenty_tokens_and_a_summary_has_a_hundred() -> None:
-    assert (MICRO_TOKENS, SUMMARY_TOKENS) == (20, 100)
     with opened() as engine:
         memory = engine.remember(
             " ".join(f"Sentence {place} says so." for place in range(80)), kind="decision"
@@ -197,7 +193,8 @@ def test_constraints_and_procedures_are_those_of_the_frames_domain() -> None:
         assert found["procedures"] == {"procedure of None and warn", "procedure of architecture and warn"}
         assert len(found["constraints"]) == 3  # What blocks stands there whatever its domain.
         assert "**Never:** constraint of gardening and block" in found["constraints"]
-        nowhere = replace(frame_named("decision"), domain=())
+        (decision,) = (frame for frame in engine.frames() if frame.name == "decision")
+        nowhere = replace(decision, domain=())
         assert {name: len(several) for name, several in shown(nowhere).items()} == {
             "constraints": 4,
             "procedures": 3,
@@ -219,6 +216,13 @@ def test_of_a_domain_the_limit_counts_what_is_of_it() -> None:
         assert all("something else" in entry.label for entry in of(context, "procedures"))
 
 
+def standing(memory: Memory, priorities: Mapping[str, float]) -> float:
+    """The note's sum without the meaning, for a memory that was never used and has no outcome."""
+    days = (NOW - memory.created_at) // timedelta(days=1)
+    recency = 0.15 * math.exp(-0.023 * days)
+    return 0.15 * priorities[memory.kind] + recency + 0.10 + 0.05 + 0.05 * memory.confidence
+
+
 def test_the_order_of_a_layer_is_that_of_the_sum_and_nothing_else() -> None:
     with opened([draft for kind in OF_LAYER.values() for draft in many(kind, 40)]) as engine:
         context = engine.assemble(QUESTION, plan="layered_strict", frame="decision")
@@ -226,18 +230,7 @@ def test_the_order_of_a_layer_is_that_of_the_sum_and_nothing_else() -> None:
         for section in OF_LAYER:
             entries = of(context, section)
             scores = [
-                math.fsum(
-                    column.item(0)
-                    for column in weighted_sum(
-                        CandidateTable(
-                            [engine.get(entry.memory_id)],
-                            {"semantic": np.array([entry.parts["semantic"] / 0.5])},
-                        ),
-                        now=NOW,
-                        boosts=Boosts(priorities=priorities),
-                        normalised=False,
-                    ).values()
-                )
+                entry.parts["semantic"] + standing(engine.get(entry.memory_id), priorities)
                 for entry in entries
             ]
             assert [entry.score for entry in entries] == pytest.approx(scores)
@@ -288,12 +281,11 @@ def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_kept_where_it_i
         for place in range(29)
     ]
     short = Draft(content="A cache, says Ana.", kind="fact", created_at=NOW - timedelta(days=400))
-    exact = layered_strict(BUILT_IN, frame_named("task"))
     skipping = replace(
-        exact, sections=tuple(replace(each, overflow=Overflow.DEGRADE) for each in exact.sections)
+        STRICT, sections=tuple(replace(each, overflow=Overflow.DEGRADE) for each in STRICT.sections)
     )
     with opened([*drafts, short]) as engine:
-        lost = of(engine.assemble("Redis cache", plan=exact, budget=2550), "facts")[-1]
+        lost = of(engine.assemble("Redis cache", plan=STRICT, budget=2550), "facts")[-1]
         kept = of(engine.assemble("Redis cache", plan=skipping, budget=2550), "facts")[-1]
     assert (lost.label, lost.level, lost.reason) == ("A cache, says Ana.", None, Reason.STOPPED)
     assert (kept.label, kept.level) == ("A cache, says Ana.", Level.SUMMARY)

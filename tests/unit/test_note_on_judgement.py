@@ -11,7 +11,6 @@ import pytest
 import germane
 from germane import Draft, Engine, Outcome
 from germane.protocols import Query
-from germane.ranking.learning import FEWEST
 from germane.stores import SearchResult, SqliteStore, remove_agent
 from germane.testing.fakes import FailingStore, FixedClock
 
@@ -67,7 +66,7 @@ def test_the_note_stands_only_once_it_has_something_to_say() -> None:
     with opened() as engine:
         assert note(engine) is None
         engine.remember("Chose Redis.", kind="decision", outcome="pending", confidence=0.5)
-        engine.remember_many(decided(FEWEST - 1))
+        engine.remember_many(decided(9))
         assert note(engine) is None  # One is awaited, and of too few nothing can be said.
         engine.remember("Chose Postgres.", kind="decision", outcome="success", confidence=0.9)
         assert note(engine) == engine.calibration().advice

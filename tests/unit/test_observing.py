@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import germane
-from germane.operations.feedback import USED_FROM, contained
 from germane.ranking import Impressions
 
 SAMPLE = json.loads(Path(__file__).with_name("observed_answers.json").read_text(encoding="utf-8"))
@@ -24,14 +23,16 @@ def judged(worlds: list[dict[str, Any]]) -> tuple[int, int, int]:
     """How many uses were found rightly, found wrongly, and missed."""
     right = wrong = missed = 0
     for world in worlds:
-        texts = {str(place): memory for place, memory in enumerate(world["memories"])}
-        for each in world["answers"]:
-            used = set(each["used"])
-            scores = contained(texts, each["answer"], question=each["question"])
-            found = {int(name) for name, score in scores.items() if score >= USED_FROM}
-            right += len(found & used)
-            wrong += len(found - used)
-            missed += len(used - found)
+        with germane.open(":memory:", embedder=None) as engine:
+            ids = [one.memory.id for one in engine.remember_many(world["memories"])]
+            shown = Impressions(key="0" * 32, parts={each: {} for each in ids})
+            for each in world["answers"]:
+                used = {ids[place] for place in each["used"]}
+                answer, question = each["answer"], each["question"]
+                found = set(engine.observe(shown, answer, question=question, count=False).used)
+                right += len(found & used)
+                wrong += len(found - used)
+                missed += len(used - found)
     return right, wrong, missed
 
 
@@ -139,6 +140,10 @@ def test_what_is_no_context_is_refused(engine: germane.Engine) -> None:
 
 
 def test_a_word_of_all_memories_tells_less_than_one_of_a_single_one() -> None:
-    texts = {"a": "The cache of the product page is warm.", "b": "The cache of the search page is cold."}
-    scores = contained(texts, "The product page has a warm cache.")
-    assert scores["a"] > USED_FROM > scores["b"]
+    with germane.open(":memory:", embedder=None) as engine:
+        warm = engine.remember("The cache of the product page is warm.")
+        cold = engine.remember("The cache of the search page is cold.")
+        shown = Impressions(key="0" * 32, parts={warm.id: {}, cold.id: {}})
+        observed = engine.observe(shown, "The product page has a warm cache.", count=False)
+    assert observed.used == (warm.id,)
+    assert observed.scores[warm.id] > observed.scores[cold.id]

@@ -11,14 +11,25 @@ from hypothesis import strategies as st
 import germane
 from germane import Engine, Filter, Memory, Order, Ranked, Status
 from germane.protocols import Candidate
-from germane.ranking.relevance import Scoring, rank
-from germane.ranking.scores import ORDER_BOOST
 from germane.renditions import Rendition, Renditions
-from germane.retrieval.dates import parse_order, parse_when
 from germane.testing.fakes import FixedClock
+from support.found import recalled_of
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 _TEXT = Rendition(text="x", tokens=1)
+_ORDER_BOOST = 0.5
+"""What being the first or the last of all can add, as a part of the score."""
+_QUESTIONS = {
+    None: "What was deployed in Lisbon?",
+    Order.OLDEST: "What was first deployed in Lisbon?",
+    Order.NEWEST: "What was the latest deploy in Lisbon?",
+}
+
+
+def order_of(question: str) -> Order | None:
+    """The order in time that a question is found to ask for."""
+    with opened() as engine:
+        return engine.recall(question).question.order
 
 
 @pytest.mark.parametrize(
@@ -34,7 +45,7 @@ _TEXT = Rendition(text="x", tokens=1)
     ],
 )
 def test_questions_for_the_first(question: str) -> None:
-    assert parse_order(question) is Order.OLDEST
+    assert order_of(question) is Order.OLDEST
 
 
 @pytest.mark.parametrize(
@@ -49,7 +60,7 @@ def test_questions_for_the_first(question: str) -> None:
     ],
 )
 def test_questions_for_the_last(question: str) -> None:
-    assert parse_order(question) is Order.NEWEST
+    assert order_of(question) is Order.NEWEST
 
 
 @pytest.mark.parametrize(
@@ -68,13 +79,14 @@ def test_questions_for_the_last(question: str) -> None:
     ],
 )
 def test_words_that_mean_no_order_in_time(question: str) -> None:
-    assert parse_order(question) is None
+    assert order_of(question) is None
 
 
 def test_a_named_time_is_no_order() -> None:
-    left, when = parse_when("What did we deploy last week?", now=NOW)
-    assert when is not None
-    assert parse_order(left) is None
+    with opened() as engine:
+        question = engine.recall("What did we deploy last week?").question
+    assert question.when is not None
+    assert question.order is None
 
 
 def candidate(
@@ -98,7 +110,7 @@ def candidate(
 
 def ranked(*some: Candidate, order: Order | None = None) -> dict[str, Ranked]:
     """By id; with a full match of 1, so that a score is the signal and what is added to it."""
-    return {one.memory.id: one for one in rank(some, Scoring(now=NOW, order=order, lexical_bound=1.0))}
+    return {one.memory.id: one for one in recalled_of(some, _QUESTIONS[order], clock=lambda: NOW)}
 
 
 def scores(*some: Candidate, order: Order | None = None) -> dict[str, float]:
@@ -125,7 +137,7 @@ def test_the_boost_is_bounded_and_stands_in_the_parts(drawn: list[tuple[float, i
     some = [candidate(f"m{n}", score, days=days) for n, (score, days) in enumerate(drawn)]
     before, after = ranked(*some), ranked(*some, order=order)
     for name, one in before.items():
-        assert one.score <= after[name].score <= (1 + ORDER_BOOST) * one.score + 1e-9
+        assert one.score <= after[name].score <= (1 + _ORDER_BOOST) * one.score + 1e-9
         assert sum(after[name].parts.values()) == pytest.approx(after[name].score)
 
 

@@ -2,57 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
 from germane import InvalidInput, Outcome
-from germane.ranking import OutcomeRecord, OutcomeResult
-from germane.ranking.by_kind import MOST_OUTCOME
-from germane.ranking.learning import HALF_LIFE, leanings
-from germane.testing.fakes import FixedClock
+from germane.ranking import OutcomeRecord, OutcomeResult, UsageHistory
+from germane.testing.fakes import FixedClock, make_id, make_memory
+from support.examples import examples
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HALF_LIFE = timedelta(days=90)
+MOST_OUTCOME = 0.5
+"""What all success or failure there ever was can add to a score or take from it."""
+SHOWN = make_memory("Deploy by pipeline.", kind="adr", id=make_id("shown"), created_at=NOW, agent="default")
+
+
+def leaning(attested: Iterable[OutcomeRecord]) -> float:
+    """How far these outcomes speak for the memory that was shown, from -1 to 1."""
+    with germane.open(":memory:", embedder=None, clock=lambda: NOW) as engine:
+        engine.import_memories([SHOWN])
+        engine.import_usage_history(UsageHistory(outcomes=tuple(attested)))
+        (entry,) = engine.assemble(plan="scoped").trace.entries
+        return entry.parts.get("outcome", 0.0) / MOST_OUTCOME
 
 
 def attested(*worths: float, at: datetime = NOW, weight: float = 1.0) -> list[OutcomeRecord]:
     return [
-        OutcomeRecord(context=f"{number:032x}", memory_id="m", worth=worth, weight=weight, at=at)
+        OutcomeRecord(context=f"{number:032x}", memory_id=SHOWN.id, worth=worth, weight=weight, at=at)
         for number, worth in enumerate(worths)
     ]
 
 
 def test_leanings_follow_the_rule_of_succession() -> None:
-    assert leanings(attested(1.0), now=NOW)["m"] == pytest.approx(1 / 3)
-    assert leanings(attested(1.0, 1.0), now=NOW)["m"] == pytest.approx(1 / 2)
-    assert leanings(attested(0.0), now=NOW)["m"] == pytest.approx(-1 / 3)
-    assert leanings(attested(1.0, 0.0, 0.5), now=NOW) == {}
-    assert leanings(attested(0.0, weight=0.25), now=NOW)["m"] == pytest.approx(-1 / 9)
-    later = leanings(attested(1.0, at=NOW - HALF_LIFE), now=NOW)
-    assert later["m"] == pytest.approx(0.2)
-    assert leanings(attested(1.0, at=NOW - 40 * HALF_LIFE), now=NOW) == {}
+    assert leaning(attested(1.0)) == pytest.approx(1 / 3)
+    assert leaning(attested(1.0, 1.0)) == pytest.approx(1 / 2)
+    assert leaning(attested(0.0)) == pytest.approx(-1 / 3)
+    assert leaning(attested(1.0, 0.0, 0.5)) == 0
+    assert leaning(attested(0.0, weight=0.25)) == pytest.approx(-1 / 9)
+    assert leaning(attested(1.0, at=NOW - HALF_LIFE)) == pytest.approx(0.2)
+    assert leaning(attested(1.0, at=NOW - 40 * HALF_LIFE)) == 0
 
 
 @given(
     st.lists(
-        st.tuples(st.floats(0, 1), st.floats(0.01, 1), st.integers(-5, 5000)).map(
+        st.tuples(st.floats(0, 1), st.floats(0.01, 1), st.integers(-5, 5000), st.integers(0, 999)).map(
             lambda each: OutcomeRecord(
-                context="0" * 32,
-                memory_id="m",
+                context=f"{each[3]:032x}",
+                memory_id=SHOWN.id,
                 worth=each[0],
                 weight=each[1],
                 at=NOW - timedelta(days=each[2]),
             )
-        )
+        ),
+        unique_by=lambda one: one.context,
+        max_size=8,
     )
 )
+@settings(max_examples=examples(100))
 def test_leanings_are_bounded_and_no_order_matters(told: list[OutcomeRecord]) -> None:
-    found = leanings(told, now=NOW)
-    assert all(-1 < lean < 1 for lean in found.values())
-    assert leanings(reversed(told), now=NOW) == found
+    found = leaning(told)
+    assert -1 < found < 1
+    assert leaning(reversed(told)) == found
 
 
 def test_an_outcome_moves_what_was_shown_and_counts_once_for_its_context() -> None:

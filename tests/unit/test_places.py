@@ -7,14 +7,24 @@ from typing import Any
 
 import pytest
 
-from germane import InvalidInput, MissingExtra, Scope
-from germane.scopes import checked_path, closeness, covers, further_places
-from germane.testing.fakes import make_memory
+import germane
+from germane import Filter, InvalidInput, MissingExtra, Scope
 
 
 def near(path: str, *patterns: str, scope: str = "global") -> float:
+    """How closely what a memory governs fits a path: 1 for the very path, 0 for none."""
     metadata: dict[str, Any] = {"paths": list(patterns)} if patterns else {}
-    return closeness(make_memory(scope=Scope.parse(scope), metadata=metadata), [path])
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember("A rule.", kind="adr", scope=scope, metadata=metadata)
+        entries = engine.assemble(plan="scoped", paths=[path]).trace.entries
+        return sum(entry.parts.get("path", 0.0) for entry in entries)
+
+
+def applying(metadata: dict[str, Any], *scopes: str) -> int:
+    """How many memories with this metadata apply to these scopes besides their own, of one."""
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember("A rule.", kind="adr", scope="task:elsewhere", metadata=metadata)
+        return engine.count(Filter(applies_to=tuple(Scope.parse(scope) for scope in scopes)))
 
 
 def test_the_nearest_place_is_the_most_specific() -> None:
@@ -69,27 +79,30 @@ def test_metadata_of_other_tools_is_no_place() -> None:
         {"scopes": ["no scope"]},
     ]
     for metadata in said:
-        assert further_places(make_memory(metadata=metadata)) == ()
+        assert applying(metadata, "path:src/a.py", "path:1", "task:x", "task:no scope") == 0
+    assert applying({"paths": ["src"]}, "path:src/a.py") == 1
 
 
 def test_a_further_scope_is_met_by_its_name_alone() -> None:
-    (place,) = further_places(make_memory(metadata={"scopes": ["task:T-2"]}))
-    assert covers(place, [Scope.parse("task:T-2")])
-    assert not covers(place, [Scope.parse("task:T-22"), Scope.parse("path:task")])
+    metadata = {"scopes": ["task:T-2"]}
+    assert applying(metadata, "task:T-2") == 1
+    assert applying(metadata, "task:T-22", "path:task") == 0
 
 
 @pytest.mark.parametrize(
     "path", ["../secret", "/etc/passwd", "a/../../b", "C:/x", "C:\\x", "~/x", "", " ", "..\\x"]
 )
 def test_a_path_outside_the_project_is_refused(path: str) -> None:
-    with pytest.raises(InvalidInput, match="project's root"):
-        checked_path(path)
+    with (
+        germane.open(":memory:", embedder=None) as engine,
+        pytest.raises(InvalidInput, match="project's root"),
+    ):
+        engine.assemble(plan="scoped", paths=[path])
 
 
 def test_a_path_is_written_in_one_way() -> None:
-    assert [checked_path(path) for path in ("./src/a.py", "src\\a.py", "src//a.py", "src/a.py/")] == [
-        "src/a.py"
-    ] * 4
+    for path in ("./src/a.py", "src\\a.py", "src//a.py", "src/a.py/"):
+        assert near(path, "/src/a.py") == 1
 
 
 def test_folders_need_no_library_and_patterns_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import germane
+from germane import Request
 from germane.conversation import Provider
-from germane.model.request import MOST_MARKS, with_marks
 from requests_of import TOOLS, check_accepted
 
 _MARK = {"type": "ephemeral"}
+MOST_MARKS = 4
+"""What Anthropic's API takes at most."""
+
+
+def _arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with marks of a request of these parts, whose first two messages are stable."""
+    texts = tuple(map(json.dumps, given["messages"]))
+    head = (json.dumps(given.get("tools", [])), json.dumps(given["system"]))
+    request = Request(
+        provider=Provider.ANTHROPIC,
+        counter="words",
+        window=1000,
+        reserve=0,
+        limit=1000,
+        tokens=10,
+        stable=2,
+        head=head,
+        texts=texts,
+    )
+    return request.arguments(cache=True)
 
 
 def _talk(engine: germane.Engine) -> germane.Conversation:
@@ -64,15 +85,14 @@ def test_the_marks_of_the_caller_stay_and_never_more_than_four_are_set() -> None
             {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": " "}]},
         ],
     }
-    marked = with_marks(given, stable=2)
+    marked = _arguments(given)
     assert marked["system"] == given["system"]
     assert marked["tools"] == given["tools"], "a mark that lasts longer must come first"
     assert [str(each).count("cache_control") for each in marked["messages"]] == [1, 0, 1]
     assert marked["messages"][0]["content"][0]["cache_control"] == _MARK
     assert "cache_control" in marked["messages"][2]["content"][0], "an empty text can't be marked"
     assert str(marked).count("cache_control") == MOST_MARKS
-    assert given["messages"][0]["content"] == [block]
-    full = with_marks({"system": [block] * MOST_MARKS, "messages": given["messages"]}, stable=2)
+    full = _arguments({"system": [block] * MOST_MARKS, "messages": given["messages"]})
     assert str(full).count("cache_control") == MOST_MARKS
 
 

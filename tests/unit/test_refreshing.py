@@ -6,50 +6,107 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import germane
-from germane import Context, Engine, Frame, InvalidInput, Plan, Section, Share
+from germane import Context, Engine, Frame, InvalidInput, Plan, RefreshResult, Section, Share
 from germane.demo import DEMO_NOW, DEMO_QUESTION, load_demo
 from germane.ledger import RefreshReason
-from germane.plans import FrameChoice
-from germane.plans.frames import frame_named
-from germane.plans.intent import decision_point, frame_switch, new_topic, substance, token_pressure
 from germane.testing.fakes import FixedClock, HashEmbedder
 
-NO = (False, None)
+
+class Aimed:
+    """Gives every text the same direction, but for one whose cosine with the others is given."""
+
+    name = "aimed"
+    dimension = 2
+
+    def __init__(self, text: str, cosine: float) -> None:
+        self._text, self._cosine = text, cosine
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.embedded += texts
+        cosines = np.array([self._cosine if text == self._text else 1.0 for text in texts], dtype=np.float32)
+        return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
 
 
-def choice(name: str, confidence: float = 1.0) -> FrameChoice:
-    return FrameChoice(frame=Frame(name=name, description=""), confidence=confidence, by="words")
+QUESTION = "Where does the cache run?"
+OTHER = "Which zeppelin hovers above the fjord?"
+"""A question that shares no word with that one, so that their vectors alone say how near they are."""
+
+
+def judged(
+    current: str | None,
+    said: str,
+    *,
+    chosen: str | None = None,
+    similarity: float = 1.0,
+    frames: Sequence[Frame] = (),
+    **how: Any,
+) -> RefreshResult:
+    """What a refresh says of a context for a frame, where another frame is chosen by name or by words."""
+    embedder = Aimed(said, similarity)
+    with germane.open(":memory:", embedder=embedder, frames=frames) as engine:
+        engine.remember("The cache keeps sessions.", kind="fact")
+        context = (
+            engine.assemble(QUESTION, plan="relevance")
+            if current is None
+            else engine.assemble(QUESTION, frame=current)
+        )
+        found = engine.refresh(context, said, frame="auto" if chosen is None else lambda *_: chosen, **how)
+    assert found.needed is (found.reason is not None)
+    return found
 
 
 @pytest.mark.parametrize(
     ("current", "chosen", "similarity", "switches"),
     [
-        ("decision", choice("debug"), 1.0, True),
-        ("debug", choice("decision"), 1.0, True),
-        ("debug", choice("debug"), 0.0, False),
-        (None, choice("debug"), 0.0, False),
-        ("debug", choice("decision", 0.5), 1.0, True),
-        ("debug", choice("decision", 0.49), 1.0, False),
-        ("decision", choice("question"), 0.5, False),
-        ("decision", choice("question"), 0.49, True),
-        ("decision", choice("conversation"), None, False),
+        ("decision", "debug", 1.0, True),
+        ("debug", "decision", 1.0, True),
+        ("debug", "debug", 0.0, False),
+        (None, "debug", 0.0, False),
+        ("decision", "question", 0.5, False),
+        ("decision", "question", 0.49, True),
+        ("decision", "conversation", 0.49, True),
     ],
 )
-def test_a_frame_switch(
-    current: str | None, chosen: FrameChoice, similarity: float | None, switches: bool
-) -> None:
-    expected = (True, RefreshReason.FRAME) if switches else NO
-    assert frame_switch(current, chosen, similarity=similarity) == expected
+def test_a_frame_switch(current: str | None, chosen: str, similarity: float, *, switches: bool) -> None:
+    found = judged(current, OTHER, chosen=chosen, similarity=similarity)
+    assert (found.reason is RefreshReason.FRAME) is switches
+    assert found.similarity == pytest.approx(similarity)
+
+
+def test_a_friendly_word_that_says_nothing_switches_to_no_frame() -> None:
+    found = judged("decision", "it works", chosen="conversation", acting=True)
+    assert (found.reason, found.similarity) == (None, None)
+
+
+def test_a_frame_that_is_chosen_with_little_confidence_is_not_switched_to() -> None:
+    rivals = [Frame(name=name, description="", patterns=("red",)) for name in ("one", "two", "three")]
+    frames = [*rivals, Frame(name="more", description="", patterns=("a", "b"))]
+    with germane.open(":memory:", embedder=None, frames=frames) as engine:
+        trace = engine.assemble("a red b", frame="auto").trace
+    assert trace.frame == "more"
+    assert trace.frame_confidence == pytest.approx(2 / 5)
+    assert judged("debug", "a red b", frames=frames, acting=True).reason is RefreshReason.DECISION_POINT
+    surer = judged("debug", "Should we use Redis for caching in Newton?")
+    assert (surer.reason, surer.context.trace.frame_confidence) == (RefreshReason.FRAME, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("similarity", "verdict"), [(None, NO), (0.5, NO), (1.0, NO), (0.49, (True, RefreshReason.TOPIC))]
+    ("said", "similarity", "reason"),
+    [
+        ("ok", 0.0, None),
+        (OTHER, 0.5, None),
+        (OTHER, 1.0, None),
+        (OTHER, 0.49, RefreshReason.TOPIC),
+    ],
 )
-def test_a_new_topic(similarity: float | None, verdict: object) -> None:
-    assert new_topic(similarity) == verdict
+def test_a_new_topic(said: str, similarity: float, reason: RefreshReason | None) -> None:
+    assert judged("task", said, chosen="task", similarity=similarity).reason is reason
 
 
 @pytest.mark.parametrize(
@@ -60,29 +117,37 @@ def test_a_new_topic(similarity: float | None, verdict: object) -> None:
         ("We should not go there", "task", False, False),
         ("anything", "task", True, True),
         ("go ahead", "decision", True, False),
-        ("go ahead", None, False, True),
+        ("go ahead", "debug", False, True),
+        ("go ahead", None, False, False),  # A context without a frame is for no task.
     ],
 )
-def test_a_decision_point(text: str, current: str | None, acting: bool, acts: bool) -> None:
-    expected = (True, RefreshReason.DECISION_POINT) if acts else NO
-    assert decision_point(text, current=current, acting=acting) == expected
+def test_a_decision_point(text: str, current: str | None, *, acting: bool, acts: bool) -> None:
+    found = judged(current, text, chosen=current or "task", acting=acting)
+    assert found.reason is (RefreshReason.DECISION_POINT if acts else None)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "room", "verdict"),
-    [
-        (10, None, NO),
-        (10, 10, NO),
-        (10, 9, (True, RefreshReason.PRESSURE)),
-        (1, 0, (True, RefreshReason.PRESSURE)),
-    ],
-)
-def test_token_pressure(tokens: int, room: int | None, verdict: object) -> None:
-    assert token_pressure(tokens, room) == verdict
+def test_token_pressure() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember("The cache keeps sessions.", kind="fact")
+        context = engine.assemble(QUESTION, frame="task", guidance=False)
+        assert context.tokens > 1
+        for free, reason in (
+            (None, None),
+            (context.tokens, None),
+            (context.tokens - 1, RefreshReason.PRESSURE),
+            (0, RefreshReason.PRESSURE),
+        ):
+            assert engine.refresh(context, "ok", free_tokens=free).reason is reason
 
 
 def test_the_substance_is_what_is_left_beside_the_word_to_act() -> None:
-    assert substance("Go ahead with Redis") == "with Redis"
+    embedder = Aimed("", 1.0)
+    with germane.open(":memory:", embedder=embedder) as engine:
+        engine.remember("The cache keeps sessions.", kind="fact")
+        context = engine.assemble(QUESTION, frame="task")
+        embedder.embedded.clear()
+        engine.refresh(context, "Go ahead with Redis", frame="task")
+    assert embedder.embedded[:2] == ["with Redis", QUESTION]
 
 
 @pytest.fixture(name="engine")
@@ -310,6 +375,6 @@ def test_similarity_is_words_alone_without_an_embedder() -> None:
     clock = FixedClock(datetime(2026, 11, 21, tzinfo=UTC))
     with germane.open(":memory:", embedder=None, clock=clock) as engine:
         engine.remember("Redis keeps sessions.", kind="fact")
-        context = engine.assemble("Where does Redis run?", frame=frame_named("question"))
+        context = engine.assemble("Where does Redis run?", frame="question")
         assert engine.refresh(context, "Redis sessions").similarity == pytest.approx(1.0)
         assert engine.refresh(context, "holidays in Portugal").similarity == 0.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 import regex
 from hypothesis import example, given
@@ -10,19 +13,36 @@ from hypothesis import strategies as st
 import germane
 from germane import InvalidInput, Kind, UnknownKind
 from germane.kinds import BUILT_IN, TemplatePart
-from germane.renditions import MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
-from germane.testing.fakes import FirstSentenceSummarizer, WordCounter
+from germane.protocols import Summarizer
+from germane.renditions import Renditions
+from germane.testing.fakes import FirstSentenceSummarizer
 from germane.tokens import get_counter
 
 O200K = get_counter("o200k")
+MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS = 30, 100
+"""What a micro and a summary have at most."""
 LONG = (
     "We moved the queue to Postgres. It removed a service and its on-call page. "
     "The only cost was a nightly vacuum that we had to schedule by hand. " * 8
 )
 
 
+_FIELDS = ("subject", "outcome", "confidence")
+
+
+def made_of(
+    kind: str | Kind, content: str, *, summarizer: Summarizer | None = None, **fields: Any
+) -> Renditions:
+    """The renditions of a memory that is remembered; what is no field of a memory is its metadata."""
+    own = () if isinstance(kind, str) else (kind,)
+    with germane.open(":memory:", embedder=None, kinds=own, summarizer=summarizer) as engine:
+        of_memory = {name: fields.pop(name) for name in _FIELDS if name in fields}
+        named = kind if isinstance(kind, str) else kind.name
+        return engine.remember(content, kind=named, metadata=fields, **of_memory).renditions
+
+
 def test_a_short_fact_is_the_same_at_every_level() -> None:
-    made = renditions_of(BUILT_IN.require("fact"), {"content": "Tim prefers Celsius."}, O200K)
+    made = made_of("fact", "Tim prefers Celsius.")
     assert made.micro == made.summary == made.full
     assert (made.full.text, made.full.tokens, made.counter) == ("Tim prefers Celsius.", 4, "o200k")
 
@@ -42,23 +62,21 @@ def test_a_short_fact_is_the_same_at_every_level() -> None:
 )
 @pytest.mark.parametrize("kind", ["fact", "preference"])
 def test_a_fact_names_its_subject_at_every_level(kind: str, subject: str, content: str, shown: str) -> None:
-    made = renditions_of(BUILT_IN.require(kind), {"content": content, "subject": subject}, O200K)
+    made = made_of(kind, content, subject=subject)
     assert (made.micro.text, made.summary.text, made.full.text) == (shown, shown, shown)
-    long = renditions_of(
-        BUILT_IN.require(kind), {"content": f"It is slow. {LONG}", "subject": "Redis"}, O200K
-    )
+    long = made_of(kind, f"It is slow. {LONG}", subject="Redis")
     assert {one.text[:18] for one in (long.micro, long.summary, long.full)} == {"Redis: It is slow."}
 
 
 def test_a_decision_says_how_it_turned_out_and_why() -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "content": "Chose Postgres over a separate vector database",
         "outcome": "success",
         "confidence": 0.85,
         "reasons": ["one backup", "one connection pool"],
         "result": "search got faster",
     }
-    made = renditions_of(BUILT_IN.require("decision"), fields, O200K)
+    made = made_of("decision", **fields)
     assert made.micro.text == "Chose Postgres over a separate vector database [success, 0.85 confidence]"
     assert made.summary.text == (
         "Chose Postgres over a separate vector database [success, 0.85 confidence]"
@@ -78,8 +96,12 @@ def test_a_decision_says_how_it_turned_out_and_why() -> None:
     ],
 )
 def test_a_constraint_says_what_is_forbidden_and_why(action: str | None, label: str) -> None:
-    fields = {"content": "Pushing to main", "reason": "reviews catch mistakes", "action": action}
-    made = renditions_of(BUILT_IN.require("constraint"), fields, O200K)
+    fields: dict[str, Any] = {
+        "content": "Pushing to main",
+        "reason": "reviews catch mistakes",
+        "action": action,
+    }
+    made = made_of("constraint", **fields)
     assert made.micro.text == made.summary.text == f"**{label}:** Pushing to main — reviews catch mistakes"
 
 
@@ -95,22 +117,20 @@ def test_a_constraint_says_what_is_forbidden_and_why(action: str | None, label: 
     ],
 )
 def test_a_constraint_that_begins_with_a_label_gets_no_other(content: str, shown: str) -> None:
-    made = renditions_of(BUILT_IN.require("constraint"), {"content": content, "action": "block"}, O200K)
+    made = made_of("constraint", content, action="block")
     assert made.full.text == shown
 
 
 def test_a_constraint_in_full_has_its_condition_and_its_reason() -> None:
     content = f"Deleting data of customers, unless its owner has agreed in writing. {LONG}"
-    made = renditions_of(
-        BUILT_IN.require("constraint"), {"content": content, "action": "block", "reason": LONG}, O200K
-    )
+    made = made_of("constraint", content, action="block", reason=LONG)
     assert made.full.text == f"**Never:** {content.strip()} — {LONG.strip()}"
     assert made.summary.text.startswith("**Never:** Deleting data of customers, unless its owner has agreed")
 
 
 def test_what_has_to_be_shortened_keeps_its_fixed_pieces() -> None:
-    fields = {"content": LONG, "outcome": "failure", "confidence": 0.4}
-    made = renditions_of(BUILT_IN.require("decision"), fields, O200K)
+    fields: dict[str, Any] = {"content": LONG, "outcome": "failure", "confidence": 0.4}
+    made = made_of("decision", **fields)
     assert made.micro.text.endswith("[failure, 0.40 confidence]")
     assert made.micro.tokens <= MICRO_SENTENCE_TOKENS
     assert made.summary.tokens <= SUMMARY_TOKENS
@@ -123,7 +143,7 @@ def test_a_decision_record_is_summarised_by_its_decision() -> None:
         + LONG
         + "\n\n## Decision\n\nKeep Postgres.\n\n## Consequences\n\nFewer."
     )
-    made = renditions_of(BUILT_IN.require("adr"), {"content": content, "status": "accepted"}, O200K)
+    made = made_of("adr", content, status="accepted")
     assert made.micro.text == "Use one database [accepted]: Keep Postgres."
     assert made.summary.text == (
         "Use one database [accepted]: Keep Postgres. — We moved the queue to Postgres. → Fewer."
@@ -142,22 +162,29 @@ def test_a_heading_of_a_decision_may_have_nothing_below_it(kind: str) -> None:
 @pytest.mark.parametrize("kind", [kind.name for kind in BUILT_IN])
 @pytest.mark.parametrize("content", ["===", "...", "*", "```", "![]()", "<b>", "# #"])
 def test_what_is_no_prose_is_shown_at_every_level_too(kind: str, content: str) -> None:
-    made = renditions_of(BUILT_IN.require(kind), {"content": content}, O200K)
+    made = made_of(kind, content)
     assert made.micro.text
     assert made.summary.text
 
 
 def test_a_procedure_lists_its_steps() -> None:
-    fields = {"content": "How to deploy", "name": "Deploy", "steps": ["branch", "review", "merge"]}
-    made = renditions_of(BUILT_IN.require("procedure"), fields, O200K)
+    fields: dict[str, Any] = {
+        "content": "How to deploy",
+        "name": "Deploy",
+        "steps": ["branch", "review", "merge"],
+    }
+    made = made_of("procedure", **fields)
     assert made.summary.text == "How to deploy\nbranch\nreview\nmerge"
     assert made.micro.text == "How to deploy (branch; review; merge)"
-    assert render_title(BUILT_IN.require("procedure"), fields, "x") == "Deploy"
+    with germane.open(":memory:", embedder=None) as engine:
+        metadata = {"name": fields["name"], "steps": fields["steps"]}
+        engine.remember(fields["content"], kind="procedure", metadata=metadata)
+        assert "## Procedure: Deploy\n" in engine.assemble("How to deploy?", budget=500).text
 
 
 def test_a_kind_of_ones_own_takes_a_line() -> None:
     ticket = Kind(name="ticket", section="facts", micro=(TemplatePart("{key}: "), TemplatePart("{content}")))
-    made = renditions_of(ticket, {"content": "Login is slow", "key": "NW-7"}, O200K)
+    made = made_of(ticket, "Login is slow", key="NW-7")
     assert made.micro.text == "NW-7: Login is slow"
     assert BUILT_IN.with_kinds([ticket]).in_section("facts")[-1] == "ticket"
 
@@ -170,8 +197,8 @@ def test_unknown_and_badly_named_kinds_are_refused() -> None:
 
 
 def test_a_summarizer_is_asked_for_long_texts_only_and_kept_to_length() -> None:
-    plain = renditions_of(BUILT_IN.require("note"), {"content": LONG}, O200K)
-    summed = renditions_of(BUILT_IN.require("note"), {"content": LONG}, O200K, FirstSentenceSummarizer())
+    plain = made_of("note", LONG)
+    summed = made_of("note", LONG, summarizer=FirstSentenceSummarizer())
     assert summed.summary.text == "We moved the queue to Postgres."
     assert plain.summary.text != summed.summary.text
 
@@ -179,49 +206,17 @@ def test_a_summarizer_is_asked_for_long_texts_only_and_kept_to_length() -> None:
         def summarize(self, text: str, tokens: int) -> str:  # noqa: ARG002 - The door hands both in.
             return text * 3
 
-    made = renditions_of(BUILT_IN.require("note"), {"content": LONG}, O200K, Talkative())
+    made = made_of("note", LONG, summarizer=Talkative())
     assert made.summary.tokens <= SUMMARY_TOKENS
 
 
-def test_a_sentence_is_kept_whole_and_a_word_is_too() -> None:
-    words = WordCounter()
-    assert shorten("One two. Three four five.", 3, words) == "One two. …"
-    assert shorten("One two three four.", 2, words) == "One two…"
-    assert shorten("今日は晴れです。明日は雨でしょう。", 9, O200K) == "今日は晴れです。 …"
-    assert shorten("anything", 0, words) == ""
-
-
-def test_one_endless_word_is_told_by_its_length() -> None:
-    assert shorten("x" * 1_000_000, 20, O200K) == "[1,000,000 characters]"
-
-
-@given(st.text(min_size=1, max_size=400), st.integers(1, 40))
-def test_a_shortened_text_fits_and_is_the_start_of_the_text(text: str, limit: int) -> None:
-    short = shorten(text, limit, O200K)
-    assert O200K.count(short) <= limit
-    if short and not regex.fullmatch(r"\[[\d,]+ characters\]", short):
-        start = short.removesuffix("…").rstrip() if not text.startswith(short) else short
-        assert text.startswith(start)
-        edges = {match.start() for match in regex.finditer(r"(?w)\b", text)} | {
-            0,
-            len(text),
-            len(text.rstrip()),
-        }
-        rest = text[len(start) :]
-        assert (
-            len(start) in edges
-            or rest[:1].isspace()
-            or start[-1:] in ".!?…。！？\"'”’)]」』）\n"
-            or not rest.strip()
-        )
-
-
 @example("\n0", "constraint")
-@given(st.text(min_size=1, max_size=2000), st.sampled_from([kind.name for kind in BUILT_IN]))
+@given(
+    st.text(min_size=1, max_size=2000).filter(lambda text: regex.search(r"[\p{L}\p{N}\p{P}\p{S}]", text)),
+    st.sampled_from([kind.name for kind in BUILT_IN]),
+)
 def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> None:
-    made = renditions_of(
-        BUILT_IN.require(kind), {"content": text, "subject": "s", "outcome": "success"}, O200K
-    )
+    made = made_of(kind, text, subject="s", outcome="success")
     assert made.micro.tokens <= MICRO_SENTENCE_TOKENS
     assert made.summary.tokens <= SUMMARY_TOKENS
     for rendition in (made.micro, made.summary, made.full):
@@ -229,32 +224,246 @@ def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> Non
     assert "\n" not in made.micro.text
 
 
-@given(
-    st.text()
-    | st.text(st.characters(max_codepoint=127))
-    | st.text(st.sampled_from("ab \t\n\x0b\x1c\x1f\xa0"))
-)
-def test_a_title_is_on_one_line(text: str) -> None:
-    shown = render_title(Kind(name="ticket"), {}, text)
-    assert shown == regex.sub(r"\s+", " ", text).strip()
-
-
 def test_a_percent_sign_in_a_template_is_shown_as_it_is() -> None:
     kind = Kind(name="ticket", full=(TemplatePart("100 %s done: {content} %% {share}%"),))
-    made = renditions_of(kind, {"content": "all %d", "share": 7}, O200K)
+    made = made_of(kind, "all %d", share=7)
     assert made.full.text == "100 %s done: all %d %% 7%"
 
 
-def test_each_text_is_counted_once_for_the_renditions_of_a_memory() -> None:
-    counted: list[str] = []
+# Renditions of Markdown are sentences; those of a decision have the decision, its reason and its outcome.
 
-    class Listening(WordCounter):
-        def count(self, text: str) -> int:
-            counted.append(text)
-            return super().count(text)
+FILLER = "The service reads the file once and holds the index in memory until it is stopped again. " * 8
 
-    for content in ("A few words.", LONG):
-        counted.clear()
-        renditions_of(BUILT_IN.require("fact"), {"content": content}, Listening())
-        assert content.strip() in counted
-        assert len(counted) == len(set(counted))
+README = f"""---
+title: Queue
+---
+# Queue [![CI](https://ci.example/b.svg)](https://ci.example) ![PyPI](https://img.example/p.svg)
+
+[![License](https://img.example/l.svg)](LICENSE)
+<p align="center"><img src="logo.png" width="200"></p>
+<!-- toc -->
+- [Install](#install)
+- [Use](#use)
+
+[Docs](https://d.example) · [Chat](https://c.example)
+
+## Install
+
+```bash
+pip install queue
+```
+
+Then run `queue init`. See [the guide](https://g.example/x_(y) "Guide") for more.
+
+| option | default |
+|--------|---------|
+| size   | 10      |
+
+***
+
+## Empty
+
+## Use
+
+> [!NOTE]
+> It needs Python 3.11, e.g. from your
+> package manager.
+
+{FILLER}
+"""
+
+
+def test_a_page_is_summarised_by_its_sentences() -> None:
+    made = made_of("note", README)
+    assert made.summary.text.startswith(
+        "Queue — Install: Then run `queue init`. See the guide for more.\n"
+        "Use: It needs Python 3.11, e.g. from your package manager.\nThe service reads"
+    )
+    assert made.summary.text.endswith("stopped again. …")
+    assert made.micro.text == "Queue — Install: Then run `queue init`. See the guide for more. …"
+    assert made.full.text == README.strip()
+
+
+def test_a_short_text_keeps_its_code_and_the_cells_of_its_tables() -> None:
+    made = made_of(
+        "note", "Run this:\n\n```sh\nmake x\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n## Then\n\nWait."
+    )
+    assert made.summary.text == "Run this:\nmake x\na, b\n1, 2\nThen: Wait."
+    assert made.micro.text == "Run this: make x a, b 1, 2 Then: Wait."
+
+
+def test_a_cut_that_leaves_code_out_is_marked() -> None:
+    made = made_of("note", "Run this first.\n\n```sh\n" + "make x\n" * 60 + "```\n\nThen wait.")
+    assert made.summary.text == "Run this first.\nThen wait. …"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if a < b and c > d: List<int> -> x[0](y)  # done",
+        "> 40 ms is slow",
+        "[worker] 2 of 3 jobs failed: [a][b]",
+        "Use `<div>` and `[x](y)` as they are.",
+        "C:\\_new | grep #1",
+    ],
+)
+def test_what_only_looks_like_markdown_stays(text: str) -> None:
+    assert made_of("note", text).summary.text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["# Only a heading", "Only a heading\n===", "[Only a heading](https://x.example)"]
+)
+def test_a_text_without_a_sentence_shows_what_it_has(text: str) -> None:
+    assert made_of("note", text).summary.text == "Only a heading"
+
+
+def test_an_image_alone_is_named() -> None:
+    assert (
+        made_of("note", "[![Build status](https://x.example/b.svg)](https://x.example)").micro.text
+        == "Build status"
+    )
+    assert made_of("note", "---").micro.text == "---"
+
+
+def test_a_heading_never_stands_alone_in_a_cut_text() -> None:
+    made = made_of("note", "# Deploying\n\n" + "word " * 300)
+    assert made.summary.text.startswith("Deploying: word word")
+    assert made.summary.text.endswith("word…")
+
+
+NYGARD = f"""# 12. Keep the queue in Postgres
+
+Date: 2024-03-01
+
+## Status
+
+Accepted
+
+## Context
+
+{FILLER}
+
+## Decision
+
+We will keep the queue in Postgres. {FILLER}
+
+## Consequences
+
+{FILLER} In the end one backup covers everything, which is the decisive reason.
+"""
+MADR = """# Record decisions in Markdown
+
+* Status: accepted
+* Deciders: Ana, Tim
+
+## Context and Problem Statement
+
+Which format should these records follow?
+
+## Considered Options
+
+* [MADR](https://adr.example) 2.1.2, because it is there
+* Formless
+
+## Decision Outcome
+
+Chosen option: "MADR", because implicit assumptions become explicit.
+
+### Positive Consequences
+
+* Records look alike.
+"""
+
+
+def test_a_record_of_nygards_form_shows_decision_reason_and_outcome() -> None:
+    made = made_of("adr", NYGARD, status="accepted")
+    assert (
+        made.micro.text == "12. Keep the queue in Postgres [accepted]: We will keep the queue in Postgres. …"
+    )
+    assert made.summary.text.startswith(
+        "12. Keep the queue in Postgres [accepted]: We will keep the queue in Postgres."
+    )
+    assert "— In the end one backup covers everything, which is the decisive reason." in made.summary.text
+    assert made.summary.tokens <= SUMMARY_TOKENS
+
+
+def test_a_record_of_madrs_form_gives_its_reason_once_and_its_own_status() -> None:
+    made = made_of("adr", MADR)
+    assert made.summary.text == (
+        'Record decisions in Markdown [accepted]: "MADR", because implicit assumptions become explicit.'
+        " → Records look alike."
+    )
+
+
+def test_a_record_led_by_words_is_read_like_one_with_headings() -> None:
+    made = made_of(
+        "adr",
+        f"Use one database\n\n**Context:** {FILLER}\n\n**Decision:** Keep Postgres.\n\n"
+        "**Rationale:** Nobody wants two backups.\n\n**Consequences:** One service less.",
+        status="accepted",
+    )
+    assert made.summary.text == (
+        "Use one database [accepted]: Keep Postgres. — Nobody wants two backups. → One service less."
+    )
+
+
+def test_a_record_without_a_form_is_headed_by_its_subject_or_its_decision() -> None:
+    text = f"We will use Redis for sessions. {FILLER} We took Redis because it survives restarts."
+    assert made_of("adr", text, status="accepted", subject="Session store").summary.text == (
+        "Session store [accepted]: We will use Redis for sessions."
+        " — We took Redis because it survives restarts."
+    )
+    assert made_of("adr", text, status="accepted").summary.text == (
+        "We will use Redis for sessions. [accepted] — We took Redis because it survives restarts."
+    )
+
+
+def test_a_decision_shows_a_reason_that_stands_in_its_last_sentence() -> None:
+    last = "We chose Postgres. The decisive reason was that one backup covers all."
+    text = f"We compared three stores. {FILLER} {last}"
+    made = made_of("decision", text, outcome="success")
+    assert made.summary.text.endswith(f" … {last} [success]")
+    assert made.summary.text.startswith("We compared three stores. The service")
+    assert made.summary.tokens <= SUMMARY_TOKENS
+
+
+def test_a_long_decision_leaves_its_reasons_and_its_result_some_space() -> None:
+    made = made_of("decision", FILLER, outcome="failure", reasons=["one backup"], result="slower")
+    assert made.summary.text.endswith(" … [failure] — one backup → slower")
+
+
+BLOCKS = st.sampled_from(
+    [
+        "# Title",
+        "## Part",
+        "Some **bold** words, and `code`. A second sentence [links](https://x.example) to a page.",
+        "- an item\n- [ ] another item\n- [a link](https://x.example)",
+        "1. first\n2. second",
+        "```py\nx = [1](2)\n```",
+        "~~~\nx = 1\n~~~",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "a | b\n--|--\n1 | 2",
+        "![img](x.png)",
+        "[![badge](https://x.example/b.svg)](https://x.example)",
+        "<div><img src='x'></div>",
+        "<!-- hidden -->",
+        "---",
+        "> quoted text.",
+        "[ref]: https://x.example",
+        r"\# escaped",
+        FILLER,
+    ]
+)
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=8), st.sampled_from(["note", "decision", "adr", "fact"]))
+def test_no_rendition_shows_what_only_a_page_needs(blocks: list[str], kind: str) -> None:
+    made = made_of(kind, "\n\n".join(["It says something.", *blocks]), status="accepted")
+    assert made.micro.tokens <= MICRO_SENTENCE_TOKENS
+    assert made.summary.tokens <= SUMMARY_TOKENS
+    for shown in (made.micro.text, made.summary.text):
+        assert shown
+        assert not re.search(
+            r"!\[|\]\(http|^\s*\||```|~~~|^\s*\\?#|<!--|<img|^---$", shown, flags=re.MULTILINE
+        )

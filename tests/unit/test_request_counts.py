@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from germane.conversation import Provider
-from germane.conversation.compaction import message_tokens
 from germane.tokens import get_counter
 from requests_of import request_tokens
 
@@ -61,8 +60,12 @@ def test_what_stands_in_json_as_it_is_and_what_no_parallel_call_brought_is_count
     counter = get_counter("o200k")
 
     def counted(content: str, provider: Provider = Provider.OPENAI, number: int = 1) -> int:
-        result = {"role": "tool", "tool_call_id": "a", "content": content}
-        return message_tokens(result, provider, counter, parallel=number > 1)
+        """The tokens of one result behind so many calls."""
+        before, result, *_ = _pairs(number, "test", "{}", content, _ID)
+        shorter, longer = (
+            request_tokens(provider, counter, messages=[before, *results]) for results in ([], [result])
+        )
+        return longer - shorter
 
     assert counted("plain text", number=2) == counted("plain text")
     assert counted("übrigens", number=2) > counted("übrigens")
@@ -73,4 +76,6 @@ def test_what_stands_in_json_as_it_is_and_what_no_parallel_call_brought_is_count
     pairs = _pairs(2, "test", "{}", "4", _ID)
     total = request_tokens(Provider.OPENAI, counter, messages=[*pairs, asked])
     alone = request_tokens(Provider.OPENAI, counter, messages=pairs)
-    assert total - alone == message_tokens(asked, Provider.OPENAI, counter)
+    single = request_tokens(Provider.OPENAI, counter, messages=[*_pairs(1, "test", "{}", "4", _ID), asked])
+    without = request_tokens(Provider.OPENAI, counter, messages=_pairs(1, "test", "{}", "4", _ID))
+    assert total - alone == single - without

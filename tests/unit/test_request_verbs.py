@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,6 @@ import germane
 import germane.aio
 from germane import BudgetTooSmall, Engine, InvalidInput, RequestTooLarge, Share
 from germane.conversation import Provider, RequestShares, TextPart, TokenCalibration
-from germane.conversation.compaction import as_json
 from germane.errors import MessageNotFound
 from requests_of import TOOLS, check_accepted, check_pairs
 
@@ -148,7 +148,9 @@ def test_a_tool_loop_only_appends() -> None:
             gone = [block for block in previous.state.blocks if block not in request.state.blocks]
             assert all(block.spare for block in gone)
             kept = [
-                text for text in previous.texts if not any(as_json(one.text)[1:-1] in text for one in gone)
+                text
+                for text in previous.texts
+                if not any(json.dumps(one.text, ensure_ascii=False)[1:-1] in text for one in gone)
             ]
             assert len(kept) == len(previous.texts) - len(gone)
             assert list(request.texts[: len(kept)]) == kept
@@ -262,13 +264,13 @@ PART           offered  used  in  cut  out
 system               7     7                █
 priming              3     3                █
 recalled           342   342   4            ████████████████
-history            510   510   5         8  ████████████████████████  older groups have no room
+history            510   510   5         8  ████████████████████████  older groups don't fit
 current group       11    11   1            █
 
 4 groups of the conversation are left out.
-OUT: over_budget (1), the window has no room for it
+OUT: over_budget (1), it doesn't fit the window
   <group>
-OUT: stopped (3), older than the first that has no room
+OUT: stopped (3), older than the first that doesn't fit
   <group>
   <group>
   <group>

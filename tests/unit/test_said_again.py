@@ -10,7 +10,7 @@ from threading import Barrier, Thread
 import pytest
 
 import germane
-from germane import Engine, Filter, Outcome, Status
+from germane import Engine, Filter, Outcome, Status, Trust
 from germane.lifecycle import Stage
 from germane.testing.fakes import FixedClock, HashEmbedder
 
@@ -55,6 +55,20 @@ def test_new_metadata_is_kept_and_shown(engine: Engine) -> None:
     }
     assert "Reasons: cheap" in engine.assemble("the cache in Valkey").text
     assert said(engine, kind="decision", metadata={"reasons": ["cheap"]}).what == "repeated"
+
+
+def test_another_trust_is_applied_and_none_leaves_it(engine: Engine) -> None:
+    said(engine, trust="owner")
+    assert said(engine).memory.trust is Trust.OWNER
+    lowered = said(engine, trust="external")
+    assert (lowered.what, lowered.memory.trust) == ("updated: trust", Trust.EXTERNAL)
+    assert said(engine, trust="external").what == "repeated"
+    assert engine.remember(TEXT, trust="owner").trust is Trust.OWNER
+    assert [memory.trust for memory in engine.history(lowered.memory.id)] == [
+        Trust.OWNER,
+        Trust.EXTERNAL,
+        Trust.OWNER,
+    ]
 
 
 def test_a_constraint_that_has_come_to_block_goes_on_blocking(engine: Engine) -> None:

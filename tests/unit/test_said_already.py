@@ -8,9 +8,6 @@ import pytest
 
 import germane
 from germane import Engine, InvalidInput, Reason
-from germane.operations.conversation import in_conversation
-from germane.protocols import Candidate
-from germane.testing.fakes import make_memory
 
 LONG = (
     "We chose Postgres with pgvector because one database is one backup, one monitor and one upgrade; "
@@ -18,9 +15,13 @@ LONG = (
 )
 
 
-def found(memory: str, conversation: str) -> bool:
-    one = Candidate(memory=make_memory(memory))
-    return in_conversation([one], conversation, language="english") == {one.memory.id: Reason.IN_CONVERSATION}
+def found(memory: str, conversation: str, *, language: str = "english") -> bool:
+    """Whether the memory is left out of a context since the conversation contains it."""
+    with germane.open(":memory:", embedder=None, language=language) as engine:
+        engine.remember(memory)
+        (entry,) = engine.assemble(plan="relevance", conversation=conversation).trace.entries
+        assert entry.reason in (None, Reason.IN_CONVERSATION)
+        return entry.reason is Reason.IN_CONVERSATION
 
 
 def test_a_memory_that_was_said_is_found_and_a_short_message_hides_no_long_one() -> None:
@@ -50,10 +51,9 @@ def test_what_says_nothing_is_never_contained() -> None:
 
 
 def test_in_another_language_every_word_counts_alike() -> None:
-    one = Candidate(memory=make_memory("Der Zwischenspeicher liegt auf Port 6379"))
-    said = "Also: der Zwischenspeicher liegt auf Port 6379."
-    assert in_conversation([one], said, language="german") == {one.memory.id: Reason.IN_CONVERSATION}
-    assert in_conversation([one], "Port 6379", language="german") == {}
+    memory = "Der Zwischenspeicher liegt auf Port 6379"
+    assert found(memory, "Also: der Zwischenspeicher liegt auf Port 6379.", language="german")
+    assert not found(memory, "Port 6379", language="german")
 
 
 @pytest.fixture(name="engine")

@@ -10,7 +10,6 @@ import pytest
 import germane
 from germane import Context, InvalidInput, InvalidPlan, Kind, Level, Reason, Scope, UnknownKind
 from germane.plans import Profile, ScopedPlan
-from germane.plans.scoped import ESTIMATE
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter, make_id
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -127,8 +126,9 @@ def test_skipped_ones_are_backfilled_in_the_order_of_all_kinds(project: Project)
     how = ScopedPlan(
         name="plain", shares={"global": 0.2, "task": 0.2, "path": 0.6}, estimate=True, degrade=False
     )
-    exact = ESTIMATE.of()
-    assert names(project.engine.assemble(plan=exact, budget=100, counter=WordCounter())) == ["small"]
+    assert names(project.engine.assemble(plan="scoped_estimate", budget=100, counter=WordCounter())) == [
+        "small"
+    ]
     context = project.engine.assemble(plan=how, paths=["src/a"], budget=160, counter=WordCounter())
     assert names(context) == ["big", "small", "module"]
     assert sum(entry.tokens for entry in context.trace.included) == 155
@@ -394,3 +394,43 @@ def test_what_a_conversation_contains_already_is_left_out(project: Project) -> N
     context = project.engine.assemble("payments", plan="scoped", conversation=f"user: I know. {said}")
     assert names(context) == ["other"]
     assert [entry.reason for entry in context.trace.excluded] == [Reason.IN_CONVERSATION]
+
+
+def test_of_very_many_under_a_path_its_section_is_named(project: Project) -> None:
+    project.engine.remember_many(
+        [{"content": f"change {number}", "kind": "adr", "scope": "path:src"} for number in range(1000)]
+    )
+    context = project.engine.assemble("change 7", plan="scoped", paths=["src/a.py"], budget=100)
+    (note,) = [note for note in context.trace.notes if note.code == "gathered_in_part"]
+    assert "in scope (path)" in note.text
+
+
+def test_ids_end_the_items_of_scopes_and_of_commits_as_of_any_plan(project: Project) -> None:
+    for kind in ("adr", "commit"):
+        project.note(kind, kind)
+    context = project.engine.assemble("word", plan="scoped", ids=True)
+    assert len(context.items) == 2
+    for item in context.items:
+        assert item.memory.id[-8:] in item.text
+
+
+def test_a_time_is_lifted_for_what_is_pinned_with_a_note(project: Project) -> None:
+    project.note("pinned", pinned=True)
+    context = project.engine.assemble(plan="scoped", since="2027-01-01")
+    assert names(context) == ["pinned"]
+    assert [note.code for note in context.trace.notes] == ["time_lifted"]
+
+
+def test_without_a_gate_all_memories_are_ranked_by_the_question(project: Project) -> None:
+    project.note("queue")
+    project.note("cache")
+    for gate, parts in ((None, 1), (False, 2)):
+        entries = project.engine.assemble("queue", plan="scoped", gate=gate).trace.entries
+        assert sum("lexical" in entry.parts for entry in entries) == parts
+
+
+def test_a_request_takes_its_memory_from_the_scoped_plan(project: Project) -> None:
+    project.note("one")
+    request = project.engine.request([{"role": "user", "content": "one?"}], memory="scoped")
+    assert request.memory is not None
+    assert request.memory.trace.plan == "scoped"

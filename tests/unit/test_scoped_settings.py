@@ -15,10 +15,11 @@ import germane
 from germane import InvalidInput, InvalidPlan, diff
 from germane.errors import UnreadableSource
 from germane.importers import changed_paths, read_scoped, write_block
-from germane.importers.transfer import BEGIN, END, with_block
 from germane.plans import Profile, ScopedPlan
 from germane.testing.fakes import make_memory, make_revision
 
+BEGIN = "<!-- germane:begin -->"
+END = "<!-- germane:end -->"
 _SETTINGS = """
 [scoped]
 shares = { global = 0.4, task = 0.4, path = 0.2 }
@@ -95,26 +96,41 @@ def test_a_block_replaces_its_own_and_nothing_else(tmp_path: Path) -> None:
 lines = st.lists(st.text(st.characters(exclude_characters="\r\n")).map("- {}".format)).map("\n".join)
 
 
-@given(lines, lines, lines)
-def test_writing_again_is_writing_once(before: str, other: str, text: str) -> None:
-    once = with_block(before, text)
-    assert with_block(once, text) == once
-    assert with_block(with_block(before, other), text) == once
+def written(file: Path, before: str, *texts: str) -> str:
+    """What stands in a file after the texts were written into it, one after another."""
+    file.write_bytes(before.encode())
+    for text in texts:
+        write_block(file, text)
+    return file.read_bytes().decode()
+
+
+@given(before=lines, other=lines, text=lines)
+def test_writing_again_is_writing_once(
+    tmp_path_factory: pytest.TempPathFactory, before: str, other: str, text: str
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "AGENTS.md"
+    once = written(file, before, text)
+    assert text.rstrip() in once  # Blanks at the end go.
+    assert written(file, before, text, text) == once
+    assert written(file, before, other, text) == once
 
 
 @pytest.mark.parametrize("whole", [BEGIN, END, f"{END}\n{BEGIN}", f"{BEGIN}\n{END}\n{BEGIN}\n{END}"])
-def test_marks_that_do_not_pair_are_left_alone(whole: str) -> None:
+def test_marks_that_do_not_pair_are_left_alone(tmp_path: Path, whole: str) -> None:
+    file = tmp_path / "AGENTS.md"
     with pytest.raises(InvalidInput, match="marks"):
-        with_block(whole, "x")
+        written(file, whole, "x")
+    assert file.read_text() == whole
 
 
-def test_no_memory_can_end_the_block_early() -> None:
+def test_no_memory_can_end_the_block_early(tmp_path: Path) -> None:
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember(f"Ignore this: {END} {BEGIN}", kind="adr")
         text = engine.assemble(plan="scoped").text
     assert END not in text
     assert END.removeprefix("<") in text
-    assert with_block(with_block("", text), text) == with_block("", text)
+    file = tmp_path / "AGENTS.md"
+    assert written(file, "", text, text) == written(file, "", text)
 
 
 def git(folder: Path, *arguments: str, at: datetime | None = None) -> None:

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+import germane
 from germane import InvalidInput
-from germane.plans import KindPriority, TaskContext
 from germane.protocols import Candidate
-from germane.ranking.by_kind import by_kind
-from germane.ranking.relevance import Scoring
 from germane.stores import CandidateTable
 from germane.testing.fakes import make_memory
+from support.found import FoundStore, recalled_of
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 MEMORIES = [make_memory(name).evolve(id=name) for name in ("a", "b", "c")]
@@ -60,9 +59,9 @@ def test_columns_of_candidates_hold_what_each_has() -> None:
 def test_a_signal_that_is_no_number_is_refused_by_name(value: float) -> None:
     wrong = Candidate(memory=MEMORIES[0], signals={"lexical": value, "coverage": 1.0})
     with pytest.raises(InvalidInput, match="lexical signal of memory 'a'"):
-        by_kind(
-            [[wrong, CANDIDATES[1]]],
-            KindPriority(priorities={}, others=1),
-            Scoring(now=NOW),
-            work=TaskContext(),
-        )
+        recalled_of([wrong, CANDIDATES[1]], clock=lambda: NOW)
+    with (
+        germane.open(FoundStore([wrong, CANDIDATES[1]]), embedder=None) as engine,
+        pytest.raises(InvalidInput, match="lexical signal of memory 'a'"),
+    ):
+        engine.assemble("What is a?", plan="scoped")

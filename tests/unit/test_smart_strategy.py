@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from germane.ranking.strategies import choose_strategy
+import germane
+from germane import WorkingSet
 
 OPEN = {
     "conversational": """
@@ -125,9 +127,31 @@ HELD = {
 }
 
 
+TURNS = {"recent": "conversational", "important": "strategic", "balanced": "mixed"}
+
+
+@cache
+def _held() -> WorkingSet:
+    engine = germane.open(":memory:", embedder=None)
+    held = engine.working_set()
+    held.add(engine.remember("One memory."))
+    return held
+
+
+def _chosen(text: str) -> tuple[str, str]:
+    """The strategy that a text chooses, and the reason given."""
+    (note,) = [note for note in _held().assemble(text, strategy="smart").trace.notes if note.code == "smart"]
+    strategy, _, why = note.text.removeprefix("Ranked by the strategy ").partition(": ")
+    return strategy, why
+
+
+def _turn(text: str) -> str:
+    return TURNS[_chosen(text)[0]]
+
+
 def _wrong(sample: dict[str, str]) -> list[str]:
     labelled = [(line.strip(), turn) for turn, lines in sample.items() for line in lines.strip().splitlines()]
-    return [text for text, turn in labelled if choose_strategy(text).turn != turn]
+    return [text for text, turn in labelled if _turn(text) != turn]
 
 
 def test_the_sample_that_the_words_were_chosen_by() -> None:
@@ -162,23 +186,20 @@ def test_the_sample_that_was_kept_for_a_first_look() -> None:
     ],
 )
 def test_it_says_which_words_decided(text: str, strategy: str, why: str) -> None:
-    chosen = choose_strategy(text)
-    assert chosen.strategy == strategy
-    assert chosen.note.code == "smart"
-    assert why in chosen.note.text
+    chosen, said = _chosen(text)
+    assert chosen == strategy
+    assert why in said
 
 
 def test_punctuation_and_case_change_nothing() -> None:
-    assert choose_strategy("SHOULD WE?!").turn == choose_strategy("should we").turn == "strategic"
-    assert choose_strategy("(trade-offs)").lasting == ("trade offs",)
-    assert choose_strategy("it doesn\u2019t work").small_talk == choose_strategy("It doesn't work").small_talk
-    assert choose_strategy("planet").turn == "conversational"  # Short; and no plan is in a planet.
+    assert _turn("SHOULD WE?!") == _turn("should we") == "strategic"
+    assert '"trade offs" spoke for what lasts' in _chosen("(trade-offs)")[1]
+    assert _chosen("it doesn\u2019t work") == _chosen("It doesn't work")
+    assert _turn("planet") == "conversational"  # Short; and no plan is in a planet.
 
 
 @given(st.text())
 def test_any_text_gets_an_answer_that_names_words_of_it(text: str) -> None:
-    chosen = choose_strategy(text)
+    named = re.findall(r'"([^"]*)"', _chosen(text)[1])
     words = re.findall(r"\w+(?:'\w+)*", text.casefold().replace("\u2019", "'"))
-    assert all(
-        f" {cue} " in f" {' '.join(words)} " for cue in chosen.small_talk + chosen.lasting + chosen.leaning
-    )
+    assert all(f" {cue} " in f" {' '.join(words)} " for cue in named)

@@ -14,7 +14,7 @@ import germane
 from germane import Engine, Space
 from germane.errors import UnknownSpace
 from germane.spaces import SpaceEvent, SpaceEventKind
-from germane.stores.location import Following
+from germane.stores import Following
 
 SURELY = 30.0
 """Seconds in which even a busy machine has done it; nothing waits so long."""

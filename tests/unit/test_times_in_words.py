@@ -10,7 +10,6 @@ import pytest
 import germane
 from germane import Engine, Filter, InvalidInput, Plan, Section, Share, TimeRange
 from germane.ledger import TraceNote
-from germane.retrieval.dates import parse_moment
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -35,16 +34,18 @@ DAY = timedelta(days=1)
         ("now", "2026-11-21T12:00"),
     ],
 )
-def test_a_text_stands_for_the_beginning_of_what_it_names(text: str, begins: str) -> None:
-    assert parse_moment(text, now=NOW) == datetime.fromisoformat(begins).replace(tzinfo=UTC)
+def test_a_text_stands_for_the_beginning_of_what_it_names(engine: Engine, text: str, begins: str) -> None:
+    since = datetime.fromisoformat(begins).replace(tzinfo=UTC)
+    assert engine.assemble("redis", since=text).trace.where.when == TimeRange(since=since)
 
 
 NO_TIMES = ["", "banana", "we met last week", "2026-13", "31 February", "0001-01-01T00:00+05:00", "x" * 5000]
 
 
 @pytest.mark.parametrize("text", NO_TIMES)
-def test_what_names_no_time_names_no_moment(text: str) -> None:
-    assert parse_moment(text, now=NOW) is None
+def test_what_names_no_time_names_no_moment(engine: Engine, text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"since=.* names no time"):
+        engine.recall("redis", since=text)
 
 
 @pytest.fixture(name="engine")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from germane import Memory, Scope
-from germane.protocols import Candidate, Query
-from germane.ranking.relevance import Scoring, rank
+from germane import Memory, Ranked, Scope
+from germane.protocols import Candidate
 from germane.renditions import Rendition, Renditions
+from support.found import recalled_of
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 _TEXT = Rendition(text="x", tokens=1)
@@ -31,20 +32,17 @@ def turn(name: str, *, session: str = "one", speaker: str = "Ada", **signals: fl
     return Candidate(memory=memory, signals=signals)
 
 
+def ranked(turns: Sequence[Candidate], question: str = "Which port is used?") -> Sequence[Ranked]:
+    return recalled_of(turns, question, clock=lambda: NOW, bound=4.0)
+
+
 def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
     best: dict[str, Any] = {"lexical": 4.0, "window_lexical": 4.0, "semantic": 0.8, "window_semantic": 0.8}
     scores = {}
     for name in best:
         without: dict[str, Any] = {key: value for key, value in best.items() if key != name} | {name: 0.0}
         # Sessions of their own, so that a session's best turn lifts none of the others.
-        found = rank(
-            [turn("whole", session="a", **best), turn("less", session="b", **without)],
-            Scoring(
-                lexical_bound=4.0,
-                window_bound=4.0,
-                now=NOW,
-            ),
-        )
+        found = ranked([turn("whole", session="a", **best), turn("less", session="b", **without)])
         less = next(one for one in found if one.memory.id == "less")
         scores[name] = less.score - less.parts["session"]
     assert scores == pytest.approx(
@@ -67,31 +65,17 @@ def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
 )
 def test_i_is_the_user_and_you_the_assistant(question: str, speaker: str | None) -> None:
     signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
-    found = rank(
-        [turn(name, speaker=name, **signals) for name in ("Assistant", "User")],
-        Scoring(lexical_bound=4.0, window_bound=4.0, now=NOW, query=Query(text=question)),
-    )
+    found = ranked([turn(name, speaker=name, **signals) for name in ("Assistant", "User")], question)
     assert [one.memory.id for one in found if "speaker" in one.parts] == ([speaker] if speaker else [])
 
 
 def test_who_is_no_user_is_not_meant_by_i() -> None:
-    found = rank(
-        [turn("ada", lexical=2.0, window_lexical=2.0)],
-        Scoring(lexical_bound=4.0, window_bound=4.0, now=NOW, query=Query(text="What did I say?")),
-    )
+    found = ranked([turn("ada", lexical=2.0, window_lexical=2.0)], "What did I say?")
     assert "speaker" not in found[0].parts
 
 
 def test_the_speaker_that_is_named_counts() -> None:
     signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
-    found = rank(
-        [turn("ada", **signals), turn("boris", speaker="Boris", **signals)],
-        Scoring(
-            lexical_bound=4.0,
-            window_bound=4.0,
-            now=NOW,
-            query=Query(text="What did Boris say?"),
-        ),
-    )
+    found = ranked([turn("ada", **signals), turn("boris", speaker="Boris", **signals)], "What did Boris say?")
     assert [one.memory.id for one in found] == ["boris", "ada"]
     assert found[0].score - found[1].score == pytest.approx(0.4)

@@ -1,23 +1,54 @@
+"""A time that a question names: as a range, and the question without it."""
+
 from __future__ import annotations
 
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane import TimeRange
+import germane
+from germane import Engine, TimeRange
 from germane.errors import InvalidInput
-from germane.retrieval.dates import LONGEST_QUESTION, parse_when
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)  # A Saturday.
 
 
+LONGEST_QUESTION = 1000
+"""Characters of a question that is read for a time."""
+
+
+class Clock:
+    """Gives the moment that it was set to."""
+
+    now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+CLOCK = Clock()
+
+
+@cache
+def engine() -> Engine:
+    return germane.open(":memory:", embedder=None, clock=CLOCK)
+
+
+def understood(text: str, now: datetime = NOW) -> tuple[str, TimeRange | None]:
+    """The cleaned question, and the range that it names at a moment."""
+    CLOCK.now = now
+    question = engine().recall(text).question
+    return question.cleaned, question.when
+
+
 def found(text: str, now: datetime = NOW) -> tuple[str, str]:
     """The cleaned question, and the range written short: `2026-11-09 2026-11-16`, … for an open end."""
-    cleaned, when = parse_when(text, now=now)
+    cleaned, when = understood(text, now)
     if when is None:
         return cleaned, "none"
     ends = []
@@ -140,7 +171,7 @@ def test_what_names_no_time_is_left_as_it_is(text: str) -> None:
     ["last week", "What happened yesterday?", "what did I do three days ago?", "Tell me about May 2023!"],
 )
 def test_a_question_of_time_alone_leaves_nothing(text: str) -> None:
-    cleaned, when = parse_when(text, now=NOW)
+    cleaned, when = understood(text)
     assert cleaned == ""
     assert when is not None
 
@@ -166,7 +197,7 @@ def test_the_edges_of_the_calendar(now: datetime, text: str, when: str) -> None:
 def test_a_time_before_the_calendar_is_no_time() -> None:
     now = datetime(5, 1, 1, tzinfo=UTC)
     for text in ("9 years ago", "90 decades ago", "the past 900 weeks"):
-        assert parse_when(text, now=now) == (text, None)
+        assert understood(text, now) == (text, None)
 
 
 def test_the_first_of_two_that_is_a_bound_or_a_range_decides() -> None:
@@ -176,23 +207,22 @@ def test_the_first_of_two_that_is_a_bound_or_a_range_decides() -> None:
 
 def test_a_long_text_is_no_question() -> None:
     text = "last week " + "x" * LONGEST_QUESTION
-    assert parse_when(text, now=NOW) == (text, None)
+    assert understood(text) == (text, None)
 
 
 def test_a_naive_now_is_refused() -> None:
     with pytest.raises(InvalidInput, match="has no time zone"):
-        parse_when("last week", now=NOW.replace(tzinfo=None))
+        understood("last week", NOW.replace(tzinfo=None))
 
 
 def test_the_parser_of_dates_is_loaded_only_for_a_date() -> None:
     code = (
         "import sys\n"
-        "from datetime import UTC, datetime\n"
-        "from germane.retrieval.dates import parse_when\n"
-        "now = datetime(2026, 11, 21, tzinfo=UTC)\n"
-        "parse_when('May I ask what Redis is?', now=now)\n"
+        "import germane\n"
+        "engine = germane.open(':memory:', embedder=None)\n"
+        "engine.recall('May I ask what Redis is?')\n"
         "assert 'dateparser' not in sys.modules\n"
-        "assert parse_when('since 2 days ago', now=now)[1] is not None\n"
+        "assert engine.recall('since 2 days ago').question.when is not None\n"
         "assert 'dateparser' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
@@ -208,8 +238,8 @@ MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=s
 
 @given(QUESTIONS | st.text(max_size=60), MOMENTS)
 def test_any_text_gives_a_range_or_stays_itself(text: str, now: datetime) -> None:
-    cleaned, when = parse_when(text, now=now)
-    assert (cleaned, when) == parse_when(text, now=now)
+    cleaned, when = understood(text, now)
+    assert (cleaned, when) == understood(text, now)
     if when is None:
         assert cleaned == text
     else:

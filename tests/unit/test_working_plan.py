@@ -1,50 +1,46 @@
-"""The plan of a working set as data."""
+"""What can't be a plan: of a working set, of a whole store, and of lists without headings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from germane import Level, Overflow, Plan, Section, Share
+import germane
+from germane import Engine, Plan, Section, Share
 from germane.errors import InvalidInput, InvalidPlan
 from germane.kinds import BUILT_IN
 from germane.plans import Style
-from germane.plans.layered import plan_for, working
 from germane.testing.fakes import make_memory
 
 
-def test_it_is_one_list_without_headings_that_skips_what_does_not_fit() -> None:
-    (section,) = working().sections
-    assert (section.heading, section.overflow, section.levels) == ("", Overflow.SKIP, (Level.FULL,))
-    assert (section.style, section.reverse) == (Style.PARAGRAPHS, False)
+@pytest.fixture(name="engine")
+def _engine() -> Iterator[Engine]:
+    with germane.open(":memory:", embedder=None) as opened:
+        yield opened
 
 
-def test_each_choice_changes_one_thing() -> None:
-    default = working().sections[0]
-    assert working(overflow="stop").sections[0].overflow is Overflow.STOP
-    assert working(overflow=Overflow.DEGRADE).sections[0].levels == (Level.FULL, Level.SUMMARY, Level.MICRO)
-    assert working(order="reverse").sections[0].reverse
-    assert working(raw=True).sections[0].style is Style.RAW
-    assert working(overflow="skip", order="best_first", raw=False).sections[0] == default
-
-
-def test_unknown_words_are_named_with_the_known_ones() -> None:
+def test_unknown_words_are_named_with_the_known_ones(engine: Engine) -> None:
+    held = engine.working_set()
     with pytest.raises(InvalidInput, match=r"Unknown overflow 'truncate'. Known: stop, skip, degrade"):
-        working(overflow="truncate")
+        held.assemble(overflow="truncate")
     with pytest.raises(InvalidInput, match=r"Unknown order 'best_last'. Known orders: best_first, reverse"):
-        working(order="best_last")
+        held.assemble(order="best_last")
 
 
-def test_a_list_is_a_working_set_s_and_only_a_list_is_reversed() -> None:
-    with pytest.raises(InvalidPlan, match=r"'working' is a list of paragraphs.*working_set\(\).assemble"):
-        plan_for(working(), kinds=BUILT_IN, frame="task")
+@pytest.mark.parametrize("style", [Style.PARAGRAPHS, Style.RAW])
+def test_a_list_is_a_working_set_s_and_only_a_list_is_reversed(engine: Engine, style: Style) -> None:
+    section = Section(name="held", heading="", share=Share(weight=1), style=style, reverse=True)
+    with pytest.raises(InvalidPlan, match=r"'mine' is a list of paragraphs.*working_set\(\).assemble"):
+        engine.assemble("a question", plan=Plan(name="mine", sections=(section,)))
     with pytest.raises(InvalidPlan, match="can't be reversed"):
         Section(name="facts", heading="## Facts", share=Share(weight=1), reverse=True)
 
 
-def test_a_plan_that_gathers_nothing_is_refused() -> None:
+def test_a_plan_that_gathers_nothing_is_refused(engine: Engine) -> None:
     plan = Plan(name="mine", sections=(Section(name="facts", heading="## Facts", share=Share(weight=1)),))
     with pytest.raises(InvalidPlan, match="'mine' shows no memories: no section has kinds"):
-        plan_for(plan, kinds=BUILT_IN, frame="task")
+        engine.assemble("a question", plan=plan)
 
 
 def test_what_no_budget_may_drop_is_found_by_its_kind() -> None:

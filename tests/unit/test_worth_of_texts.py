@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import germane
 from germane.lifecycle import QualityFlag
-from germane.retrieval.quality import quality_flag_of
 
 NAMES = {
     "talk": QualityFlag.SMALL_TALK,
@@ -17,9 +17,16 @@ LINES = Path(__file__).with_name("worth_sample.txt").read_text(encoding="utf-8")
 SAMPLE = [line.split(" | ", 1) for line in LINES if not line.startswith("#")]
 
 
+def judged_alone(text: str) -> QualityFlag | None:
+    """The mark of a text in a store without any other, which it might be like."""
+    with germane.open(":memory:", embedder=None) as engine:
+        (told,) = engine.remember_many([text])
+        return told.quality_flag
+
+
 def measured(texts: list[list[str]]) -> tuple[float, float]:
     """Precision and recall of doubt, whatever its reason."""
-    judged = [(quality_flag_of(text) is not None, label != "keep") for label, text in texts]
+    judged = [(judged_alone(text) is not None, label != "keep") for label, text in texts]
     right = judged.count((True, True))
     return right / (right + judged.count((True, False))), right / (right + judged.count((False, True)))
 
@@ -30,7 +37,7 @@ def test_the_sample_is_large_and_of_all_sorts() -> None:
 
 
 def test_the_half_that_was_looked_at_is_told_apart() -> None:
-    assert all(quality_flag_of(text) is NAMES[label] for label, text in SAMPLE[::2])
+    assert all(judged_alone(text) is NAMES[label] for label, text in SAMPLE[::2])
 
 
 def test_the_half_held_back_is_told_apart_as_measured() -> None:

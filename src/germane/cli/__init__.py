@@ -16,8 +16,6 @@ from typing import NoReturn
 
 from germane.cli.commands import COUNTING, name_in
 
-__all__ = ["main"]
-
 _SELDOM = 200_000
 _USUAL_VOCABULARY = "o200k_base"
 
@@ -41,7 +39,10 @@ def main() -> NoReturn:
     gc.set_threshold(_SELDOM)
     # OpenBLAS would start a thread per processor, and idle threads spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if _will_count(sys.argv[1:]):
+    arguments = sys.argv[1:]
+    others = {"--counter", "--help", "-h"}.intersection(each.partition("=")[0] for each in arguments)
+    if name_in(arguments) in COUNTING and not others:
+        # The command counts tokens with the default counter.
         Thread(target=_load_vocabulary, daemon=True).start()
     from germane.cli.app import app  # noqa: PLC0415 - It imports typer, which may be missing.
 
@@ -50,12 +51,6 @@ def main() -> NoReturn:
     except SystemExit as ended:
         _end(ended.code if isinstance(ended.code, int) else 0)
     _end(0)
-
-
-def _will_count(arguments: list[str]) -> bool:
-    """Whether the command counts tokens with the default counter."""
-    others = {"--counter", "--help", "-h"}
-    return name_in(arguments) in COUNTING and not any(each.partition("=")[0] in others for each in arguments)
 
 
 def _load_vocabulary() -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,8 +16,6 @@ from germane import GermaneError, InvalidInput, StoreError, __version__
 from germane.cli.commands import COMMANDS, GROUPS
 from germane.cli.output import print_json, warn
 from germane.errors import shown
-
-__all__ = ["Commands", "app"]
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _SHARED = frozenset({"--db", "--agent", "--space", "--json", "--help"})
@@ -48,21 +46,24 @@ class _Group(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - The signature is typer's.
         """The commands' own words, in the order of the help."""
-        prefix = f"{self.name} "
+        prefix = self._full("")
         return [name.removeprefix(prefix) for name in COMMANDS if name.startswith(prefix)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that word, or None; an error suggests the nearest command to a wrong word."""
         if cmd_name in self.list_commands(ctx):
-            return _built(self._full(cmd_name))
+            name = self._full(cmd_name)
+            # Only the command's own module is imported.
+            import_module(f"{__package__}.{COMMANDS[name].module}")
+            one = typer.Typer(add_completion=False, rich_markup_mode=None)
+            function = import_module(f"{__package__}.call").function_of(name)
+            one.command(cmd_name, cls=_Command, context_settings=_SETTINGS)(function)
+            return typer.main.get_command(one)
         if ctx is not None and not ctx.resilient_parsing:
             own = {word: self._full(word) for word in self.list_commands(ctx)}
             others = {name.split()[-1]: name for name in reversed(list(COMMANDS))}
-            meant = next(
-                (found for found in (_nearest(cmd_name, own), _nearest(cmd_name, others)) if found), ""
-            )
-            if meant:
-                ctx.fail(f"No such command {cmd_name!r}. Did you mean `germane {meant}`?")
+            if nearest := _nearest(cmd_name, own) or _nearest(cmd_name, others):
+                ctx.fail(f"No such command {cmd_name!r}. Did you mean `germane {nearest}`?")
         return None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -87,9 +88,11 @@ class Commands(_Group):
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> Any:
         """Run the command that the arguments name (by default the process's own) and exit."""
         for stream in (sys.stdout, sys.stderr):
-            _write_utf8(stream)
+            # UTF-8 whatever the terminal's settings; surrogates are escaped.
+            if reconfigure := getattr(stream, "reconfigure", None):
+                reconfigure(encoding="utf-8", errors="backslashreplace")
         try:
-            code = self._run(_own_arguments() if args is None else list(args))
+            code = self._run([*map(_decoded, sys.argv[1:])] if args is None else list(args))
             sys.stdout.flush()
         except BrokenPipeError:
             # The reader has what it wants. The interpreter flushes once more when it ends.
@@ -131,7 +134,11 @@ class Commands(_Group):
             # replaced the stream.
             return int(ended.code or 0) if sys.stdout is stdout else _UNREAD
         except _USAGE_ERROR as error:
-            return _report(_UsageError(_message_of(error)), as_json=as_json)
+            message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context is not None else "germane"
+            end = "" if message.endswith("?") else "."
+            return _report(_UsageError(f"{message}{end} See `{command} --help`."), as_json=as_json)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -142,16 +149,6 @@ class Commands(_Group):
         except (KeyboardInterrupt, typer.Abort):
             return _INTERRUPTED
         return code if isinstance(code, int) else 0
-
-
-def _built(name: str) -> Any:
-    """The command of that name; only its own module is imported."""
-    import_module(f"{__package__}.{COMMANDS[name].module}")
-    one = typer.Typer(add_completion=False, rich_markup_mode=None)
-    word = name.rsplit(maxsplit=1)[-1]
-    function = import_module(f"{__package__}.call").function_of(name)
-    one.command(word, cls=_Command, context_settings=_SETTINGS)(function)
-    return typer.main.get_command(one)
 
 
 def _nearest(word: str, names: dict[str, str]) -> str | None:
@@ -174,30 +171,12 @@ def _report(error: GermaneError, *, as_json: bool) -> int:
     return _STORE if isinstance(error, StoreError) else _MISTAKE
 
 
-def _message_of(error: Exception) -> str:
-    """The message of a usage error, with the command that shows the help."""
-    message = str(getattr(error, "format_message", lambda: error)()).rstrip(".")
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "germane"
-    return f"{message}{'' if message.endswith('?') else '.'} See `{command} --help`."
-
-
-def _own_arguments() -> list[str]:
-    """The process's arguments decoded as UTF-8, whatever the locale."""
-    found = []
-    for argument in sys.argv[1:]:
-        try:
-            found.append(os.fsencode(argument).decode("utf-8"))
-        except UnicodeDecodeError:
-            found.append(argument)
-    return found
-
-
-def _write_utf8(stream: TextIO) -> None:
-    """Write UTF-8 whatever the terminal's settings; surrogates are escaped."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(encoding="utf-8", errors="backslashreplace")
+def _decoded(argument: str) -> str:
+    """An argument of the process decoded as UTF-8, whatever the locale."""
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeDecodeError:
+        return argument
 
 
 def _print_version(wanted: bool) -> None:

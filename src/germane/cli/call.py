@@ -89,7 +89,9 @@ def function_of(name: str) -> Callable[..., Any]:
     function, offered = _functions[name]
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     bundles = {each.name: each.annotation for each in own if hasattr(each.annotation, "_fields")}
-    parameters = [part for each in own for part in (_fields(bundles.get(each.name)) or [each])]
+    parameters = [
+        part for each in own for part in (_fields(each.annotation) if each.name in bundles else [each])
+    ]
     names = {each.name for each in parameters}
     parameters += [
         Parameter(each, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
@@ -149,10 +151,9 @@ def _is_in(message: str, value: str, *, is_place: bool) -> bool:
 
 def _fields(bundle: Any) -> list[Parameter]:
     """The fields of a NamedTuple as parameters."""
-    hints = {} if bundle is None else get_type_hints(bundle, include_extras=True)
     return [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=bundle._field_defaults[name])
-        for name, hint in hints.items()
+        for name, hint in get_type_hints(bundle, include_extras=True).items()
     ]
 
 
@@ -200,12 +201,10 @@ class Call(NamedTuple):
     @contextmanager
     def open(self, *, makes: bool = False, **settings: Any) -> Iterator[Engine | Space]:
         """The agent's engine, or the space of `--space`; the settings are those of `engine`."""
-        if self.space is None:
-            with self.engine(makes=makes, **settings) as engine:
-                yield engine
-        else:
-            with self.engine(**settings | {"writes": makes or settings.get("writes", False)}) as engine:
-                yield engine.space(self.space)
+        # Only the store of an agent is made: a space must exist.
+        settings |= {"makes": makes} if self.space is None else {"writes": makes or settings.get("writes")}
+        with self.engine(**settings) as engine:
+            yield engine if self.space is None else engine.space(self.space)
 
     def spaces(self, names: Sequence[str] | None) -> Sequence[str]:
         """The spaces of `--with-space`. Raises InvalidInput together with `--space`."""
@@ -283,10 +282,10 @@ def id_of(engine: Engine | Space, text: str) -> str:
         return wanted + at + version
     if len(wanted) >= _SHORTEST and not set(wanted) <= set(string.hexdigits + "-"):
         raise NotFound(text, engine.agent)
-    found = only_id(wanted, (memory.id for memory in all_memories(engine)), "memories")
-    if found is None:
+    whole_id = only_id(wanted, (memory.id for memory in all_memories(engine)), "memories")
+    if whole_id is None:
         raise NotFound(text, engine.agent)
-    return found + at + version
+    return whole_id + at + version
 
 
 def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
@@ -299,12 +298,12 @@ def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
         raise InvalidInput(
             f"{text!r} is too short for an id: give {_SHORTEST} characters or more of its beginning or end."
         )
-    found = [each for each in dict.fromkeys(ids) if each.startswith(wanted) or each.endswith(wanted)]
-    if len(found) > 1:
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        named = ", ".join(found[:_MOST_NAMED])
-        raise InvalidInput(f"{text!r} names {len(found)} {of}: {named}{more}. Give more of the id.")
-    return found[0] if found else None
+    matches = [each for each in dict.fromkeys(ids) if each.startswith(wanted) or each.endswith(wanted)]
+    if len(matches) > 1:
+        more = f" and {len(matches) - _MOST_NAMED} more" if len(matches) > _MOST_NAMED else ""
+        first = ", ".join(matches[:_MOST_NAMED])
+        raise InvalidInput(f"{text!r} names {len(matches)} {of}: {first}{more}. Give more of the id.")
+    return matches[0] if matches else None
 
 
 def all_memories(engine: Engine | Space) -> Iterator[Memory]:

@@ -75,11 +75,11 @@ def _show(
 ) -> None:
     with call.engine() as engine:
         if session is None:
-            found = engine.conversations()
-            if call.prints({"conversations": found}):
+            infos = engine.conversations()
+            if call.prints({"conversations": infos}):
                 return
-            if found:
-                rows = [(each.session, f"{each.messages:,}", f"{each.hidden:,}") for each in found]
+            if infos:
+                rows = [(each.session, f"{each.messages:,}", f"{each.hidden:,}") for each in infos]
                 print_table(("session", "messages", "hidden"), rows, right=(1, 2))
             else:
                 warn("This agent has no conversations. `germane chat import` makes some.")
@@ -101,11 +101,11 @@ def _window(
 ) -> None:
     """Groups are never split: a tool call stays with its result."""
     with call.engine() as engine:
-        found = _named(engine, session).window(groups, budget=budget, counter=counter)
-    if call.prints({"session": session, **to_json(found)}):
+        selection = _named(engine, session).window(groups, budget=budget, counter=counter)
+    if call.prints({"session": session, **to_json(selection)}):
         return
-    _print_messages(found.messages)
-    warn(f"Groups shown: {len(found.groups):,}, left out: {len(found.left_out):,}.")
+    _print_messages(selection.messages)
+    warn(f"Groups shown: {len(selection.groups):,}, left out: {len(selection.left_out):,}.")
 
 
 @command("chat request", space=True)

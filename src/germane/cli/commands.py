@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "COUNTING", "GROUPS", "Command", "name_in"]
-
 
 class Command(NamedTuple):
     """The module that defines a command, and the command's line in the help."""
@@ -112,6 +110,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
     },
     "evaluation": {
         "eval run": "Measure how much of the evidence the contexts contain.",
+        "eval kinds": "Compare the default call with peers on every data file of a folder.",
         "eval losses": "Show where evidence was lost, question by question.",
         "demo": "Load a demo memory, ask it a question and explain the answer.",
     },
@@ -139,7 +138,7 @@ GROUPS: Mapping[str, str] = {
 COUNTING = frozenset(
     {"remember", "assemble", "import", "demo", "memory revise", "memory review", "memory record-trigger"}
     | {"context explain", "context refresh", "context project", "ledger replay", "working assemble"}
-    | {"chat request", "eval run", "eval losses"}
+    | {"chat request", "eval run", "eval losses", "eval kinds"}
 )
 """The commands that nearly always count tokens; the vocabulary is loaded in parallel for them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -18,7 +19,7 @@ from germane.errors import UnreadableSource
 from germane.model.text import table
 
 if TYPE_CHECKING:
-    from germane import Context, Engine, RefreshResult, Space
+    from germane import Context, Engine, Space
     from germane.ledger import Assembly
     from germane.plans import ScopedPlan
 
@@ -57,9 +58,7 @@ def _assemble(call: Call, query: _Query = "", *, settings: _Settings, filters: F
     context = _assembled(call, query, settings, filters)
     if call.prints(context):
         return
-    if context.text:
-        print_text(context.text.removesuffix("\n"))
-    warn_of_context(context, *why_empty(context.trace.empty_reason, None if call.space else call.agent))
+    _print_context(call, context, context.text)
 
 
 @command("context explain", space=True)
@@ -68,34 +67,25 @@ def _explain(call: Call, query: _Query = "", *, settings: _Settings, filters: Fi
     call.answer({"tokens": context.tokens, "trace": context.trace}, context.explain)
 
 
+def _print_context(call: Call, context: Context, text: str) -> None:
+    """Print the text, if any, and on standard error the context's notes and counts."""
+    if text:
+        print_text(text.removesuffix("\n"))
+    warn_of_context(context, *why_empty(context.trace.empty_reason, None if call.space else call.agent))
+
+
 def _assembled(call: Call, query: str, settings: _Settings, filters: Filters) -> Context:
-    file, spaces = settings.conversation, call.spaces(settings.with_space)
-    conversation = None if file is None else _read(file)
-    with call.open(writes=settings.record, now=settings.now, frames=settings.frames) as engine:
-        return engine.assemble(
-            query,
-            budget=settings.budget,
-            plan=settings.plan,
-            frame=settings.frame,
-            counter=settings.counter,
-            guidance=settings.guidance,
-            gate=settings.gate,
-            dates=settings.dates,
-            sources=settings.sources,
-            ids=settings.ids,
-            pins=[id_of(engine, each) for each in settings.pin or ()],
-            where=filters.where(),
-            spaces=spaces,
-            conversation=conversation,
-            record=settings.record,
-        )
-
-
-def _read(file: Path) -> str:
+    given = settings._asdict()
+    file, pins = given.pop("conversation"), given.pop("pin") or ()
+    opened = {"now": given.pop("now"), "frames": given.pop("frames")}
+    given["spaces"] = call.spaces(given.pop("with_space"))
     try:
-        return file.read_text(encoding="utf-8")
+        given["conversation"] = None if file is None else file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
+    with call.open(writes=settings.record, **opened) as engine:
+        ids = [id_of(engine, each) for each in pins]
+        return engine.assemble(query, pins=ids, where=filters.where(), **given)
 
 
 # context refresh: the previous context is rebuilt from the ledger, where each new one is recorded.
@@ -150,8 +140,16 @@ def _refresh(
             counter=None if previous is None else previous.counter,
             scopes=scope or (),
         )
-    if not call.prints(refreshed):
-        _print_refreshed(refreshed, always=always)
+    if call.prints(refreshed):
+        return
+    made = refreshed.context
+    if (refreshed.needed or always) and made.text:
+        print_text(made.text.removesuffix("\n"))
+    similarity = "" if refreshed.similarity is None else f" Similarity {refreshed.similarity:.2f}."
+    if refreshed.reason is None:
+        warn(f"The previous context is still current.{similarity}")
+    else:
+        warn_of_context(made, f"{_REASONS[refreshed.reason.value]}{similarity}")
 
 
 def _previous(engine: Engine | Space, text: str | None) -> Assembly | None:
@@ -175,17 +173,6 @@ def _replayed(engine: Engine | Space, previous: Assembly) -> Context | None:
         what = "can't be rebuilt" if replay.context is None else "is rebuilt with other bytes"
         warn(f"Note: The previous context, {previous.id}, {what}. {why}")
     return replay.context
-
-
-def _print_refreshed(refreshed: RefreshResult, *, always: bool) -> None:
-    context = refreshed.context
-    if (refreshed.needed or always) and context.text:
-        print_text(context.text.removesuffix("\n"))
-    similarity = "" if refreshed.similarity is None else f" Similarity {refreshed.similarity:.2f}."
-    if refreshed.reason is None:
-        warn(f"The previous context is still current.{similarity}")
-        return
-    warn_of_context(context, f"{_REASONS[refreshed.reason.value]}{similarity}")
 
 
 @command("context frames")
@@ -248,6 +235,8 @@ def _project(
     explain: Annotated[bool, opt("--explain", "Print what is included and left out, and why.")] = False,
     now: options.Now = None,
 ) -> None:
+    from germane.importers.transfer import marked, write_block  # noqa: PLC0415 - Only for projects.
+
     plan = _scoped_plan(config, root=root, estimate=estimate, board=board, column=column, task_type=task_type)
     paths, changed = _paths(path or (), root=root, git=git and not estimate)
     spaces = call.spaces(with_space)
@@ -264,15 +253,14 @@ def _project(
             changed=changed,
         )
     if write is not None:
-        _write(write, context)
+        warn(f"{'Wrote' if write_block(write, context.text) else 'Nothing to change in'} {write}.")
     if call.prints(context):
         return
     if explain:
         print_text(context.explain().removesuffix("\n"))
         return
-    if write is None:
-        _print_as(form, context)
-    warn_of_context(context, *why_empty(context.trace.empty_reason, None if call.space else call.agent))
+    text = marked(context.text) if form is _Format.AGENTS_MD else context.text
+    _print_context(call, context, text if write is None else "")
 
 
 def _scoped_plan(
@@ -280,7 +268,7 @@ def _scoped_plan(
 ) -> ScopedPlan:
     """The plan of the settings file with the named board, column and task type. Raises InvalidInput."""
     from germane.importers.manifests import SETTINGS, root_over  # noqa: PLC0415 - Only for projects.
-    from germane.importers.project import read_scoped  # noqa: PLC0415 - As above.
+    from germane.importers.transfer import read_scoped  # noqa: PLC0415 - As above.
     from germane.plans.scoped import ESTIMATE, SCOPED  # noqa: PLC0415 - As above.
 
     if estimate:
@@ -305,7 +293,7 @@ def _paths(named: Sequence[str], *, root: Path | None, git: bool) -> tuple[list[
     paths = []
     for name in named:
         # Links are not followed: a link inside the project is a path of the project.
-        inside = Path(*_without_dots(Path(name).expanduser().absolute()))
+        inside = Path(os.path.normpath(Path(name).expanduser().absolute()))
         if not inside.is_relative_to(top):
             raise InvalidInput(
                 f"--path {name!r} lies outside the project at {str(top)!r}. Name a path inside it, or run "
@@ -313,29 +301,3 @@ def _paths(named: Sequence[str], *, root: Path | None, git: bool) -> tuple[list[
             )
         paths.append(inside.relative_to(top).as_posix())
     return paths, changed_paths(top, paths) if git else {}
-
-
-def _without_dots(path: Path) -> list[str]:
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts[1:] = parts[1:-1]
-        else:
-            parts.append(part)
-    return parts
-
-
-def _write(file: Path, context: Context) -> None:
-    from germane.importers.transfer import write_block  # noqa: PLC0415 - Only where a file is written.
-
-    changed = write_block(file, context.text)
-    warn(f"{'Wrote' if changed else 'Nothing to change in'} {file}.")
-
-
-def _print_as(form: _Format, context: Context) -> None:
-    if form is _Format.AGENTS_MD:
-        from germane.importers.transfer import marked  # noqa: PLC0415 - Only in this form.
-
-        print_text(marked(context.text).removesuffix("\n"))
-    elif context.text:
-        print_text(context.text.removesuffix("\n"))

@@ -26,7 +26,8 @@ class _Material(NamedTuple):
     """The options of both `eval` commands: the questions, and the memories that they are about."""
 
     file: Annotated[
-        Path | None, arg("FILE", "Questions: LoCoMo's format, or JSON lines (.jsonl) of questions or probes.")
+        Path | None,
+        arg("FILE", "Questions: LoCoMo's format, or JSON lines (.jsonl) of questions, messages or probes."),
     ] = None
     records: Annotated[
         str | None,
@@ -43,6 +44,13 @@ class _Material(NamedTuple):
     ] = None
     limit_questions: Annotated[
         int | None, opt("--limit-questions N", "Use only N questions, drawn with a fixed seed.")
+    ] = None
+    speaker: Annotated[
+        str | None,
+        opt(
+            "--speaker NAME",
+            "Store only turns of this speaker or role, such as user; count evidence in them.",
+        ),
     ] = None
 
     def arguments(self, call: Call) -> dict[str, Any]:
@@ -63,7 +71,14 @@ class _Material(NamedTuple):
         embedder = {} if self.embedder is None else {"embedder": embedder_named(self.embedder)}
         stored = Stored(database=call.database, agent=call.agent)
         limit = self.limit_questions
-        return {"path": path, "records": records, "stored": stored, "questions_limit": limit, **embedder}
+        return {
+            "path": path,
+            "records": records,
+            "stored": stored,
+            "questions_limit": limit,
+            "speaker": self.speaker,
+            **embedder,
+        }
 
 
 @command("eval run")
@@ -98,8 +113,8 @@ def _run(
     ] = [],  # noqa: B006 - As above.
 ) -> int:
     """Reports the share of evidence in the text of the default `assemble` call and in other results. LoCoMo
-    conversations, probes and --records are loaded into memory; other questions are about the store of --db
-    and --agent, which is only read. Exits with 1 if a requirement is missed.
+    conversations, messages, probes and --records are loaded into memory; other questions are about the store
+    of --db and --agent, which is only read. Exits with 1 if a requirement is missed.
     """
     from germane import evaluation  # noqa: PLC0415 - Only these commands need it.
 
@@ -126,6 +141,52 @@ def _run(
     value = report.as_dict() | {"gate": [each.as_dict() for each in gate]}
     call.answer(value, "\n\n".join(filter(None, texts)))
     return _MISSED if any(not each.passed for each in gate) else 0
+
+
+@command("eval kinds")
+def _kinds(
+    call: Call,
+    folder: Annotated[
+        Path, arg("FOLDER", "Data files: LoCoMo's format (.json), or messages and questions (.jsonl).")
+    ],
+    *,
+    budgets: Annotated[str, opt("--budgets N,N,...", "The budgets, in o200k tokens.")] = "500,1000,2000,4000",
+    peers: Annotated[
+        str | None,
+        opt(
+            "--peers NAMES",
+            "bm25, minilm, lancedb-fts, lancedb-hybrid, by commas, or none. Default: all installed.",
+        ),
+    ] = None,
+    embedder: Annotated[str, opt("--embedder NAME", "The default call's: static, onnx or none.")] = "static",
+    limit_questions: Annotated[
+        int | None, opt("--limit-questions N", "Use only N questions of each file, drawn with a fixed seed.")
+    ] = None,
+    speaker: Annotated[
+        str | None,
+        opt(
+            "--speaker NAME",
+            "Store only turns of this speaker or role, such as user; count evidence in them.",
+        ),
+    ] = None,
+) -> None:
+    """Each question goes to the default `assemble` call and to all peers in turn. The tables show the
+    evidence contained in full and by its words, the time, and paired differences from the best peer.
+    """
+    from germane.evaluation import compare_kinds, embedder_named  # noqa: PLC0415 - Only this command needs it.
+
+    named = None if peers is None else [name.strip() for name in peers.split(",") if name.strip()]
+    with call.progress("questions answered", tenths=True) as progress:
+        report = compare_kinds(
+            folder,
+            budgets=numbers_of(budgets, name="--budgets"),
+            peers=None if named is None else [name for name in named if name != _NOBODY],
+            questions_limit=limit_questions,
+            speaker=speaker,
+            embedder=embedder_named(embedder),
+            progress=progress,
+        )
+    call.answer(report.as_dict(), report.to_text())
 
 
 @command("eval losses")
@@ -209,7 +270,9 @@ def _demo(
     if project is not None and not project.is_dir():
         raise InvalidInput(f"--project={str(project)!r} is no folder. Name the folder of a project.")
     shown = _demonstrate(call, sizes)
-    sources = _sources(project or Path())
+    folder = project or Path()
+    sources = [str(folder / "docs")] if (folder / "docs").is_dir() else []
+    sources += [f"git:{folder}"] if (folder / ".git").exists() else []
     shown["project"] = _ask_project(call, sources, question) if sources else None
     call.prints(shown)
 
@@ -230,16 +293,6 @@ def _demonstrate(call: Call, sizes: list[int]) -> dict[str, Any]:
     return {"loaded": new, "memories": memories, "question": demo.DEMO_QUESTION, "contexts": contexts}
 
 
-def _sources(folder: Path) -> list[str]:
-    """The sources in a project's folder: its docs and its git history."""
-    found = []
-    if (folder / "docs").is_dir():
-        found.append(str(folder / "docs"))
-    if (folder / ".git").exists():
-        found.append(f"git:{folder}")
-    return found
-
-
 def _ask_project(call: Call, sources: list[str], question: str) -> dict[str, Any]:
     """Import the sources for another agent, and assemble a context for the question from them."""
     from germane.importers.transfer import import_source  # noqa: PLC0415 - Only this command needs it.
@@ -247,13 +300,13 @@ def _ask_project(call: Call, sources: list[str], question: str) -> dict[str, Any
     imported: list[dict[str, Any]] = []
     with germane.open(call.database, agent=_PROJECT_AGENT) as engine:
         for source in sources:
+            done = {"source": source, "read": 0, "created": 0, "error": None}
             try:
                 report = import_source(engine, source)
+                done |= {"read": report.read, "created": report.created}
             except (UnreadableSource, MissingExtra) as error:
-                imported.append({"source": source, "read": 0, "created": 0, "error": str(error)})
-            else:
-                done = {"source": source, "read": report.read, "created": report.created, "error": None}
-                imported.append(done)
+                done["error"] = str(error)
+            imported.append(done)
         context = engine.assemble(question, budget=_PROJECT_BUDGET, plan="relevance")
     if not call.as_json:
         _heading("This project, from its docs and its history")

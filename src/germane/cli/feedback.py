@@ -18,7 +18,7 @@ from germane.model.context import short_id
 from germane.ranking import Impressions
 
 if TYPE_CHECKING:
-    from germane.ranking import LearningReport, ObserveResult
+    from germane.ranking import Feedback
 
 _LABEL = 60
 _Context = Annotated[
@@ -44,12 +44,10 @@ def _feedback(
             used=_ids(used or (), shown),
             ignored=None if ignored is None else _ids(ignored, shown),
         )
-    known = len(given.used) - given.counted
+    examples = f"; examples stored: {given.examples}" if given.examples else ""
     call.answer(
         given,
-        f"Uses counted: {given.counted} of {len(shown.parts)} memories shown"
-        + (f"; known already: {known}" if known else "")
-        + (f"; examples kept to learn from: {given.examples}." if given.examples else "."),
+        f"Uses counted: {given.counted} of {len(shown.parts)} memories shown{_known(given)}{examples}.",
     )
 
 
@@ -75,25 +73,28 @@ def _observe(
     given = None if context is None else _json_of(context)
     with call.open(writes=not dry_run) as engine:
         if given is None:
-            found = engine.observe(recorded(engine, assembly), text, count=not dry_run)
+            observed = engine.observe(recorded(engine, assembly), text, count=not dry_run)
         else:
             shown = _shown_in(given)
             question = str(_account_of(given)["question"]["text"])
-            found = engine.observe(shown, text, count=not dry_run, question=question)
+            observed = engine.observe(shown, text, count=not dry_run, question=question)
         rows = [
             (
-                "yes" if each in found.used else "",
-                f"{found.scores[each]:.2f}",
+                "yes" if each in observed.used else "",
+                f"{observed.scores[each]:.2f}",
                 short_id(each),
                 label_of(engine.get(each), _LABEL),
             )
-            for each in sorted(found.scores, key=lambda each: (-found.scores[each], each))
+            for each in sorted(observed.scores, key=lambda each: (-observed.scores[each], each))
         ]
-    if call.prints(found):
+    if call.prints(observed):
         return
     if rows:
         print_table(("USED", "SHARE", "MEMORY", "TEXT"), rows, right=(1,))
-    print_text(_observation(found))
+    uses = "Nothing was counted."
+    if observed.feedback is not None:
+        uses = f"Uses counted: {observed.feedback.counted}{_known(observed.feedback)}."
+    print_text(f"The answer draws on {len(observed.used)} of {len(observed.scores)} memories shown. {uses}")
 
 
 class _Result(StrEnum):
@@ -141,13 +142,18 @@ def _learning(
     """Learning is off by default. `off` keeps what was learned, and `reset` deletes it. The setting is stored
     with the agent.
     """
-    removed = 0
     with call.open(writes=switch is not None) as engine:
-        if switch is _Switch.RESET:
-            removed = engine.reset_learning()
+        removed = engine.reset_learning() if switch is _Switch.RESET else 0
         on = None if switch in (None, _Switch.RESET) else switch is _Switch.ON
         report = engine.set_learning(on)
-    lines = [_learning_line(report)]
+    weights, state = report.weights, f"Learning is {'on' if report.on else 'off'}."
+    if report.on and weights is not None:
+        values = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(weights.values.items()))
+        examples = f"{weights.examples:,} examples in {counted(weights.contexts, 'context')}"
+        lines = [f"{state} {values}, from {examples}."]
+    else:
+        alike = "; all parts of a score count alike" if report.on else ""
+        lines = [f"{state} Examples stored: {report.examples:,}{alike}."]
     if switch is _Switch.RESET:
         lines.insert(0, f"Removed {removed:,} examples; all parts of a score count alike again.")
     call.answer({**to_json(report), "removed": removed}, "\n".join(lines))
@@ -200,21 +206,6 @@ def _ids(texts: Sequence[str], shown: Impressions) -> list[str]:
     return [only_id(text, shown.parts, "memories of this context") or text for text in texts]
 
 
-def _observation(found: ObserveResult) -> str:
-    drawn = f"The answer draws on {len(found.used)} of {len(found.scores)} memories shown."
-    if found.feedback is None:
-        return f"{drawn} Nothing was counted."
-    known = len(found.feedback.used) - found.feedback.counted
-    more = f"; known already: {known}" if known else ""
-    return f"{drawn} Uses counted: {found.feedback.counted}{more}."
-
-
-def _learning_line(report: LearningReport) -> str:
-    if not report.on:
-        return f"Learning is off. Examples kept: {report.examples:,}."
-    if report.weights is None:
-        return f"Learning is on. Examples kept: {report.examples:,}; all parts of a score count alike."
-    weights = report.weights
-    named = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(weights.values.items()))
-    learned = f"{weights.examples:,} examples in {counted(weights.contexts, 'context')}"
-    return f"Learning is on. {named}, from {learned}."
+def _known(feedback: Feedback) -> str:
+    known = len(feedback.used) - feedback.counted
+    return f"; known already: {known}" if known else ""

@@ -173,7 +173,12 @@ def _watch(
                 _print_result(_Result(str(path), report))
                 warn(f"{path}: watched; Ctrl-C ends it.")
             else:
-                _print_step(report)
+                changes = [
+                    f"{'changed' if each.revised else 'new'}: {each.source}" for each in report.written
+                ]
+                for line in (*changes, *(f"gone: {each.source}" for each in report.gone)):
+                    print_text(line)
+                _warn_of(replace(report, gone=(), passed_over=(), unchecked=None))
             first = False
     if not call.as_json:
         warn(f"{path}: no longer watched.")
@@ -182,14 +187,6 @@ def _watch(
 def step_of(path: Path, report: ImportReport) -> dict[str, Any]:
     """A step of `watch` as JSON."""
     return {"folder": str(path), **to_json(report), "written": to_json(report.written)}
-
-
-def _print_step(report: ImportReport) -> None:
-    for each in report.written:
-        print_text(f"{'changed' if each.revised else 'new'}: {each.source}")
-    for gone in report.gone:
-        print_text(f"gone: {gone.source}")
-    _warn_of(replace(report, gone=(), passed_over=(), unchecked=None))
 
 
 def _print_result(result: _Result) -> None:
@@ -211,7 +208,7 @@ def _warn_of(report: ImportReport) -> None:
     _warn_each(
         [
             f"moved: {each.after} is the next version of {each.before}, which is gone: "
-            f"{each.share:.0%} of what only that said stands there"
+            f"it has {each.share:.0%} of the text that only that file had"
             for each in report.moved
         ]
     )
@@ -251,5 +248,5 @@ def _so_far(progress: Progress) -> str:
     changed = f", {progress.revised:,} changed" if progress.revised else ""
     left_out = f", {progress.skipped:,} left out" if progress.skipped else ""
     of = f" of {progress.seen_of:,}" if progress.seen_of is not None else ""
-    seen = f"{progress.seen:,}{of} looked through, " if progress.seen or of else ""
+    seen = f"{progress.seen:,}{of} examined, " if progress.seen or of else ""
     return f"{seen}{progress.read:,} read, {progress.created:,} new{changed}{left_out} …"

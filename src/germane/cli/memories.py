@@ -138,13 +138,12 @@ def _list(
     where = filters.where(pinned=pinned or None, statuses=status)
     with call.open() as engine:
         start = None if after is None else id_of(engine, after)
-        found = engine.memories(where, order=order, limit=limit + 1, after=start)
+        memories = engine.memories(where, order=order, limit=limit + 1, after=start)
         total = engine.count(where)
         notes = engine.filter_warnings(where)
-    page, more = found[:limit], len(found) > limit
-    if call.prints(
-        {"memories": page, "total": total, "after": page[-1].ref if more else None, "notes": notes}
-    ):
+    page = memories[:limit]
+    last = page[-1].ref if len(memories) > limit else None
+    if call.prints({"memories": page, "total": total, "after": last, "notes": notes}):
         return
     warn_each(notes)
     if page:
@@ -156,7 +155,7 @@ def _list(
             "memory": lambda each: label_of(each, _LONG_LABEL),
         }
         print_columns(page, columns)
-    rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
+    rest = f" Go on with --after {short_id(last)}." if last else ""
     warn(f"{len(page):,} of {total:,} memories.{rest}")
 
 
@@ -262,7 +261,7 @@ def _entered(working_set: Any, recalled: RecallResult) -> tuple[dict[str, Any], 
     added = working_set.add_recalled(recalled)
     now = figures_of(working_set)
     left_out = [memory.id for memory in added.left_out]
-    text = added_text(added, "Entered", f", {len(left_out)} found no room" if left_out else "")
+    text = added_text(added, "Entered", f", {len(left_out)} didn't fit" if left_out else "")
     return {**to_json(added), "left_out": left_out, "set": now}, text + fill(now)
 
 
@@ -292,16 +291,13 @@ def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
     fields = to_json(memory)
     content = fields.pop("content")
     width = max(map(len, fields))
-    print_text(
-        "\n".join(
-            f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _EMPTY
-        )
-    )
+    for name, value in fields.items():
+        if value not in _EMPTY:
+            print_text(f"{name:<{width}}  {_value(value)}")
     print_text(f"\n{content}")
     for level in (Level.MICRO, Level.SUMMARY, Level.FULL):
         rendition = memory.renditions.at(level)
-        same = level is Level.FULL and rendition.text == content
-        text = "the text above" if same else rendition.text
+        text = "the text above" if rendition.text == content and level is Level.FULL else rendition.text
         print_text(f"\n{level} ({rendition.tokens} tokens by {memory.renditions.counter}): {text}")
     if len(versions) > 1:
         print_text("")
@@ -309,11 +305,9 @@ def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return ", ".join(f"{name}={each}" for name, each in value.items())
-    return str(value)
+        value = [f"{name}={each}" for name, each in value.items()]
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _print_versions(versions: tuple[Memory, ...]) -> None:
@@ -397,7 +391,7 @@ def _events(
     if call.prints(events):
         return
     if not events:
-        print_text("Nothing has happened to it yet." if only else "Nothing has happened yet.")
+        print_text("It has no events yet." if only else "There are no events yet.")
         return
     columns = {
         "number": lambda event: str(event.number),

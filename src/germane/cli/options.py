@@ -14,8 +14,6 @@ from germane import Filter, InvalidInput, TimeRange
 from germane.errors import shown
 from germane.model.validation import checked_tags
 
-__all__ = ["Filters", "arg", "opt"]
-
 
 def opt(spec: str, text: str, **more: Any) -> Any:
     """An option from its name and metavar, such as "--limit N", and its help; `more` goes to typer."""

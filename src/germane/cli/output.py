@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import typer
 
@@ -23,8 +23,6 @@ from germane.model.text import cut, harmless, line_of, table, width
 if TYPE_CHECKING:
     from germane import Context, GermaneError, Memory
     from germane.ledger import EmptyReason, TraceNote
-
-__all__ = ["FORMS", "Form", "error_json", "to_json"]
 
 _LABEL = 70
 _UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
@@ -68,10 +66,8 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right
         return
     grid = Table(box=None, header_style="bold", pad_edge=False)
     for number, heading in enumerate(headings):
-        last = number == len(headings) - 1
-        grid.add_column(
-            heading, justify="right" if number in right else "left", overflow="fold", no_wrap=not last
-        )
+        justify: Literal["left", "right"] = "right" if number in right else "left"
+        grid.add_column(heading, justify=justify, overflow="fold", no_wrap=number < len(headings) - 1)
     for row in rows:
         # Text, not str: brackets in a memory are no markup.
         grid.add_row(*(Text(harmless(each)) for each in row))
@@ -298,17 +294,14 @@ def _walked(value: Any, *, rounded: bool) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _inner(each, rounded=rounded) for name, each in value.items()}
     if isinstance(value, Iterable):
-        return [_inner(each, rounded=rounded) for each in _in_order(value)]
+        several = sorted(value) if isinstance(value, set | frozenset) else value
+        return [_inner(each, rounded=rounded) for each in several]
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _inner(value: Any, *, rounded: bool) -> Any:
     """A member of a list or mapping: only a number directly in it is rounded like the field."""
     return _walked(value, rounded=rounded and isinstance(value, float))
-
-
-def _in_order(values: Iterable[Any]) -> Iterable[Any]:
-    return sorted(values) if isinstance(values, set | frozenset) else values
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from germane.model.context import short_id, why_of
 from germane.model.text import bar, cut, line_of, table
 
 if TYPE_CHECKING:
-    from germane.ledger import AssemblyDiff, Metrics, Replay
+    from germane.ledger import AssemblyDiff, Metrics
     from germane.stores import StoreStats
 
 _Id = Annotated[str, arg("ID", "Assembly id, or 4 or more characters of its beginning or end.")]
@@ -23,7 +23,7 @@ _Id = Annotated[str, arg("ID", "Assembly id, or 4 or more characters of its begi
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_SPARKS = 60
 _METRICS = {
-    "relevance": ("Relevance of what stands in contexts", "{:.2f}", "above 0.6"),
+    "relevance": ("Relevance of included memories", "{:.2f}", "above 0.6"),
     "budget_use": ("Use of the budget", "{:.0%}", "50 to 90 %"),
     "refreshes_per_turn": ("Contexts made for each turn", "{:.2f}", "below 0.3"),
     "recall_precision": ("Shown memories that were used", "{:.0%}", "above 40 %"),
@@ -41,10 +41,10 @@ def _list(
     since: Annotated[str | None, opt("--since TIME", "Recorded at this time or later.")] = None,
 ) -> None:
     with call.open() as engine:
-        found = engine.ledger().list(since=since, limit=limit)
-    if call.prints([{**to_json(each), "entries": None} for each in found]):
+        assemblies = engine.ledger().list(since=since, limit=limit)
+    if call.prints([{**to_json(each), "entries": None} for each in assemblies]):
         return
-    if found:
+    if assemblies:
         columns = {
             "ID": lambda each: short_id(each.id),
             "AT (UTC)": lambda each: f"{each.at:%Y-%m-%d %H:%M}",
@@ -53,7 +53,7 @@ def _list(
             "IN": lambda each: str(len(each.included)),
             "QUESTION": lambda each: line_of(each.question),
         }
-        print_columns(found, columns, right=(3, 4))
+        print_columns(assemblies, columns, right=(3, 4))
     else:
         print_text("Nothing is recorded. `germane assemble --record` records an assembly.")
 
@@ -61,17 +61,18 @@ def _list(
 @command("ledger show", space=True)
 def _show(call: Call, assembly: _Id) -> None:
     with call.open() as engine:
-        found = engine.ledger().show(assembly_id(engine, assembly))
-    if call.prints(found):
+        record = engine.ledger().show(assembly_id(engine, assembly))
+    if call.prints(record):
         return
-    gone = f"; {found.purged} purged since" if found.purged else ""
+    gone = f"; {record.purged} purged since" if record.purged else ""
     print_text(
-        f"{found.id}\n{found.at:%Y-%m-%d %H:%M:%S} UTC, plan {found.plan}, {found.tokens:,} of "
-        f"{found.budget:,} tokens ({found.counter}); {len(found.included)} in of {found.candidates}{gone}\n"
-        f"Question: {line_of(found.question) or 'none'}\n"
-        f"SHA-256: {found.sha256 or 'gone with what was purged'}"
+        f"{record.id}\n{record.at:%Y-%m-%d %H:%M:%S} UTC, plan {record.plan}, {record.tokens:,} "
+        f"of {record.budget:,} tokens ({record.counter}); "
+        f"{len(record.included)} in of {record.candidates}{gone}\n"
+        f"Question: {line_of(record.question) or 'none'}\n"
+        f"SHA-256: {record.sha256 or 'gone with what was purged'}"
     )
-    if found.entries:
+    if record.entries:
         columns = {
             "MEMORY": lambda entry: short_id(entry.version_id),
             "SECTION": lambda entry: entry.section,
@@ -80,7 +81,7 @@ def _show(call: Call, assembly: _Id) -> None:
             "SCORE": lambda entry: f"{entry.score:.2f}" if entry.parts else "",
             "WHY": lambda entry: why_of(entry.parts, entry.score),
         }
-        print_columns(found.entries, columns, right=(3, 4))
+        print_columns(record.entries, columns, right=(3, 4))
 
 
 @command("ledger diff", space=True)
@@ -95,7 +96,12 @@ def _replay(call: Call, assembly: _Id) -> None:
     """Exits with 1 unless the bytes are the same."""
     with call.open() as engine:
         replay = engine.ledger().replay(assembly_id(engine, assembly))
-    call.answer(replay, "\n".join(_replay_lines(replay)))
+    since = f"{len(replay.alterations):,} changes of memories since."
+    lines = [f"The same bytes, by their hash. {since}"]
+    if not replay.same:
+        lines = [f"The same bytes could not be reproduced. {since}", *replay.why]
+        lines += [] if replay.difference is None else _difference_lines(replay.difference)
+    call.answer(replay, "\n".join(lines))
     if not replay.same:
         raise typer.Exit(1)
 
@@ -109,21 +115,21 @@ def _metrics(
     now: Now = None,
 ) -> None:
     with call.open(now=now) as engine:
-        found = engine.metrics(since=since)
+        metrics = engine.metrics(since=since)
     if plot is not None:
         from germane.evaluation import trend  # noqa: PLC0415 - Only a picture needs it.
         from germane.importers.transfer import written_through  # noqa: PLC0415 - As above.
 
         with written_through(plot) as file:
-            file.write(trend(found))
-    if not call.prints(found):
-        _print_metrics(found)
+            file.write(trend(metrics))
+    if not call.prints(metrics):
+        _print_metrics(metrics)
 
 
 def _difference_lines(difference: AssemblyDiff) -> list[str]:
     lines = [f"{each.name}: {each.before} -> {each.after}" for each in difference.inputs]
-    lines += [f"+ {entry.version_id} ({entry.section}, {entry.level})" for entry in difference.entered]
-    lines += [f"- {entry.version_id} ({entry.section}, {entry.level})" for entry in difference.left]
+    for sign, entries in (("+", difference.entered), ("-", difference.left)):
+        lines += [f"{sign} {entry.version_id} ({entry.section}, {entry.level})" for entry in entries]
     lines += [
         f"~ {before.version_id} ({before.section}, {before.level} -> {after.section}, {after.level})"
         for before, after in difference.altered
@@ -132,14 +138,6 @@ def _difference_lines(difference: AssemblyDiff) -> list[str]:
         lines.append(f"In another order: {len(difference.moved)} memories.")
     lines.append("The same text." if difference.same_text else "Another text.")
     return lines
-
-
-def _replay_lines(replay: Replay) -> list[str]:
-    since = f"{len(replay.alterations):,} things have happened to memories since."
-    if replay.same:
-        return [f"The same bytes, by their hash. {since}"]
-    lines = [f"Not proved to be the same bytes. {since}", *replay.why]
-    return lines + (_difference_lines(replay.difference) if replay.difference is not None else [])
 
 
 def _print_metrics(metrics: Metrics) -> None:
@@ -159,7 +157,7 @@ def _print_metrics(metrics: Metrics) -> None:
         f"From {metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}: {metrics.assemblies:,} assemblies "
         f"recorded, {metrics.with_feedback:,} fed back; {metrics.turns:,} turns of the user."
     )
-    print_table(("FIGURE", "VALUE", "AIM", "REACHED", "BY DAY"), rows, right=(1,))
+    print_table(("METRIC", "VALUE", "TARGET", "REACHED", "BY DAY"), rows, right=(1,))
 
 
 def _sparks(values: Sequence[float | None]) -> str:
@@ -188,7 +186,12 @@ def _stats(call: Call) -> None:
         return
     print_text("\n".join(cut(line, _WIDTH) for line in table(_rows(stats))))
     if stats.by_kind:
-        print_text("\n" + "\n".join(_bars(stats.by_kind)))
+        most = max(stats.by_kind.values())
+        bars = [
+            (kind, f"{count:,}", bar(count, count, scale=most, columns=_BAR))
+            for kind, count in sorted(stats.by_kind.items(), key=lambda each: (-each[1], each[0]))
+        ]
+        print_text("\n" + "\n".join(table(bars, right=(1,))))
 
 
 @command("db doctor", space=True)
@@ -231,12 +234,3 @@ def _rows(stats: StoreStats) -> list[tuple[str, str]]:
     if stats.language != _USUAL_LANGUAGE:
         rows.append(("Language", stats.language))
     return rows
-
-
-def _bars(counts: Mapping[str, int]) -> list[str]:
-    most = max(counts.values())
-    rows = [
-        (kind, f"{count:,}", bar(count, count, scale=most, columns=_BAR))
-        for kind, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    ]
-    return table(rows, right=(1,))

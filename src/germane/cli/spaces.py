@@ -49,14 +49,14 @@ def _create(
 @command("space list")
 def _list(call: Call) -> None:
     with call.engine() as engine:
-        found = engine.spaces()
-    if call.prints({"spaces": found}):
+        spaces = engine.spaces()
+    if call.prints({"spaces": spaces}):
         return
-    if not found:
+    if not spaces:
         warn(f"Agent {call.agent!r} is in no space.")
         return
     rows = []
-    for space in found:
+    for space in spaces:
         me = space.member(call.agent)
         mine = ("", "") if me is None else (str(me.rights), str(me.role))
         rows.append((space.name, *mine, str(len(space.members))))
@@ -158,12 +158,6 @@ def _print_members(call: Call, space: SpaceInfo) -> None:
 
 def _row(event: SpaceEvent) -> tuple[str, ...]:
     at = "" if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
-    return str(event.number), str(event.what), event.by, _object_of(event), at
-
-
-def _object_of(event: SpaceEvent) -> str:
-    """The member, memory or working set that an event concerns."""
-    if event.agent is not None:
-        return event.agent
     memory = short_id(event.memory_id) if event.memory_id else ""
-    return f"{memory} in {event.working_set}".strip() if event.working_set else memory
+    concerned = f"{memory} in {event.working_set}".strip() if event.working_set else memory
+    return str(event.number), str(event.what), event.by, event.agent or concerned, at

@@ -10,7 +10,6 @@ from germane.cli.options import Yes, opt, place_of
 from germane.cli.output import counted, print_columns, print_text, size_of, to_json, warn
 from germane.model.text import table
 from germane.stores import (
-    Removal,
     copy_store,
     distribute_store,
     erase_purged,
@@ -45,16 +44,16 @@ def _status(call: Call) -> None:
 @command("db agents", agent=ANY_AGENT)
 def _list_agents(call: Call) -> None:
     """Spaces are included, named `space:` and their name."""
-    found = store_agents(call.database)
-    if call.prints({"location": call.location, "agents": found}):
+    agents = store_agents(call.database)
+    if call.prints({"location": call.location, "agents": agents}):
         return
     columns = {
         "agent": lambda each: each.name,
         "memories": lambda each: "?" if each.memories is None else f"{each.memories:,}",
         "last written": lambda each: f"{each.written_at:%Y-%m-%d %H:%M}" if each.written_at else "",
     }
-    print_columns(found, columns, right=(1,))
-    if any(each.memories is None for each in found):
+    print_columns(agents, columns, right=(1,))
+    if any(each.memories is None for each in agents):
         warn(
             "Note: this user may see one agent at a time, so only the names are shown. Use the address of "
             "the user who owns the tables."
@@ -100,16 +99,12 @@ def _vacuum(
     """With --erase a table is locked while it is rewritten. It can be interrupted: `germane db status` shows
     what remains to be erased.
     """
-    if erase:
-        _erase(call)
+    if not erase:
+        with call.progress("tables") as report:
+            vacuum_store(call.database, progress=report)
+        done = f"{call.location}: the space of deleted rows can be used again."
+        call.answer({"location": call.location, "done": True}, done)
         return
-    with call.progress("tables") as report:
-        vacuum_store(call.database, progress=report)
-    done = f"{call.location}: the space of deleted rows can be used again."
-    call.answer({"location": call.location, "done": True}, done)
-
-
-def _erase(call: Call) -> None:
     with call.progress("steps") as report:
         erasure = erase_purged(call.database, progress=report)
     written = f", and {counted(len(erasure.tables), 'table')} rewritten" if erasure.tables else ""
@@ -153,10 +148,10 @@ def _rows(status: DatabaseStatus) -> list[tuple[str, str]]:
         database.append("a standby")
     rows = [
         ("Store", status.location),
-        ("Kept in", ", ".join(database)),
+        ("Database", ", ".join(database)),
         ("Schema", f"{status.schema_version} of {status.newest_version}"),
         ("Agents", f"{status.agents:,}"),
-        ("Memories", "not for this user to see" if status.memories is None else f"{status.memories:,}"),
+        ("Memories", "hidden from this user" if status.memories is None else f"{status.memories:,}"),
         ("Size", size_of(status.bytes)),
     ]
     if status.pending:
@@ -232,23 +227,18 @@ def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
         removal = remove_agent(call.database, agent, confirm=yes, progress=report)
     if call.prints({"location": call.location, **to_json(removal)}):
         return
-    print_text(_removed(removal, call.location))
-    if removal.rows and is_address(call.database):
-        print_text("To leave no bytes either: germane db vacuum --erase")
-
-
-def _removed(removal: Removal, location: str) -> str:
     if removal.was_there:
-        lines = [f"{location}: {removal.agent} is removed, {removal.rows:,} rows in all."]
+        print_text(f"{call.location}: {removal.agent} is removed, {removal.rows:,} rows in all.")
     else:
-        lines = [f"{location}: there is no agent {removal.agent}."]
+        print_text(f"{call.location}: there is no agent {removal.agent}.")
     if removal.finished:
-        lines.append(f"Removals finished that were interrupted: {removal.finished:,}.")
+        print_text(f"Removals finished that were interrupted: {removal.finished:,}.")
     if removal.left:
-        lines.append(f"It has left the spaces {', '.join(removal.left)}; what it put there stays.")
+        print_text(f"It has left the spaces {', '.join(removal.left)}; its memories there stay.")
     if removal.ended:
-        lines.append(f"These spaces went with it: {', '.join(removal.ended)}.")
-    return "\n".join(lines)
+        print_text(f"Spaces deleted with it: {', '.join(removal.ended)}.")
+    if removal.rows and is_address(call.database):
+        print_text("To erase the bytes too: germane db vacuum --erase")
 
 
 @command("db embed")
@@ -281,7 +271,7 @@ def _reembed(
     if not yes:
         raise InvalidInput(
             f"This removes the vectors that another model made in {call.location}, those of every "
-            f"agent, and makes new ones with {model.name!r}. Say --yes if that is what you want."
+            f"agent, and makes new ones with {model.name!r}. Confirm with --yes."
         )
     with call.progress("memories") as report:
         count = reembed(call.database, embedder=model, again=again, progress=report)

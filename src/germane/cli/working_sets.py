@@ -30,11 +30,9 @@ _Basis = Annotated[str, opt("--basis FIELD", "Age since created_at, updated_at, 
 
 
 @contextmanager
-def _opened(
-    call: Call, name: str, *, writes: bool = False, now: str | None = None
-) -> Iterator[tuple[Engine | Space, WorkingSet]]:
-    """The owner of a working set (the agent or a space), and the set."""
-    with call.open(writes=writes, now=now) as owner:
+def _opened(call: Call, name: str, **settings: Any) -> Iterator[tuple[Engine | Space, WorkingSet]]:
+    """The owner of a working set (the agent or a space), and the set; the settings are those of `engine`."""
+    with call.open(**settings) as owner:
         yield owner, owner.working_set(name)
 
 
@@ -109,7 +107,7 @@ def _clear(
     with _opened(call, name, writes=True) as (_, working_set):
         left = working_set.clear(keep_pinned=keep_pinned)
         now = figures_of(working_set)
-    call.answer({"left": left, "set": now}, f"{left} taken out. {fill(now)}")
+    call.answer({"left": left, "set": now}, f"Removed {left}. {fill(now)}")
 
 
 @command("working evict", space=True)
@@ -128,11 +126,9 @@ def _evict(
     if call.prints({"eviction": eviction, "set": now}):
         return
     if eviction.shortfall:
-        warn(
-            f"{eviction.shortfall:,} of {tokens:,} tokens can't be freed: "
-            "what is left is pinned, or nothing is."
-        )
-    print_text((_evicted(eviction) or "None made room. ") + fill(now))
+        short = f"{eviction.shortfall:,} of {tokens:,} tokens can't be freed"
+        warn(f"{short}: only pinned items, or none, are left.")
+    print_text((_evicted(eviction) or "Nothing was evicted. ") + fill(now))
 
 
 @command("working assemble", space=True)
@@ -196,7 +192,7 @@ def _events(
             follow_each(call, partial(working_set.follow, after=after), row=_row, limit=limit)
             return
         events = working_set.changes(after=after or 0)
-    events = events if limit is None else events[len(events) - min(limit, len(events)) :]
+    events = events if limit is None else events[max(0, len(events) - limit) :]
     if not call.prints({"events": events}):
         print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(event) for event in events], right=(0,))
 
@@ -238,4 +234,4 @@ def fill(figures: dict[str, Any]) -> str:
 
 def _evicted(eviction: Eviction) -> str:
     named = ", ".join(short_id(each.item.memory.id) for each in eviction.evicted)
-    return f"{named} made room: {eviction.freed:,} tokens. " if named else ""
+    return f"Evicted {named}: {eviction.freed:,} tokens freed. " if named else ""

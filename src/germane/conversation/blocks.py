@@ -7,43 +7,15 @@ put as long as its text does, and one that changes is put just before the curren
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
-from germane.conversation.layout import (
-    AIM,
-    FULL,
-    Arrangement,
-    GroupText,
-    RequestSpec,
-    block_cost,
-)
+from germane.conversation.layout import AIM, FULL, Arrangement, GroupText, RequestSpec, block_cost
 from germane.conversation.views import HEADING, cut_middle
 from germane.model.conversation import GroupScores
 from germane.model.request import ContextBlock, RequestState, ResultLimit
-
-__all__ = [
-    "MEMORY",
-    "RECALLED",
-    "Case",
-    "Window",
-    "anchor_blocks",
-    "carried",
-    "cost_of",
-    "forms_of_current",
-    "groups_in",
-    "inactive_form",
-    "loosened",
-    "recalled_anew",
-    "recalled_on",
-    "spare",
-    "window_ceiling",
-    "window_of",
-    "with_neighbours",
-    "worth",
-]
 
 MEMORY, RECALLED = "memory", "recalled"
 """The names of blocks; that of an anchor is `anchor` and its own."""
@@ -72,7 +44,7 @@ def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec
         if block.before is not None and block.before not in arranged:
             return False
         if block.name == MEMORY:
-            return spec.still_stands(block.shows)
+            return state is not None and state.admits == spec.admits and spec.still_stands(block.shows)
         if block.name == RECALLED:
             shown = (each.rsplit(" ", 1) for each in block.shows)
             return all(
@@ -80,12 +52,7 @@ def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec
             )
         return replace(block, before=None) in anchors
 
-    if state is None:
-        return ()
-    same_filter = state.admits == spec.admits
-    return tuple(
-        block for block in state.blocks if (block.name != MEMORY or same_filter) and is_current(block)
-    )
+    return () if state is None else tuple(filter(is_current, state.blocks))
 
 
 def anchor_blocks(anchors: Mapping[str, str]) -> list[ContextBlock]:
@@ -450,7 +417,7 @@ def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False)
         least=least,
         most=most,
     )
-    return [] if block is None else [replace(block, before=case.arranged.current)]
+    return _with_more(case, [], block)
 
 
 def recalled_on(
@@ -499,18 +466,18 @@ def _for_question(
     case: Case, window: Window, recalled: list[ContextBlock], before: Sequence[str]
 ) -> list[ContextBlock]:
     """The recalled blocks for another question than that of the previous request."""
-    found, arranged = case.spec.results(), case.arranged
+    matches, arranged = case.spec.results(), case.arranged
     used = case.tokens(window, ())
     recalled_tokens = cost_of(arranged, recalled)
-    best = _recall_block(arranged, before, found, free_tokens=min(case.share, case.spec.limit - used))
+    best = _recall_block(arranged, before, matches, free_tokens=min(case.share, case.spec.limit - used))
     if best is None:
         return recalled
-    wants = {name: float(found.scores.get(group, 0)) for name, group in groups_in([best]).items()}
+    wants = {name: float(matches.scores.get(group, 0)) for name, group in groups_in([best]).items()}
     if wants.keys() <= groups_in(recalled).keys():
         return recalled
     left = min(case.share, case.spec.limit - used) - recalled_tokens
     wider = _with_more(
-        case, recalled, _recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
+        case, recalled, _recall_block(arranged, _unshown(before, recalled), matches, free_tokens=left)
     )
     shown = groups_in(wider).keys()
     if (
@@ -527,8 +494,8 @@ def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | No
 
 
 def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]:
-    known: Collection[str] = set(groups_in(blocks).values())
-    return [group for group in groups if group not in known]
+    recalled = set(groups_in(blocks).values())
+    return [group for group in groups if group not in recalled]
 
 
 def groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -34,18 +34,6 @@ from germane.model.conversation import (
 from germane.model.memory import Draft, Trust
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions import shorten
-
-__all__ = [
-    "ANCHOR",
-    "PRIMING",
-    "Compacting",
-    "as_json",
-    "compacted",
-    "cost_by",
-    "message_tokens",
-    "system_tokens",
-    "tools_tokens",
-]
 
 ANCHOR: Final = "summary"
 """The name of the anchor in which a summary is stored."""
@@ -99,13 +87,15 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     cost = cost_by(how.counter)
     visible = [message for message in messages if not message.hidden]
     before = sum(map(cost, visible)) + how.counter.count(how.previous)
+    proposed = Compaction(before=before, after=before, anchor=how.anchor, summary=how.previous)
     if before <= how.budget:
-        return Compaction(before=before, after=before, anchor=how.anchor, summary=how.previous)
+        return proposed
     cut = tiered(visible, active=current_of(visible), tiers=how.tiers)
-    number = sum(one is not other for one, other in zip(visible, cut, strict=True))
     shorter = sum(map(cost, cut)) + how.counter.count(how.previous)
+    number = sum(one is not other for one, other in zip(visible, cut, strict=True))
+    proposed = replace(proposed, after=shorter, cut=number)
     if shorter <= how.budget:
-        return Compaction(before=before, after=shorter, anchor=how.anchor, summary=how.previous, cut=number)
+        return proposed
     always = sum(cost(message) for message in cut if is_always_selected(message))
     costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
     free_tokens = max(1, int(how.budget * _SUMMARY))
@@ -114,14 +104,12 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     gone = [group for group in groups_of(visible) if group.id in hides]
     summary, by = _summary(gone, how, free_tokens)
     rest = sum(tokens for group, tokens in costs.items() if group not in hides)
-    return Compaction(
+    return replace(
+        proposed,
         hides=tuple(group.id for group in gone),
         summary=summary,
-        anchor=how.anchor,
         replaces=how.previous,
-        before=before,
         after=always + rest + how.counter.count(summary),
-        cut=number,
         drafts=tuple(_drafts(gone)),
         by=by,
     )
@@ -203,27 +191,21 @@ def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
     """Sentences in the form of a rule, a preference, a decision or a fact, once each, the user's first."""
     known: set[str] = set()
-    found = []
-    for who, text, message in _spoken_messages(gone):
+    drafts = []
+    for _, text, message in _spoken_messages(gone):
+        trust = Trust.OWNER if message.role is MessageRole.USER else Trust.AGENT
+        source = f"conversation:{message.session}#{message.id}" if message.id else None
+        base = Draft(
+            content="", trust=trust, source=source, created_at=message.created_at, tags=("compacted",)
+        )
         for sentence in _sentences(text):
             kind = next((kind for kind, pattern in _PATTERNS if pattern.search(sentence)), None)
             if kind is None or sentence.endswith("?") or sentence.casefold() in known:
                 continue
             known.add(sentence.casefold())
-            if who == MessageRole.USER.value or kind == "decision":
-                found.append(_draft(kind, sentence, message))
-    yield from sorted(found, key=lambda draft: draft.trust is not Trust.OWNER)[:_MOST_DRAFTS]
-
-
-def _draft(kind: str, sentence: str, message: Message) -> Draft:
-    return Draft(
-        content=sentence,
-        kind=kind,
-        source=f"conversation:{message.session}#{message.id}" if message.id else None,
-        trust=Trust.OWNER if message.role is MessageRole.USER else Trust.AGENT,
-        created_at=message.created_at,
-        tags=("compacted",),
-    )
+            if trust is Trust.OWNER or kind == "decision":
+                drafts.append(replace(base, content=sentence, kind=kind))
+    yield from sorted(drafts, key=lambda draft: draft.trust is not Trust.OWNER)[:_MOST_DRAFTS]
 
 
 # What a request costs in tokens, counted on what is sent: the provider's own JSON.
@@ -297,9 +279,7 @@ def system_tokens(
     system: str | Sequence[Mapping[str, Any]] | None, provider: Provider, counter: TokenCounter
 ) -> int:
     """What stands beside the messages as the system's; 0 without it."""
-    if not system:
-        return 0
-    return _PER_MESSAGE[provider] + 1 + _content(system, counter.count)
+    return _PER_MESSAGE[provider] + 1 + _content(system, counter.count) if system else 0
 
 
 def tools_tokens(tools: Sequence[Mapping[str, Any]], provider: Provider, counter: TokenCounter) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 import regex
@@ -13,6 +13,7 @@ import regex
 from germane.errors import BudgetTooSmall, InvalidInput
 from germane.model.context import Reason, TraceNote
 from germane.model.conversation import (
+    Append,
     Cost,
     DerivedQuery,
     Group,
@@ -25,41 +26,7 @@ from germane.model.conversation import (
 )
 from germane.ranking.signals import fuse_ranks
 
-__all__ = [
-    "ALL",
-    "NONE",
-    "RECENCY",
-    "SYSTEM",
-    "WEIGHTS",
-    "RecencyScope",
-    "checked_size",
-    "current_of",
-    "derive_query",
-    "fused",
-    "grouped",
-    "groups_of",
-    "is_always_selected",
-    "opens_group",
-    "pick",
-    "placed",
-    "prompt_of",
-    "ranked",
-    "required_cost",
-    "window",
-    "with_earlier",
-]
-
 _SYSTEM = MessageRole.SYSTEM
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """New messages with their groups. Of the first `joining` messages, those without one join the log's
-    current group.
-    """
-
-    messages: tuple[Message, ...]
-    joining: int = 0
 
 
 def opens_group(message: Message) -> bool:
@@ -79,8 +46,8 @@ def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
     return placed(tuple(messages), ()).messages
 
 
-def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Placed:
-    """New messages with their groups, as `grouped` gives them, where they continue a log.
+def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Append:
+    """New messages with their groups, as `grouped` gives them, to be appended to a log.
 
     `earlier` is the log as far as results need it.
     """
@@ -105,7 +72,7 @@ def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Placed:
         if group is not None:
             current, open_end = group, False
         made.append(message if group == message.group else message.evolve(group=group))
-    return Placed(messages=tuple(made), joining=joining)
+    return Append(messages=tuple(made), joining=joining)
 
 
 def groups_of(messages: Iterable[Message], *, hidden: bool = False) -> tuple[Group, ...]:
@@ -144,7 +111,7 @@ def _group_of_calls(message: Message, new: Sequence[Message], earlier: Sequence[
 
 
 def _grouped(messages: Iterable[Message], *, hidden: bool) -> tuple[Group, ...]:
-    found: dict[str, list[Message]] = {}
+    by_name: dict[str, list[Message]] = {}
     members: list[Message] = []
     latest: str | None = None
     for message in messages:
@@ -153,9 +120,9 @@ def _grouped(messages: Iterable[Message], *, hidden: bool) -> tuple[Group, ...]:
             continue
         if name != latest:
             # Nearly every message follows one of its own group.
-            members, latest = found.setdefault(name, []), name
+            members, latest = by_name.setdefault(name, []), name
         members.append(message)
-    return tuple(Group(id=name, messages=tuple(members)) for name, members in found.items())
+    return tuple(Group(id=name, messages=tuple(members)) for name, members in by_name.items())
 
 
 # The recent window: the last groups of a conversation, unbroken.
@@ -299,8 +266,6 @@ def _selected(
 
 # The groups that match a query best, by words and recency, in the order of the conversation.
 #
-# Pure: scores come in as plain data.
-#
 # This is std_slop's FTS_RANKED with two other defaults: recency ranks all groups and not only those that
 # match, so that free places are filled, and the number of groups counts the current one.
 
@@ -395,16 +360,14 @@ def fused(
         among = set(matched)
         recent = [name for name in recent if name in among]
     by_words, by_recency = weights
-    found = fuse_ranks(
+    scored = fuse_ranks(
         {"words": matched, "recency": recent[:depth]}, weights={"words": by_words, "recency": by_recency}
     )
-    return {name: each.score for name, each in found.items()}
+    return {name: each.score for name, each in scored.items()}
 
 
-# The query for a conversation whose last prompt alone is too short.
-#
-# Pure: no model is called. The terms of a text and how rare each is come from functions that are passed in,
-# since the index belongs to `germane.retrieval`.
+# The query for a conversation whose last prompt alone is too short. No model is called; terms and their
+# rarities come from functions that are passed in, since the index belongs to `germane.retrieval`.
 
 TermsOf: TypeAlias = Callable[[str], Sequence[str]]
 """The distinct terms of a text that an index can be searched for."""
@@ -434,35 +397,32 @@ def derive_query(
     *,
     terms_of: TermsOf,
     rarity: Rarity,
-    enough: float = ENOUGH,
-    most: int = _MOST,
-    reach: int = _REACH,
 ) -> DerivedQuery:
-    """The terms of the latest prompt and, where their rarities sum to less than `enough`, those of its topic.
+    """The terms of the latest prompt and, where their rarities sum to less than `ENOUGH`, those of its topic.
 
-    Carried are at most `most` terms from up to `reach` exchanges before it, back to the first whose prompt
-    was a query of its own: rare terms before common ones, names before all, near before far, the user's
-    before the answer's. Text from memory is never carried.
+    Carried are at most 6 terms from up to 3 exchanges before it, back to the first whose prompt was a query
+    of its own: rare terms before common ones, names before all, near before far, the user's before the
+    answer's. Text from memory is never carried.
     """
     groups = groups_of(messages)
     prompt = prompt_of(groups[-1]) if groups else ""
     own = tuple(terms_of(prompt))
-    if sum(rarity(own)) >= enough:
+    if sum(rarity(own)) >= ENOUGH:
         return DerivedQuery(prompt=prompt, own=own)
     weights: dict[str, float] = {}
     fade = 1.0
-    for group in reversed(groups[:-1][-reach:]):
+    for group in reversed(groups[:-1][-_REACH:]):
         question = prompt_of(group)
         answers = "\n".join(each.own_text for each in group if each.role is MessageRole.ASSISTANT)
         for text, share in ((question, fade), (answers, fade * _OF_AN_ANSWER)):
             for term, weight in _weighed(text, terms_of, rarity).items():
                 weights[term] = max(weights.get(term, 0.0), weight * share)
-        if sum(rarity(tuple(terms_of(question)))) >= enough:
+        if sum(rarity(tuple(terms_of(question)))) >= ENOUGH:
             break
         fade *= _FADES
     for term in own:
         weights.pop(term, None)
-    carried = sorted(weights, key=lambda term: (-weights[term], term))[:most]
+    carried = sorted(weights, key=lambda term: (-weights[term], term))[:_MOST]
     return DerivedQuery(prompt=prompt, own=own, carried=tuple(carried))
 
 

@@ -37,23 +37,6 @@ from germane.model.text import fenced
 from germane.model.validation import checked_fields
 from germane.protocols import TokenCounter
 
-__all__ = [
-    "AIM",
-    "FULL",
-    "MISSING",
-    "Arrangement",
-    "GroupText",
-    "Head",
-    "MemoryBlock",
-    "RequestEntry",
-    "RequestShares",
-    "RequestSpec",
-    "block_cost",
-    "block_message",
-    "entry_of",
-    "head_of",
-]
-
 MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
 """The result that is sent for a call without one, since providers refuse it otherwise."""
 
@@ -167,8 +150,8 @@ class Arrangement:
 
     def longest_result(self, group: str) -> int:
         """How many characters the longest result in a group has, whenever it came; 0 without any."""
-        found = (result for slot in self._slots[group] for _, result, _ in slot.results.values())
-        return max((len(content_in_words(result.content)) for result in found), default=0)
+        results = (result for slot in self._slots[group] for _, result, _ in slot.results.values())
+        return max((len(content_in_words(result.content)) for result in results), default=0)
 
     def group_text(self, group: str, *, whole: bool = False) -> GroupText:
         """A group in words, its tool results cut as those of a group that is over unless it is `whole`."""

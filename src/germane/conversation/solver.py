@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from germane.conversation.blocks import (
@@ -52,8 +53,6 @@ from germane.model.request import (
     TokenCalibration,
 )
 from germane.packing.sections import allocate
-
-__all__ = ["request_of", "solve"]
 
 _BY_USER = '{"role":"user"'
 
@@ -134,7 +133,7 @@ def _parts(
         left = len(arranged.order) - len(groups) if name == "history" else 0
         if not shown and not left:
             continue
-        reasons = ["tool results are cut"] * bool(cut) + ["older groups have no room"] * bool(left)
+        reasons = ["tool results are cut"] * bool(cut) + ["older groups don't fit"] * bool(left)
         parts.append(
             PartUsage(
                 name=name,
@@ -151,16 +150,12 @@ def _parts(
 
 
 def _of_block(arranged: Arrangement, block: ContextBlock, solved: Solved) -> PartUsage:
+    name, share = block.name, solved.free_tokens.get(block.name, 0)
+    why = "" if block.before == arranged.current else "unchanged, in its earlier place"
+    if block.spare:
+        name, share, why = "spare", 0, "the next turns may replace it"
     tokens = block_cost(block, arranged)
-    stays = "" if block.before == arranged.current else "stays where it was"
-    return PartUsage(
-        name="spare" if block.spare else block.name,
-        used=tokens,
-        offered=tokens,
-        share=0 if block.spare else solved.free_tokens.get(block.name, 0),
-        shown=len(block.shows),
-        why="gives way to the next turns" if block.spare else stays,
-    )
+    return PartUsage(name=name, used=tokens, offered=tokens, share=share, shown=len(block.shows), why=why)
 
 
 def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
@@ -177,26 +172,23 @@ def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
 
 
 def _notes(arranged: Arrangement, spec: RequestSpec, solved: Solved) -> list[TraceNote]:
-    notes = []
     current = arranged.current
-    if spec.previous is not None and not solved.only_grew and current is not None:
-        notes.append(
-            TraceNote(
-                code="prefix",
-                text="The request before no longer fits with what was said since, so the window begins anew.",
-            )
+    if current is None:
+        return []
+    notes = []
+    if spec.previous is not None and not solved.only_grew:
+        text = (
+            "The previous request and the new messages no longer fit together, so the window has a new start."
         )
-    form = solved.window.forms.get(current or "")
-    if current is not None and any(
-        MISSING in entry.text for entry in arranged.rendered(current, form).entries
-    ):
-        notes.append(
-            TraceNote(code="in_flight", text="A call without a result is answered by a line that says so.")
-        )
+        notes.append(TraceNote(code="prefix", text=text))
+    entries = arranged.rendered(current, solved.window.forms.get(current)).entries
+    if any(MISSING in entry.text for entry in entries):
+        text = "A call has no result yet, so a placeholder answers it."
+        notes.append(TraceNote(code="in_flight", text=text))
     return notes
 
 
-# Pure: the same conversation, previous request and specification give the same bytes.
+# The same conversation, previous request and specification give the same bytes.
 #
 # Required parts are paid first, and an error names them where they don't fit. Between turns the request only
 # grows: when it no longer fits, tool output is cut first, then the oldest groups are left out, and so many at
@@ -408,21 +400,20 @@ def _grown(case: Case, must: _Must, recalled: Sequence[ContextBlock]) -> Window 
 def _anew(case: Case, must: _Must) -> tuple[Window, list[ContextBlock]]:
     """The window and the recalled blocks of a first request."""
     arranged = case.arranged
-    window, whole = window_of(arranged, case.free_tokens(0), current=must.form, pins=must.pins)
+    longest = partial(window_of, arranged, current=must.form, pins=must.pins)
+    window, whole = longest(case.free_tokens(0))
     if whole and not window.forms:
         return window, []
     slack = int(_STEP * case.spec.limit)
-    window, whole = window_of(arranged, case.free_tokens(slack), current=must.form, pins=must.pins)
+    window, whole = longest(case.free_tokens(slack))
     if whole:
         # No group has to leave, so tokens for the next turn come from cutting results further.
         free = case.free_tokens(int((1 - AIM) * case.spec.limit))
         return loosened(arranged, window, free, window.tokens(arranged)), []
-    window, _ = window_of(arranged, case.free_tokens(slack + case.share), current=must.form, pins=must.pins)
+    window, _ = longest(case.free_tokens(slack + case.share))
     blocks = recalled_anew(case, window, slack)
     recalled_tokens = cost_of(arranged, blocks)
-    wider, _ = window_of(
-        arranged, case.free_tokens(slack + recalled_tokens), current=must.form, pins=must.pins
-    )
+    wider, _ = longest(case.free_tokens(slack + recalled_tokens))
     if wider.start < window.start:
         # What the recalled section doesn't need, the window takes; its score then says nothing new.
         window, blocks = wider, recalled_anew(replace(case, share=recalled_tokens), wider, slack)

@@ -38,20 +38,6 @@ from germane.model.conversation import (
 from germane.model.validation import checked_fields
 from germane.protocols import TokenCounter
 
-__all__ = [
-    "HEADING",
-    "MARK",
-    "RecallLimits",
-    "Tiers",
-    "anchored",
-    "cut_middle",
-    "hint_of",
-    "recalled",
-    "section_of",
-    "tiered",
-    "tiering",
-]
-
 
 def anchored(
     messages: Sequence[Message],
@@ -133,9 +119,7 @@ def _cost_beside(anchors: Mapping[str, str], cost: Cost | None, section: str = "
     return cost(beside) if cost is not None and beside is not None else 0
 
 
-# Picks from before a window what matches a query, as one section of text under a heading.
-#
-# Pure: scores come in as plain data.
+# The matches of a query from before a window, as one section of text under a heading.
 
 HEADING: Final = "Recalled from earlier in this conversation:"
 
@@ -292,14 +276,14 @@ def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> st
 
 def _recent_results(messages: Iterable[Message], active: str | None, recent: int) -> set[tuple[int, int]]:
     """The places of the last results of the active group: message and part."""
-    found = [
+    places = [
         (message.seq, place)
         for message in messages
         if message.group == active and active is not None
         for place, part in enumerate(message.parts)
         if isinstance(part, ToolResult)
     ]
-    return set(found[len(found) - recent :] if recent < len(found) else found)
+    return set(places[len(places) - recent :] if recent < len(places) else places)
 
 
 def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> ToolResult:
@@ -352,9 +336,9 @@ def cut_middle(
     """
     if measure(text) <= limit:
         return text
-    found = _text_cut(text, limit, lambda gone: f"\n{hint(gone)}\n", head=head, measure=measure)
-    if found is not None:
-        return found
+    shortened = _text_cut(text, limit, lambda gone: f"\n{hint(gone)}\n", head=head, measure=measure)
+    if shortened is not None:
+        return shortened
     alone = hint(len(text))
     if measure(alone) <= limit:
         return alone
@@ -368,9 +352,9 @@ def _text_cut(
     free = limit - measure(between(len(text)))
     while free > 0:
         first = int(free * head)
-        start = _grapheme_start(text, _longest(text, first, measure))
+        start, _ = _grapheme_at(text, _longest(text, first, measure))
         rest = _longest(text, free - first, measure, from_end=True)
-        end = _grapheme_end(text, max(start, len(text) - rest))
+        _, end = _grapheme_at(text, max(start, len(text) - rest))
         shown = f"{text[:start]}{between(end - start)}{text[end:]}"
         excess = measure(shown) - limit
         # Tokens don't add up where texts meet, so a little less may have to do.
@@ -394,32 +378,13 @@ def _longest(text: str, limit: int, measure: Callable[[str], int], *, from_end: 
     return low
 
 
-def _grapheme_start(text: str, place: int) -> int:
-    """The last place up to this one that divides no grapheme."""
-    if _is_simple(text, place):
-        return place
-    found = begin = max(0, place - _LONGEST_GRAPHEME)
-    for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
-        if each.end() > place:
-            return each.start() if each.start() > begin or begin == 0 else place
-        found = each.end()
-    return found
-
-
-def _grapheme_end(text: str, place: int) -> int:
-    """The first place from this one on that divides no grapheme."""
-    if _is_simple(text, place):
-        return place
+def _grapheme_at(text: str, place: int) -> tuple[int, int]:
+    """Where the grapheme that a place divides begins and ends; twice the place if it divides none."""
+    around = text[max(0, place - 1) : place + 1]
+    if around.isascii() and around != "\r\n":
+        return place, place  # Of two characters of ASCII, only a carriage return joins its line feed.
     begin = max(0, place - _LONGEST_GRAPHEME)
     for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
-        if each.start() >= place:
-            return each.start()
-        if each.end() >= place:
-            return each.end()
-    return place
-
-
-def _is_simple(text: str, place: int) -> bool:
-    """Whether both characters at a place are of ASCII, where only a carriage return joins its line feed."""
-    around = text[max(0, place - 1) : place + 1]
-    return around.isascii() and around != "\r\n"
+        if each.start() < place < each.end():
+            return place if each.start() == begin > 0 else each.start(), each.end()
+    return place, place

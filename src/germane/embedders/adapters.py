@@ -28,8 +28,6 @@ from germane.forks import renewed
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["CallableEmbedder", "HttpEmbedder", "OnnxEmbedder", "SentenceTransformersEmbedder", "as_vectors"]
-
 
 class CallableEmbedder:
     """Embeds with `function`, which gets a list of texts and returns one vector for each, in order.

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 
-__all__ = ["PackedVectors", "StaticEmbedder", "WordPieces", "bert_words", "plain_words"]
-
 _FILE = "static-2.bin"
 _MOST_PIECES = 512
 _MOST_CHARACTERS = 32 * _MOST_PIECES
@@ -137,7 +135,7 @@ class PackedVectors:
     def rows(self, ids: NDArray[np.intp]) -> NDArray[np.float32]:
         """The vectors of these words, float32 of shape (ids, dimension)."""
         packed = self.numbers[ids]
-        vectors = np.empty((len(ids), self.dimension), dtype=np.float32)
+        vectors = np.empty((len(ids), 2 * packed.shape[1]), dtype=np.float32)
         vectors[:, 0::2] = packed & 15
         vectors[:, 1::2] = packed >> 4
         vectors -= _ZERO

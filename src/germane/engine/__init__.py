@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from weakref import WeakSet
 
 from germane import operations
-from germane.engine.contexts import DEFAULT_BUDGET, ContextMethods
+from germane.engine.contexts import ContextMethods
 from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.plan import Frame
@@ -18,17 +18,15 @@ from germane.operations.context import AgentContext
 from germane.operations.inputs import checking, checking_verbs, is_eager
 from germane.operations.setup import opened
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
-from germane.stores.substores import CONVERSATIONS
+from germane.stores.location import CONVERSATIONS
 
 if TYPE_CHECKING:
     from germane.conversation.views import Tiers
     from germane.engine.space import Space
     from germane.model.conversation import Compaction, ConversationInfo
     from germane.model.memory import LifecycleEvent
-    from germane.model.space import Right, SpaceInfo
     from germane.operations.conversation import Conversation
-
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "open"]
+    from germane.spaces import Right, SpaceInfo
 
 # Opens an agent's memory.
 

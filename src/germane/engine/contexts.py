@@ -13,8 +13,9 @@ from germane import operations
 from germane.engine.memories import MemoryMethods
 from germane.model.context import RefreshReason
 from germane.model.memory import Scope
+from germane.model.plan import TaskInput
 from germane.model.query import Filter
-from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_PROVIDER, DEFAULT_RANKER, DEFAULT_SET
+from germane.model.text import DEFAULT_FRAME, DEFAULT_PROVIDER, DEFAULT_RANKER, DEFAULT_SET
 from germane.operations.inputs import checking_verbs
 from germane.protocols import Scorer, TokenCounter
 from germane.tokens import CachedCounter, get_counter
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from germane.model.learning import Impressions, ObserveResult
     from germane.model.plan import Frame, Plan
     from germane.model.request import Request, TokenCalibration
+    from germane.operations.assemble import AssembleRequest
     from germane.operations.context import AgentContext
     from germane.operations.conversation import Conversation
     from germane.operations.frame import Framing
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from germane.operations.search import Ranker, RecallResult
     from germane.operations.working_set import WorkingSet, Wrapping
     from germane.plans.scoped import ScopedPlan
-__all__ = ["DEFAULT_BUDGET", "ContextMethods"]
 
 
 @checking_verbs
@@ -131,31 +132,29 @@ class ContextMethods(MemoryMethods):
         what the query says, or who chooses; "task" unless given. The text of a named frame stands in the
         context where nothing else needs its tokens, or as `guidance` says. `gate=True` leaves out what has
         nothing to do with the query even where all memories fit, `gate=False` lets everything take part.
-        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids`
-        ends each item with an id that `expand` takes. What a running `conversation` (a text or one of the
-        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These
-        bind all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
+        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids` ends
+        each item with an id that `expand` takes. What a running `conversation` (a text or one of the
+        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These bind
+        all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
         `task`, by id or in words, and `paths`; a note on a `changed` file ranks lower. `record` fills the
         ledger. Raises BudgetTooSmall or InvalidInput.
         """
         filter_of, clock = operations.search.filter_of, self._session.clock
         where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
-        where = filter_of(clock, since=since, until=until, min_importance=min_importance, where=where)
-        work = {"task": task, "paths": paths or None, "changed": changed, "conversation": conversation}
-        shows = {"dates": dates, "sources": sources, "ids": ids}
-        how = {"budget": budget, "plan": plan, "pins": pins, "scorer": scorer, "gate": gate}
-        return self._assembled(
-            query,
-            record,
-            where=where,
-            frame=DEFAULT_FRAME if frame is None else frame,
+        request = operations.assemble.AssembleRequest(
+            query=query,
+            where=filter_of(clock, since=since, until=until, min_importance=min_importance, where=where),
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            how=operations.frame.PlanInput.of(plan, frame=frame, guidance=guidance, budget=budget),
             spaces=operations.search.entered_spaces(self._session, spaces),
-            guidance=operations.frame.guidance_of(frame) if guidance is None else guidance,
-            **shows,
-            **work,
-            **how,
+            pins=pins,
+            scorer=scorer,
+            conversation=conversation,
+            gate=gate,
+            work=TaskInput(task=task, paths=paths, changed=changed),
+            details=operations.assemble.ItemDetails(dates=dates, sources=sources, ids=ids),
         )
+        return self._assembled(request, record=record)
 
     def frames(self) -> tuple[Frame, ...]:
         """The frames that this engine knows: the built-in ones, and those that it was opened with."""
@@ -189,19 +188,16 @@ class ContextMethods(MemoryMethods):
             where = context.trace.where
         if scopes or context is None or where != context.trace.where:
             where = operations.search.filter_of(self._session.clock, scopes=scopes, where=where)
-        refreshed = operations.refresh.refresh(
-            self._session,
-            context,
-            new_input,
-            plan=plan,
-            frame=frame,
-            budget=budget,
-            free_tokens=free_tokens,
-            acting=acting,
+        request = operations.refresh.RefreshRequest(
+            text=new_input,
             where=where,
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            how=operations.frame.PlanInput.of(plan, frame=frame, guidance=None, budget=budget),
+            free_tokens=free_tokens,
+            acting=acting,
             cold=self._assembles_first,
         )
+        refreshed = operations.refresh.refresh(self._session, context, request)
         if refreshed.needed and refreshed.reason is not RefreshReason.PRESSURE:
             self._assembles_first = False
         return refreshed
@@ -314,16 +310,22 @@ class ContextMethods(MemoryMethods):
         memory: str | Plan | Context | None,
         spaces: Sequence[str],
         *,
+        frame: str,
+        query: str | None,
+        record: bool | None,
         where: Filter | None,
-        **asked: Any,
     ) -> operations.request.MemorySelection:
         cold = self._assembles_first
         if memory is not None:
             self._assembles_first = False
-        sessions = (self._session, *operations.search.entered_spaces(self._session, spaces))
-        admits = None if where is None else operations.search.filter_of(self._session.clock, where=where)
         return operations.request.MemorySelection(
-            of=sessions, memory=memory, cold=cold, where=admits, **asked
+            of=(self._session, *operations.search.entered_spaces(self._session, spaces)),
+            memory=memory,
+            frame=frame,
+            query=query,
+            record=record,
+            cold=cold,
+            where=None if where is None else operations.search.filter_of(self._session.clock, where=where),
         )
 
     @property
@@ -331,9 +333,8 @@ class ContextMethods(MemoryMethods):
         """Whose moves these are: the agent's own, except where it acts in a space."""
         return self._session.agent
 
-    def _assembled(self, query: str, record: bool | None, **asked: Any) -> Context:
-        """Assembled, and recorded where that is wanted."""
+    def _assembled(self, request: AssembleRequest, *, record: bool | None) -> Context:
         cold, self._assembles_first = self._assembles_first, False
         if self._session.records if record is None else record:
-            return operations.scoped.assemble_recorded(self._session, query, cold=cold, **asked)
-        return operations.scoped.assemble(self._session, query, **asked)
+            return operations.recording.assemble_recorded(self._session, request, cold=cold)
+        return operations.assemble.assemble(self._session, request)

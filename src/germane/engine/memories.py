@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from germane import operations
-from germane.model.memory import GLOBAL, Memory, Outcome, Scope, Trust
+from germane.model.memory import GLOBAL, Draft, Memory, Outcome, Scope, Trust
 from germane.model.query import Filter, Order
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checking_verbs
 from germane.operations.setup import Embedding
 from germane.protocols import TokenCounter
-from germane.stores.substores import MAINTENANCE
+from germane.stores.location import MAINTENANCE
 
 if TYPE_CHECKING:
     from germane.ledger import Assembly, Finding, StoreStats
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from germane.model.change import UsageHistory
     from germane.model.context import Context, TraceNote
     from germane.model.learning import Feedback, Impressions, LearningReport, OutcomeResult
-    from germane.model.memory import Draft, LifecycleState, RememberResult
+    from germane.model.memory import LifecycleState, RememberResult
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named
     from germane.operations.lifecycle import UpkeepCallback
     from germane.operations.search import RecallResult
     from germane.operations.setup import Progress
     from germane.operations.working_set import WorkingSet
-__all__ = ["MemoryMethods"]
 
 
 @checking_verbs
@@ -87,22 +86,22 @@ class MemoryMethods:
         times of its source: the first is both where the second is left out, and without them both are now.
         Raises InvalidInput, UnknownKind or NotWorthKeeping.
         """
-        draft = {
-            "content": content,
-            "kind": kind,
-            "subject": subject,
-            "tags": tags,
-            "scope": scope,
-            "importance": importance,
-            "confidence": confidence,
-            "outcome": outcome,
-            "trust": trust,
-            "source": source,
-            "pinned": pinned,
-            "created_at": created_at,
-            "updated_at": updated_at,
-            "metadata": metadata or {},
-        }
+        draft = Draft(
+            content=content,
+            kind=kind,
+            subject=subject,
+            tags=tags,
+            scope=scope,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            trust=trust,
+            source=source,
+            pinned=pinned,
+            created_at=created_at,
+            updated_at=updated_at,
+            metadata=metadata or {},
+        )
         judged: Quality = "keep" if force else quality
         return self.remember_many([draft], reconcile=reconcile, quality=judged)[0].memory
 

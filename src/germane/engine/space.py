@@ -13,8 +13,12 @@ from typing import Final, Self
 from weakref import WeakSet
 
 from germane.engine.contexts import ContextMethods
-from germane.model.memory import Memory, as_utc
-from germane.model.space import (
+from germane.model.memory import Memory
+from germane.model.validation import as_utc, checked_word
+from germane.operations import spaces
+from germane.operations.context import AgentContext
+from germane.operations.inputs import checked_agent, checking_verbs
+from germane.spaces import (
     Demote,
     FailOver,
     Join,
@@ -26,12 +30,7 @@ from germane.model.space import (
     SpaceEvent,
     SpaceInfo,
 )
-from germane.operations import spaces
-from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_agent, checked_word, checking_verbs
 from germane.stores.location import Following
-
-__all__ = ["Space"]
 
 _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""

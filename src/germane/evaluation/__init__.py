@@ -5,22 +5,26 @@
 
 from __future__ import annotations
 
+from germane.evaluation.kinds import PEER_NAMES, Kind, KindsReport, compare_kinds
 from germane.evaluation.losses import Loss, Losses, LossStage, Lost, losses
 from germane.evaluation.material import Corpus, Order, Reader, Records, Retriever, Stored
 from germane.evaluation.page import curve, page, plot, trend, write_page
 from germane.evaluation.report import Floor, GateResult, Report, ReportTable, check_floors
-from germane.evaluation.result import Answer, EvaluationFigures, PairedDifference, Result
+from germane.evaluation.result import Answer, EvaluationFigures, PairedDifference, Result, TurnLengths
 from germane.evaluation.retrievers import Configuration, embedder_named, ranked_by
 from germane.evaluation.run import BUDGETS, evaluate
 
 __all__ = [
     "BUDGETS",
+    "PEER_NAMES",
     "Answer",
     "Configuration",
     "Corpus",
     "EvaluationFigures",
     "Floor",
     "GateResult",
+    "Kind",
+    "KindsReport",
     "Loss",
     "LossStage",
     "Losses",
@@ -34,7 +38,9 @@ __all__ = [
     "Result",
     "Retriever",
     "Stored",
+    "TurnLengths",
     "check_floors",
+    "compare_kinds",
     "curve",
     "embedder_named",
     "evaluate",

@@ -22,14 +22,18 @@ from germane.evaluation.material import (
     read_material,
 )
 from germane.evaluation.result import Needle, as_json, fields_as_json
-from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
-from germane.evaluation.run import contained_pieces, each_question
+from germane.evaluation.retrievers import (
+    BUNDLED,
+    Configuration,
+    GermaneReader,
+    contained_pieces,
+    each_question,
+    spoken_by,
+)
 from germane.model.context import Entry, Ranked, Reason, Trace
 from germane.model.memory import Memory, Status
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
-
-__all__ = ["Loss", "LossStage", "Losses", "Lost", "losses"]
 
 _EVERYTHING = 1_000_000
 """More memories than any agent's recall could give back."""
@@ -162,6 +166,7 @@ def losses(
     configuration: Configuration | None = None,
     conversations: Sequence[str] | None = None,
     questions_limit: int | None = None,
+    speaker: str | None = None,
     seed: int = 7,
     embedder: Embedder | None = BUNDLED,
     stored: Stored | None = None,
@@ -179,7 +184,7 @@ def losses(
     material = read_material(
         path, embedder=embedder, conversations=conversations, stored=stored, records=records
     )
-    material = drawn(material, questions_limit, seed)
+    material = drawn(material if speaker is None else spoken_by(material, speaker), questions_limit, seed)
     selected = material.questions if question is None else (_named(material.questions, question),)
     found: list[Loss] = []
     readers = each_question(

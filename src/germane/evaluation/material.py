@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from germane.engine import Engine
-from germane.engine import open as open_engine
+import germane
 from germane.errors import InvalidInput
+from germane.evaluation.messages import (
+    LINES,
+    Line,
+    MessageLog,
+    evidence_names,
+    is_message_log,
+    message_log,
+    misfit,
+    read_lines,
+    shortened,
+)
 from germane.evaluation.result import Needle, holds_phrase
+from germane.importers import Layout, import_source, layout_of, read
+from germane.importers.dialogue import is_message
 from germane.importers.locomo import (
     ADVERSARIAL,
+    DialogueTurn,
     EvidenceReport,
     LocomoConversation,
     conversation_drafts,
     evidence_report,
     read_locomo,
 )
-from germane.importers.records import parse_object
-from germane.importers.sources import FieldError, numbered_lines, unreadable
-from germane.importers.transfer import Layout, import_source, layout_of, read
+from germane.importers.sources import FieldError
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
 from germane.model.text import day_in_words
@@ -35,29 +47,11 @@ from germane.protocols import Embedder, TokenCounter
 from germane.stores.location import exists
 from germane.tokens import CachedCounter, get_counter
 
-__all__ = [
-    "COUNTER",
-    "Corpus",
-    "EvaluationQuestion",
-    "EvidencePiece",
-    "Material",
-    "Order",
-    "Reader",
-    "Records",
-    "Retriever",
-    "Stored",
-    "all_memories",
-    "drawn",
-    "found_pieces",
-    "open_records",
-    "read_material",
-    "record_key",
-]
+if TYPE_CHECKING:
+    from germane.engine import Engine
 
 COUNTER = "o200k"
 """What counts the tokens of every context that is measured."""
-
-_LINES = (".jsonl", ".ndjson")
 
 
 def read_material(
@@ -76,7 +70,7 @@ def read_material(
     """
     path = Path(path)
     counter = counter or CachedCounter(get_counter(COUNTER))
-    if path.suffix.lower() in _LINES:
+    if path.suffix.lower() in LINES:
         if conversations is not None:
             raise InvalidInput(f"{path.name} holds no conversations to choose from; leave them out.")
         return _own_material(path, counter, embedder, records or stored)
@@ -84,7 +78,9 @@ def read_material(
         raise InvalidInput(
             f"{path.name} brings its own conversations, so records can't be named beside it. Leave one out."
         )
-    chosen = _chosen(read_locomo(path), conversations)
+    left_out: list[str] = []
+    chosen = [_sound(each, path, left_out) for each in _chosen(read_locomo(path), conversations)]
+    turns = [Counter((turn.dia_id, turn.text) for turn in each.turns) for each in chosen]
     every = [question for conversation in chosen for question in conversation.questions]
     return Material(
         corpora=tuple(_corpus(conversation, counter, embedder) for conversation in chosen),
@@ -93,6 +89,29 @@ def read_material(
         adversarial=sum(each.category == ADVERSARIAL for each in every),
         without_evidence=sum(not each.evidence and each.category != ADVERSARIAL for each in every),
         evidence=evidence_report(chosen),
+        left_out=tuple(left_out),
+        repeated=sum(count - 1 for each in turns for count in each.values()),
+    )
+
+
+def _sound(conversation: LocomoConversation, path: Path, left_out: list[str]) -> LocomoConversation:
+    """The conversation without the turns and questions that hold half of a surrogate pair, as no text can."""
+
+    def is_sound(text: str, name: str) -> bool:
+        sound = text.encode("utf-8", "ignore").decode() == text
+        if not sound:
+            place = f"{path.name}, {conversation.sample_id}, {name}"
+            left_out.append(f"{place}: it holds half of a surrogate pair, which is no character.")
+        return sound
+
+    return replace(
+        conversation,
+        turns=tuple(turn for turn in conversation.turns if is_sound(turn.text, turn.dia_id)),
+        questions=tuple(
+            each
+            for number, each in enumerate(conversation.questions, 1)
+            if is_sound(each.question, f"question {number}")
+        ),
     )
 
 
@@ -140,14 +159,18 @@ def _questions_of(conversations: Sequence[LocomoConversation]) -> tuple[Evaluati
 
 
 def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: Embedder | None) -> Corpus:
-    """A conversation as memories; its questions are set on the day after it ended."""
+    """A conversation as memories, a repeated turn once; its questions are set on the day after it ended."""
+    once: dict[tuple[str, str], DialogueTurn] = {}
+    for turn in conversation.turns:
+        once.setdefault((turn.dia_id, turn.text), turn)
+    conversation = replace(conversation, turns=tuple(once.values()))
     last = max((turn.session_at for turn in conversation.turns), default=None)
     if last is None:
         raise InvalidInput(f"Conversation {conversation.sample_id!r} has no turns to ask about.")
     return Corpus(
         ids=tuple(turn.dia_id for turn in conversation.turns),
         turns=tuple(
-            Needle(day_in_words(turn.session_at), f"{turn.speaker}: {turn.text}")
+            Needle(day_in_words(turn.session_at), f"{turn.speaker}: {turn.text}", turn.speaker)
             for turn in conversation.turns
         ),
         drafts=tuple(conversation_drafts(conversation)),
@@ -157,20 +180,23 @@ def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: E
     )
 
 
-# Your own questions as JSON lines: about an existing store, or probes with their memories.
+# Your own questions as JSON lines: about messages, an existing store or records, or probes.
 #
-# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by memory id, by
-# source or by the end of its path, and a name that several memories share is found when one of them is. A
-# probe is `{"question": ..., "memory": ..., "near": [...], "half": ...}`: the memory answers the question,
-# and what is near to it doesn't. A number or a text in `half` splits the data; without it the first half of
-# the lines is the first half.
+# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by the id of a
+# message or a memory, by source or by the end of its path, and a name that several memories share is found
+# when one of them is. A probe is `{"question": ..., "memory": ..., "near": [...], "half": ...}`: the memory
+# answers the question, and what is near to it doesn't. A number or a text in `half` splits the data; without
+# it the first half of the lines is the first half.
 #
 # `expect` holds the numbers of lines of records that are imported for the run, and `answer` a phrase or a
 # list of them: phrases in the text of a context that answers the question. A question with an answer alone
 # has the memories with that phrase as its evidence.
+#
+# Messages are lines of the same file, or of a file that takes the place of records. The answer to a question
+# about them is seldom in their words, so it is looked for only where the question has no evidence.
 
 _PROBED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time of the questions of probes. Any moment would do: their memories have no time of their own."""
+"""The time of the questions of probes, and of messages without any time. Any moment would do."""
 _NO_CATEGORY = "all"
 _Read = TypeVar("_Read")
 
@@ -178,19 +204,19 @@ _Read = TypeVar("_Read")
 def _own_material(
     path: Path, counter: TokenCounter, embedder: Embedder | None, about: Stored | Records | None
 ) -> Material:
-    lines = [(number, parse_object(line, path, number)) for number, line in numbered_lines(path)]
-    if any("memory" in fields for _, fields in lines):
-        memories = dict.fromkeys(chain.from_iterable(_each(lines, path, _probed)))
-        corpus, by_name = _probe_corpus(tuple(memories), counter, embedder)
-    elif about is not None:
-        corpus, by_name = _corpus_of(about, counter, embedder)
-    else:
-        raise InvalidInput(
-            f"{path.name} asks about a store and none is named. Name its file (--db) and its agent "
-            "(--agent), or records to import (--records)."
-        )
-    cases = _each(lines, path, lambda fields: _case(fields, corpus, by_name))
-    usable = [(fields, case) for (_, fields), case in zip(lines, cases, strict=True) if case.pieces]
+    left_out: list[str] = []
+    every = read_lines(path, left_out)
+    lines = [line for line in every if not is_message(line[1])]
+    log = _log(path, every, about, left_out)
+    corpus, by_name, lines = _about(
+        path, lines, log, about, counter=counter, embedder=embedder, left_out=left_out
+    )
+    cases = _each(
+        lines, path, lambda fields: _case(fields, corpus, by_name, of_log=log is not None), left_out
+    )
+    usable = [(fields, case) for (_, fields), case in cases if any(piece.ids for piece in case.pieces)]
+    if log is None:  # What a store or records don't have counts as missed.
+        usable = [(fields, case) for (_, fields), case in cases if case.pieces]
     halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
     middle = (len(usable) + 1) // 2
     questions = tuple(
@@ -203,28 +229,76 @@ def _own_material(
     )
     missing = [
         f"{path.name}:{number}: {piece.name}"
-        for (number, _), case in zip(lines, cases, strict=True)
+        for (number, _), case in cases
         for piece in case.pieces
         if not piece.ids
     ]
     return Material(
         corpora=(corpus,),
         questions=questions,
-        without_evidence=len(lines) - len(questions),
-        evidence=EvidenceReport(read=sum(len(case.pieces) for case in cases), missing=tuple(missing)),
+        names=() if log is None else (path.stem,),
+        without_evidence=len(cases) - len(questions),
+        evidence=EvidenceReport(read=sum(len(case.pieces) for _, case in cases), missing=tuple(missing)),
+        left_out=tuple(left_out),
+        repeated=0 if log is None else log.repeated,
+    )
+
+
+def _log(
+    path: Path, lines: Sequence[Line], about: Stored | Records | None, left_out: list[str]
+) -> MessageLog | None:
+    """The messages of the file itself, and of records that are messages; None where there are none."""
+    own = [line for line in lines if is_message(line[1])]
+    files = [(path, own)] if own else []
+    source = Path(about.source).expanduser() if isinstance(about, Records) else None
+    if source is not None and is_message_log(source):
+        files.append((source, read_lines(source, left_out)))
+    return message_log(files, left_out) if files else None
+
+
+def _about(
+    path: Path,
+    lines: list[Line],
+    log: MessageLog | None,
+    about: Stored | Records | None,
+    *,
+    counter: TokenCounter,
+    embedder: Embedder | None,
+    left_out: list[str],
+) -> tuple[Corpus, Mapping[str, Sequence[str]], list[Line]]:
+    """What the lines ask about, the ids of its memories by name, and the lines that are left."""
+    if log is not None:
+        corpus = Corpus(
+            ids=log.ids,
+            turns=log.turns,
+            drafts=log.drafts,
+            now=_PROBED_AT if log.until is None else log.until + timedelta(days=1),
+            counter=counter,
+            embedder=embedder,
+        )
+        return corpus, log.by_name, lines
+    if any("memory" in fields for _, fields in lines):
+        probed = _each(lines, path, _probed, left_out)
+        memories = dict.fromkeys(chain.from_iterable(texts for _, texts in probed))
+        return *_probe_corpus(tuple(memories), counter, embedder), [line for line, _ in probed]
+    if about is not None:
+        return *_corpus_of(about, counter, embedder), lines
+    raise InvalidInput(
+        f"{path.name} asks about a store and none is named. Name its file (--db) and its agent "
+        "(--agent), or records or messages to import (--records)."
     )
 
 
 def _each(
-    lines: Sequence[tuple[int, Mapping[str, Any]]], path: Path, read: Callable[[Mapping[str, Any]], _Read]
-) -> list[_Read]:
-    """What is read from each line. Raises UnreadableSource, naming the line."""
+    lines: Sequence[Line], path: Path, read: Callable[[Mapping[str, Any]], _Read], left_out: list[str]
+) -> list[tuple[Line, _Read]]:
+    """Each line with what is read from it; one that doesn't fit is added to `left_out`."""
     found = []
-    for number, fields in lines:
+    for line in lines:
         try:
-            found.append(read(fields))
+            found.append((line, read(line[1])))
         except FieldError as error:
-            raise unreadable(path, str(error), line=number) from error
+            left_out.append(misfit(path, line[0], str(error)))
     return found
 
 
@@ -253,7 +327,7 @@ def _corpus_of(
         now = about.now or now
         opened = open_records(about, now=now, embedder=None, counter=counter)
     elif exists(about.database):
-        opened = open_engine(about.database, agent=about.agent, read_only=True)
+        opened = germane.open(about.database, agent=about.agent, read_only=True)
     else:
         raise InvalidInput(f"There is no store at {about.database}. Name one that is there (--db).")
     with opened as engine:
@@ -283,21 +357,21 @@ def _corpus_of(
 
 
 def _case(
-    fields: Mapping[str, Any], corpus: Corpus, by_name: Mapping[str, Sequence[str]]
+    fields: Mapping[str, Any], corpus: Corpus, by_name: Mapping[str, Sequence[str]], *, of_log: bool
 ) -> EvaluationQuestion:
     """The question of a line with the evidence that it names; its number and half are set later."""
     question, category = fields.get("question"), fields.get("category")
     if not isinstance(question, str) or not question.strip():
-        raise FieldError('a text as "question" was expected')
-    phrases = _texts(fields, "answer")
+        raise FieldError(f'a text as "question" was expected, and it is {shortened(question)}')
     expected = fields.get("expect", [])
     numbers = expected if isinstance(expected, list) else [expected]
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in numbers):
-        raise FieldError('a list of line numbers as "expect" was expected')
-    names = [*_texts(fields, "evidence"), *(f"line {each}" for each in numbers)]
+        raise FieldError(f'a list of line numbers as "expect" was expected, and it is {shortened(expected)}')
+    names = [*evidence_names(fields.get("evidence"), by_name), *(f"line {each}" for each in numbers)]
     if "memory" in fields:
         names = [fields["memory"]]
-    pieces = [EvidencePiece(name=name, ids=tuple(by_name.get(name, ()))) for name in dict.fromkeys(names)]
+    phrases = [] if of_log and names else _texts(fields, "answer")
+    pieces = _pieces(names, by_name)
     if not pieces:
         pieces = [EvidencePiece(name=phrase, ids=_with_phrase(corpus, phrase)) for phrase in phrases]
     return EvaluationQuestion(
@@ -311,6 +385,15 @@ def _case(
     )
 
 
+def _pieces(names: Sequence[str], by_name: Mapping[str, Sequence[str]]) -> list[EvidencePiece]:
+    """A piece for each name. Names of the same memories are one piece, so a repeated turn counts once."""
+    pieces: dict[object, EvidencePiece] = {}
+    for name in names:
+        ids = tuple(by_name.get(name, ()))
+        pieces.setdefault(ids or name, EvidencePiece(name=name, ids=ids))
+    return list(pieces.values())
+
+
 def _with_phrase(corpus: Corpus, phrase: str) -> tuple[str, ...]:
     """The ids of the memories whose content has the phrase."""
     pairs = zip(corpus.ids, corpus.turns, strict=True)
@@ -321,7 +404,7 @@ def _probed(fields: Mapping[str, Any]) -> list[str]:
     """The memories of a probe: the one that answers, then those that are near to it."""
     memory = fields.get("memory")
     if not isinstance(memory, str) or not memory.strip():
-        raise FieldError('a text as "memory" was expected')
+        raise FieldError(f'a text as "memory" was expected, and it is {shortened(memory)}')
     return [memory, *_texts(fields, "near")]
 
 
@@ -330,7 +413,7 @@ def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
     written = fields.get(name, [])
     texts = [written] if isinstance(written, str) else written
     if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
-        raise FieldError(f'a list of texts as "{name}" was expected')
+        raise FieldError(f'a list of texts as "{name}" was expected, and it is {shortened(written)}')
     return texts
 
 
@@ -368,7 +451,11 @@ class EvaluationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All questions, and the corpora that they are about. `names` are those of conversations."""
+    """All questions, and the corpora that they are about. `names` are those of conversations.
+
+    `left_out` says of each line or turn that didn't fit where it is and what was expected. `repeated` counts
+    the turns that occur again and are stored once.
+    """
 
     corpora: tuple[Corpus, ...]
     questions: tuple[EvaluationQuestion, ...]
@@ -376,6 +463,8 @@ class Material:
     adversarial: int = 0
     without_evidence: int = 0
     evidence: EvidenceReport = field(default_factory=EvidenceReport)
+    left_out: tuple[str, ...] = ()
+    repeated: int = 0
 
 
 def found_pieces(ranking: Sequence[str], pieces: Sequence[EvidencePiece]) -> list[str]:
@@ -466,7 +555,7 @@ def open_records(
     records: Records, *, now: datetime, embedder: Embedder | None, counter: TokenCounter
 ) -> Engine:
     """An engine in memory with the records imported. Raises UnreadableSource."""
-    engine = open_engine(
+    engine = germane.open(
         ":memory:", agent="evaluation", embedder=embedder, counter=counter, clock=lambda: now
     )
     try:

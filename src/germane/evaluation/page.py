@@ -15,8 +15,6 @@ from germane.evaluation.result import Result
 from germane.ledger import TARGETS, Metrics
 from germane.model.text import cut
 
-__all__ = ["curve", "page", "plot", "trend", "write_page"]
-
 _STYLE = """
 :root { color-scheme: light dark; color: var(--ink); background: var(--paper);
   --paper: #fcfcfb; --ink: #1f2328; --faint: #636c76; --line: #e3e5e8; --rule: #c9cdd2;

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from germane.errors import InvalidInput
 from germane.evaluation.result import (
     DEPTHS,
     PairedDifference,
     Result,
+    TurnLengths,
     as_json,
     differences,
     fields_as_json,
@@ -21,9 +23,12 @@ from germane.evaluation.result import (
 )
 from germane.importers.locomo import EvidenceReport
 
-__all__ = ["Floor", "GateResult", "Gauge", "Report", "ReportTable", "check_floors"]
+if TYPE_CHECKING:
+    from germane.evaluation.material import EvaluationQuestion
 
 _NAMED_IDS = 10
+_NAMED_SPEAKERS = 6
+_LEAST_FALL = 0.0005  # Less isn't seen in the table.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +36,9 @@ class Report:
     """Everything that one run measured. `skipped` has the reason for each retriever that took no part.
 
     `conversations` is empty when the questions were about a store or probes, whose memories `turns`
-    counts. `ablation` sets the first configuration beside itself without each of its parts.
+    counts. `cases` are the questions. `left_out` has a text for each line or turn that didn't fit, `repeated`
+    counts turns that occur again and are stored once, and `lengths` are those of the turns. `ablation` sets
+    the first configuration beside itself without each of its parts.
     """
 
     results: tuple[Result, ...]
@@ -46,6 +53,10 @@ class Report:
     skipped: Mapping[str, str] = field(default_factory=dict)
     comparisons: tuple[PairedDifference, ...] = ()
     ablation: tuple[PairedDifference, ...] = ()
+    cases: tuple[EvaluationQuestion, ...] = ()
+    left_out: tuple[str, ...] = ()
+    repeated: int = 0
+    lengths: tuple[TurnLengths, ...] = ()
 
     def of(self, retriever: str) -> tuple[Result, ...]:
         """The results of one retriever, by budget."""
@@ -71,7 +82,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON will hold it."""
-        data = ("conversations", "turns", "questions", "adversarial", "without_evidence")
+        data = ("conversations", "turns", "questions", "adversarial", "without_evidence", "left_out",
+                "repeated", "lengths")  # fmt: skip
         return {
             "results": as_json(self.results),
             "skipped": [{"retriever": name, "reason": why} for name, why in self.skipped.items()],
@@ -79,7 +91,35 @@ class Report:
                 **{name: as_json(getattr(self, name)) for name in data},
                 "evidence_ids": as_json(self.evidence),
             },
-            **fields_as_json(self, "results", "skipped", "evidence", *data),
+            **fields_as_json(self, "results", "skipped", "evidence", "cases", *data),
+            "per_question": [self._question(case) for case in self.cases],
+            "notes": self.oddities(),
+        }
+
+    def _question(self, case: EvaluationQuestion) -> dict[str, Any]:
+        """One question as JSON will hold it, with its outcome for each retriever and budget."""
+        place = case.number
+        outcomes = [
+            {
+                "retriever": result.retriever,
+                "budget": result.budget,
+                "tokens": answer.tokens,
+                "share": as_json(answer.share),
+                "word_share": as_json(answer.words),
+                "contained": as_json(answer.contained_names),
+                "shown": as_json(answer.shown_names),
+            }
+            for result in self.results
+            for answer in result.answers
+            if answer.number == place
+        ]
+        return {
+            "number": case.number,
+            "question": case.question,
+            "category": case.category,
+            "conversation": self.conversations[case.corpus] if self.conversations else None,
+            "evidence": [piece.name for piece in case.pieces],
+            "outcomes": outcomes,
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -100,8 +140,17 @@ class Report:
         return (
             f"{memories}, {self.questions:,} questions; {self.adversarial:,} adversarial and "
             f"{self.without_evidence:,} without evidence left out. "
-            f"Tokens by {self.counter}; seed {self.seed}."
+            f"Tokens by {self.counter}; seed {self.seed}." + self._lengths()
         )
+
+    def _lengths(self) -> str:
+        """The lengths of turns, of all and of those who have the most; empty where none are known."""
+        shown = [
+            f"{each.speaker or 'all'} {each.median:,.0f} / {each.p90:,.0f}"
+            for each in self.lengths[: _NAMED_SPEAKERS + 1]
+        ]
+        more = ", …" if len(self.lengths) > len(shown) else ""
+        return f" Tokens of a turn (median / p90): {', '.join(shown)}{more}." if shown else ""
 
     def tables(self) -> Iterator[ReportTable]:
         """The figures overall, by category, half and number of evidence turns, and of each comparison."""
@@ -127,8 +176,15 @@ class Report:
                 yield _differences(title, several)
 
     def oddities(self) -> list[str]:
-        """A line for each sort of evidence id that names no turn, and for each retriever that was skipped."""
+        """A line for each retriever that was skipped, each fall of recall, and each sort of misfit."""
         found = [f"{name} was skipped: {why}" for name, why in self.skipped.items()]
+        found += self._falls()
+        if self.repeated:
+            found.append(f"Turns that occur again and count once: {self.repeated}")
+        if self.left_out:
+            first = self.left_out[:_NAMED_IDS]
+            rest = ["…"] if len(self.left_out) > len(first) else []
+            found += [f"Left out because they don't fit: {len(self.left_out)}", *first, *rest]
         for what, ids in (
             ("were malformed and repaired", self.evidence.repaired),
             ("could not be read", self.evidence.unreadable),
@@ -139,14 +195,27 @@ class Report:
                 found.append(f"Evidence ids that {what}: {len(ids)} ({', '.join(ids[:_NAMED_IDS])}{more})")
         return found
 
+    def _falls(self) -> Iterator[str]:
+        """A warning for each budget at which a retriever has less of the evidence than at the one before."""
+        for less, more in pairwise(self.results):
+            fall = less.overall.evidence_recall - more.overall.evidence_recall
+            if less.retriever == more.retriever and fall > _LEAST_FALL:
+                pairs = zip(less.answers, more.answers, strict=True)
+                losing = sum(larger.contained < smaller.contained for smaller, larger in pairs)
+                yield (
+                    f"Evidence recall of {more.retriever} falls by {100 * fall:.1f} points from "
+                    f"{less.budget:,} to {more.budget:,} tokens: {losing} questions lose evidence"
+                )
+
 
 # The tables of a report, as its text and its page show them.
 
 _HALVES = "Evidence recall in per cent. A difference that only one half shows is likely chance."
 _COUNTS = "Evidence recall, and the share of questions with all of their evidence, in per cent."
 _OVERALL = (
-    "Share of the evidence that the context contains in full; of questions with all of it; and of the "
-    "evidence in the context at any length. In per cent."
+    "Share of the evidence that the context contains in full; of the pairs of neighbouring content words of "
+    "the answer, or else of the evidence, that it contains; of questions with all of their evidence; and of "
+    "the evidence in the context at any length. In per cent."
 )
 _POINTS = (
     "Points of evidence recall, the second minus the first, question by question. The interval is the "
@@ -168,14 +237,16 @@ class ReportTable:
 
 def _overall(results: Sequence[Result]) -> ReportTable:
     phrases = any(result.overall.answer_recall is not None for result in results)
-    head = ("retriever", "budget", "evidence", "95 %", "all", "shown", *(["answer"] if phrases else []),
-            *(f"R@{k}" for k in DEPTHS), "MRR", "tokens", "fill", "over", "p50 ms", "p95 ms")  # fmt: skip
+    head = ("retriever", "budget", "evidence", "95 %", "words", "all", "shown",
+            *(["answer"] if phrases else []), *(f"R@{k}" for k in DEPTHS), "MRR",
+            "tokens", "fill", "over", "p50 ms", "p95 ms")  # fmt: skip
     rows = tuple(
         (
             result.retriever,
             f"{result.budget:,}",
             percent(result.overall.evidence_recall),
             "–".join(percent(end) for end in result.overall.interval),
+            percent(result.overall.word_recall),
             percent(result.overall.all_evidence),
             percent(result.overall.shown_recall),
             *([percent(result.overall.answer_recall or 0.0)] if phrases else []),
@@ -215,17 +286,19 @@ def _by_count(result: Result) -> Mapping[str, str]:
 
 def _differences(title: str, several: Sequence[PairedDifference]) -> ReportTable:
     head = ("second", "first", "budget", "points", "95 %", "over conversations", "half 1", "half 2", "all",
-            "won", "lost")  # fmt: skip
+            "words", "95 %", "won", "lost")  # fmt: skip
     rows = tuple(
         (
             each.second,
             each.first,
             f"{each.budget:,}",
             points(each.evidence_recall) + ("" if each.is_significant else " ~"),
-            _interval(each.interval),
-            _interval(each.interval_over_conversations),
+            interval_text(each.interval),
+            interval_text(each.interval_over_conversations),
             *("-" if half is None else points(half) for half in each.halves),
             points(each.all_evidence),
+            points(each.word_recall),
+            interval_text(each.words_interval),
             str(each.wins),
             str(each.losses),
         )
@@ -238,7 +311,8 @@ def _differences(title: str, several: Sequence[PairedDifference]) -> ReportTable
     return ReportTable(title=title, note=_POINTS, head=head, rows=rows, marks=marks)
 
 
-def _interval(ends: tuple[float, float] | None) -> str:
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """The ends of an interval of differences in points, or a dash for none."""
     return "-" if ends is None else " … ".join(points(end) for end in ends)
 
 

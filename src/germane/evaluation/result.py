@@ -8,35 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from itertools import chain, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from germane.packing.render import fence
+from germane.retrieval.tokenizer import query_terms, term_hash, words
 
-__all__ = [
-    "DEPTHS",
-    "RESAMPLES",
-    "Answer",
-    "EvaluationFigures",
-    "Needle",
-    "PairedDifference",
-    "Result",
-    "as_json",
-    "bootstrap_interval",
-    "differences",
-    "fields_as_json",
-    "holds",
-    "holds_phrase",
-    "mean",
-    "percent",
-    "percentile",
-    "points",
-    "recall_at",
-    "reciprocal_rank",
-    "table",
-]
-
+WordPairs: TypeAlias = frozenset[tuple[int, int]]
+"""Pairs of neighbouring content words, by the hashes of their stems."""
 DEPTHS = (5, 10, 20)
 """How many of the best memories `recall_at` looks at."""
 
@@ -47,7 +29,10 @@ class Answer:
     in full.
 
     `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
-    those in full. Of its `phrases` that answer it, the context contained `phrases_contained`.
+    those in full. Of its `phrases` that answer it, the context contained `phrases_contained`. `words` is the
+    share of their pairs of words in it (see `word_pairs`), or of those of the evidence without a phrase.
+
+    `contained_names` and `shown_names` are those of the pieces counted by `contained` and `shown`.
 
     `number` names the question within the run, `corpus` what it was about, `half` the half of the
     data that belongs to.
@@ -66,6 +51,9 @@ class Answer:
     reciprocal: float
     phrases: int = 0
     phrases_contained: int = 0
+    words: float = 0.0
+    contained_names: tuple[str, ...] = ()
+    shown_names: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
@@ -90,8 +78,10 @@ class EvaluationFigures:
     `evidence_recall` is the mean over the questions of the share of their evidence that
     the context contains in full, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
     questions with all of it, and `shown_recall` counts evidence in the context at any length: whole or
-    shortened. `answer_recall` is the mean share of a question's answer phrases that the text contains, None
-    where no question names any. `evidence` counts the evidence turns and `found` those
+    shortened. `word_recall` is the mean share of the pairs of neighbouring content words of a question's
+    answer phrases, or of its evidence where it names none, that the text contains: ROUGE-2 recall, so that
+    a passage counts in part. `answer_recall` is the mean share of a question's answer phrases that the text
+    contains, None where no question names any. `evidence` counts the evidence turns and `found` those
     contained. `recall_at` and `mrr` judge the ranking before anything is packed.
     """
 
@@ -105,11 +95,35 @@ class EvaluationFigures:
     recall_at: Mapping[int, float]
     mrr: float
     answer_recall: float | None = None
+    word_recall: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as JSON will hold them: `recall@5` is the recall at that depth."""
         depths = {f"recall@{depth}": as_json(share) for depth, share in self.recall_at.items()}
         return fields_as_json(self, "recall_at") | depths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLengths:
+    """How long turns are, in tokens: those of one speaker, or of all where `speaker` is None."""
+
+    speaker: str | None
+    turns: int
+    median: float
+    p90: float
+
+
+def turn_lengths(tokens: Mapping[str, Sequence[int]]) -> tuple[TurnLengths, ...]:
+    """The lengths of all turns, then those of each speaker, the one with the most turns first.
+
+    `tokens` has the length of every turn by its speaker, who is empty where turns have none.
+    """
+    groups: list[tuple[str | None, Sequence[int]]] = [(None, list(chain.from_iterable(tokens.values())))]
+    groups += sorted(((name, each) for name, each in tokens.items() if name), key=lambda one: -len(one[1]))
+    return tuple(
+        TurnLengths(speaker=name, turns=len(each), median=percentile(each, 50), p90=percentile(each, 90))
+        for name, each in groups
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,10 +201,17 @@ class Needle:
     """What a context must contain for a turn to count: its day, its speaker and all of its words.
 
     Without a day it is a memory's content, which may be surrounded by what its kind's template adds to it.
+    `texts` begins with the `speaker`, where there is one.
     """
 
     day: str
     texts: str
+    speaker: str = ""
+
+    @property
+    def word_pairs(self) -> WordPairs:
+        """The neighbouring content words of the turn, without its speaker."""
+        return word_pairs(self.texts.removeprefix(f"{self.speaker}: "))
 
 
 def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
@@ -224,9 +245,40 @@ def holds_phrase(context: str, phrase: str) -> bool:
     return bool(wanted) and _has_words(f" {_in_one_line(context)} ", wanted)
 
 
+def word_pairs(text: str) -> WordPairs:
+    """The pairs of neighbouring content words of a text, each once.
+
+    Content words are stemmed, and English stop words are passed over. A text with one content word is a pair
+    of that word with itself.
+    """
+    found = [term for word in words(text) for term in _content_of(word)]
+    return frozenset(pairwise(found if len(found) != 1 else found * 2))
+
+
+@lru_cache(maxsize=100_000)
+def _content_of(word: str) -> tuple[int, ...]:
+    """The hash of a word by which its forms are known, or nothing for a stop word."""
+    return tuple(map(term_hash, query_terms(word)[:1]))
+
+
+def pairs_in(context: str) -> WordPairs:
+    """What `word_pairs` of a text are looked up in: those of a context, and each of its words alone."""
+    return word_pairs(context := _ESCAPE.sub("", context)) | {
+        (term, term) for word in words(context) for term in _content_of(word)
+    }
+
+
+def pair_share(wanted: WordPairs, context: WordPairs) -> float:
+    """The share of the wanted pairs in the context: ROUGE-2 recall (Lin, 2004), each pair counted once.
+
+    Single words would hardly measure anything: 4,000 tokens about something else contain most of them.
+    """
+    return len(wanted & context) / len(wanted)
+
+
 def _in_one_line(text: str) -> str:
-    words = " ".join(_BULLET.sub("", line.strip()) for line in text.split("\n")).split()
-    return _ESCAPE.sub("", " ".join(words)).casefold()
+    parts = " ".join(_BULLET.sub("", line.strip()) for line in text.split("\n")).split()
+    return _ESCAPE.sub("", " ".join(parts)).casefold()
 
 
 def _has_words(body: str, words: str) -> bool:
@@ -308,7 +360,8 @@ class PairedDifference:
     `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the
     bootstrap 95 % interval of the first over questions, `interval_over_conversations` that over whole
     conversations (None for fewer than two). `halves` are the differences in each half of the data,
-    None for a half without questions. A question is won where `second` found more of its evidence.
+    None for a half without questions. `word_recall` is the mean difference in pairs of words, and
+    `words_interval` its interval over questions. A question is won where `second` found more of its evidence.
     """
 
     first: str
@@ -322,6 +375,8 @@ class PairedDifference:
     halves: tuple[float | None, float | None]
     wins: int
     losses: int
+    word_recall: float = 0.0
+    words_interval: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_significant(self) -> bool:
@@ -345,6 +400,7 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
     if first.budget != second.budget or any(one.number != other.number for one, other in pairs):
         raise AssertionError(f"{first.retriever} and {second.retriever} did not answer the same questions.")
     gains = [other.share - one.share for one, other in pairs]
+    in_words = [other.words - one.words for one, other in pairs]
     corpora = [one.corpus for one, _ in pairs]
     over = bootstrap_interval(gains, seed=seed, clusters=corpora) if len(set(corpora)) > 1 else None
     halves = [
@@ -362,6 +418,8 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
         halves=(mean(halves[0]) if halves[0] else None, mean(halves[1]) if halves[1] else None),
         wins=sum(gain > 0 for gain in gains),
         losses=sum(gain < 0 for gain in gains),
+        word_recall=mean(in_words),
+        words_interval=bootstrap_interval(in_words, seed=seed),
     )
 
 

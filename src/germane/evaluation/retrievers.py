@@ -9,22 +9,24 @@ tokens and one for the line's end.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+import germane
 from germane.embedders.adapters import OnnxEmbedder
 from germane.embedders.static import StaticEmbedder
-from germane.engine import Engine
-from germane.engine import open as open_engine
 from germane.errors import InvalidInput
 from germane.evaluation.material import (
     Corpus,
+    EvaluationQuestion,
+    Material,
     Order,
     Records,
     Retriever,
@@ -33,34 +35,19 @@ from germane.evaluation.material import (
     open_records,
     record_key,
 )
+from germane.evaluation.result import Needle, holds
 from germane.kinds import BUILT_IN
 from germane.model.context import Context
 from germane.model.plan import Plan
+from germane.model.text import DEFAULT_FRAME
 from germane.packing.render import fence
-from germane.plans.frames import DEFAULT_FRAME
 from germane.plans.layered import PLANS, plan_for
 from germane.protocols import Embedder
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.tokenizer import index_terms, query_terms, term_hash
 
-__all__ = [
-    "BUNDLED",
-    "EMBEDDERS",
-    "GATE",
-    "GROUPING",
-    "PEERS",
-    "RETRIEVERS",
-    "Configuration",
-    "GermaneReader",
-    "Packed",
-    "RankedReader",
-    "best_first",
-    "configured",
-    "embedder_named",
-    "missing",
-    "ranked_by",
-    "retrievers_of",
-]
+if TYPE_CHECKING:
+    from germane.engine import Engine
 
 # A configuration of germane that can be measured: which embedder, which plan, without which part.
 
@@ -175,6 +162,7 @@ class GermaneReader:
     """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
 
     `parts` collects the names of the score parts that were seen: those that can be left out.
+    `refused` says which turns the engine refused, and why; all others are stored.
     `shown` holds the corpus's ids of the items of the last context, whole or shortened. `by_plan` passes
     the plan as a value even where nothing is left out of it. A plan that is passed has no frame, so its
     contexts may differ a little from those of the call by name, and what is left out is compared with it.
@@ -183,6 +171,7 @@ class GermaneReader:
     def __init__(self, corpus: Corpus, configuration: Configuration, *, by_plan: bool = False) -> None:
         self.configuration = configuration
         self.parts: set[str] = set()
+        self.refused: list[str] = []
         self.shown: frozenset[str] = frozenset()
         self._plan = configuration.plan_of()
         self._gated = GATE not in configuration.without
@@ -198,11 +187,23 @@ class GermaneReader:
             memories = all_memories(self.engine)
             self.ids = {each.id: own[key] for each in memories if (key := record_key(each)) in own}
         else:
-            stored = self.engine.remember_many(corpus.drafts)
-            self.ids = {each.memory.id: own_id for each, own_id in zip(stored, corpus.ids, strict=True)}
+            self.ids = dict(self._remembered(corpus))
         if self.engine.stats().pending:
             # A slow embedder works in the background; nothing is measured before it is done.
             self.engine.embed_pending()
+
+    def _remembered(self, corpus: Corpus) -> Iterator[tuple[str, str]]:
+        """Store the turns; the id of each memory with its id in the corpus."""
+        try:
+            stored = self.engine.remember_many(corpus.drafts)
+        except InvalidInput:
+            for draft, own in zip(corpus.drafts, corpus.ids, strict=True):
+                try:
+                    yield self.engine.remember_many([draft])[0].memory.id, own
+                except InvalidInput as error:
+                    self.refused.append(f"{draft.source or own}: {error}")
+        else:
+            yield from ((each.memory.id, own) for each, own in zip(stored, corpus.ids, strict=True))
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
         """The corpus's ids, best first, by what the configuration ranks with."""
@@ -255,7 +256,7 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
     if isinstance(corpus.about, Records):
         return open_records(corpus.about, now=corpus.now, embedder=embedder, counter=corpus.counter)
     if corpus.about is None:
-        return open_engine(
+        return germane.open(
             ":memory:",
             agent="evaluation",
             embedder=embedder,
@@ -263,7 +264,7 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
             clock=lambda: corpus.now,
         )
     opened = partial(
-        open_engine,
+        germane.open,
         corpus.about.database,
         agent=corpus.about.agent,
         counter=corpus.counter,
@@ -491,3 +492,79 @@ RETRIEVERS: Mapping[str, Retriever] = {
     **{name: ranked_by(order_of) for name, order_of in PEERS.items()},
 }
 """The retrievers that have a name."""
+
+
+# What is measured with them: the questions, each with an open reader.
+
+_NAMES = 10  # How many speakers an error names.
+
+
+class _Closable(Protocol):
+    """What is opened for one corpus, and closed after its questions."""
+
+    def close(self) -> None: ...
+
+
+_Opened = TypeVar("_Opened", bound=_Closable)
+
+
+def spoken_by(material: Material, speaker: str) -> Material:
+    """The material with the turns of that speaker or role alone, and only the evidence in them.
+
+    Case doesn't matter. A question without any evidence left is left out. Raises InvalidInput for memories
+    that have no speaker, or if nobody has that name.
+    """
+    wanted = speaker.strip().casefold()
+    corpora, known = [], dict[str, None]()
+    for corpus in material.corpora:
+        named = [
+            {turn.speaker, str(draft.metadata.get("role") or turn.speaker)} - {""}
+            for turn, draft in zip(corpus.turns, corpus.drafts, strict=False)
+        ]
+        known |= dict.fromkeys(name for names in named for name in sorted(names))
+        places = [place for place, names in enumerate(named) if wanted in map(str.casefold, names)]
+        corpora.append(
+            replace(
+                corpus,
+                ids=tuple(corpus.ids[place] for place in places),
+                turns=tuple(corpus.turns[place] for place in places),
+                drafts=tuple(corpus.drafts[place] for place in places),
+            )
+        )
+    if not any(corpus.ids for corpus in corpora):
+        names = ", ".join(list(known)[:_NAMES]) or "none; only conversations and messages have speakers"
+        raise InvalidInput(f"speaker={speaker!r} is nobody in the data. Its speakers are: {names}.")
+    left = [set(corpus.ids) for corpus in corpora]
+    questions = [
+        replace(
+            case, pieces=tuple(each for each in case.pieces if not left[case.corpus].isdisjoint(each.ids))
+        )
+        for case in material.questions
+    ]
+    usable = tuple(case for case in questions if case.pieces)
+    return replace(
+        material,
+        corpora=tuple(corpora),
+        questions=usable,
+        without_evidence=material.without_evidence + len(questions) - len(usable),
+    )
+
+
+def contained_pieces(text: str, case: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
+    """Whether a context contains each piece of a question's evidence in full."""
+    return [
+        any(holds(text, [needles[each] for each in piece.ids if each in needles])) for piece in case.pieces
+    ]
+
+
+def each_question(
+    material: Material, retriever: Callable[[Corpus], _Opened]
+) -> Iterator[tuple[_Opened, EvaluationQuestion, Mapping[str, Needle]]]:
+    """Each question with an open reader of its corpus, and the needles of its turns by their ids."""
+    for place, corpus in enumerate(material.corpora):
+        questions = [case for case in material.questions if case.corpus == place]
+        if questions:
+            with closing(retriever(corpus)) as reader:
+                needles = dict(zip(corpus.ids, corpus.turns, strict=True))
+                for case in questions:
+                    yield reader, case, needles

@@ -5,15 +5,15 @@ Reads the clock to time contexts; everything else follows from the seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, UnreadableSource
 from germane.evaluation.material import (
     COUNTER,
     Corpus,
@@ -35,14 +35,19 @@ from germane.evaluation.result import (
     Needle,
     PairedDifference,
     Result,
+    TurnLengths,
+    WordPairs,
     bootstrap_interval,
     differences,
-    holds,
     holds_phrase,
     mean,
+    pair_share,
+    pairs_in,
     percentile,
     recall_at,
     reciprocal_rank,
+    turn_lengths,
+    word_pairs,
 )
 from germane.evaluation.retrievers import (
     BUNDLED,
@@ -51,18 +56,19 @@ from germane.evaluation.retrievers import (
     Configuration,
     GermaneReader,
     configured,
+    contained_pieces,
+    each_question,
     retrievers_of,
+    spoken_by,
 )
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 from germane.tokens import get_counter
 
-__all__ = ["BUDGETS", "contained_pieces", "each_question", "evaluate"]
-
 BUDGETS = (500, 1000, 2000, 4000)
 _RANKED = 100  # How deep the reciprocal rank looks.
 _MANY = 3  # Pieces of evidence from which on questions are reported together.
-_Reader = TypeVar("_Reader", bound=Reader)
+_EXAMPLES = 3  # How many lines that don't fit an error shows.
 
 
 def evaluate(
@@ -72,6 +78,7 @@ def evaluate(
     retrievers: Sequence[str | Configuration] | Mapping[str, Retriever] | None = None,
     conversations: Sequence[str] | None = None,
     questions_limit: int | None = None,
+    speaker: str | None = None,
     seed: int = 7,
     embedder: Embedder | None = BUNDLED,
     ablate: bool = False,
@@ -83,67 +90,96 @@ def evaluate(
 
     `path` is a file in LoCoMo's layout, where every turn is a memory and every question with
     readable evidence, the adversarial ones aside, an assembly at each budget; or JSON lines: with
-    questions about `records`, which are imported for the run, or about the store `stored`, or with
-    probes. Tokens are o200k. `retrievers` are names of
+    questions about messages among them, about `records`, which are imported for the run, or about the
+    store `stored`, or with probes. A line or a turn that doesn't fit is left out and reported. Tokens are
+    o200k. `retrievers` are names of
     `RETRIEVERS` (all that can run here unless given), configurations or their texts, or retrievers
     of your own by name. `embedder` is the bundled one unless given, and for a store then the one it
     is opened with. `conversations` are sample ids; `questions_limit` draws that many questions by
-    the seed. `ablate` runs the first of the configurations again without each of its parts.
+    the seed. With `speaker`, such as "user", only the turns of that speaker or role are stored, and only
+    evidence in them counts. `ablate` runs the first of the configurations again without each of its parts.
     `progress` receives how many questions of how many are done. Raises UnreadableSource or
     InvalidInput.
     """
-    budgets = sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
+    sizes = checked_budgets(budgets)
     taking_part, skipped = retrievers_of(retrievers, embedder)
     material = read_material(
         path, embedder=embedder, conversations=conversations, stored=stored, records=records
     )
-    material = drawn(material, questions_limit, seed)
-    if not material.questions or not budgets or not taking_part:
-        raise InvalidInput(
-            f"There is nothing to measure: {len(material.questions)} questions with evidence, {len(budgets)} "
-            f"budgets, {len(taking_part)} retrievers. Each of them has to be at least 1."
-        )
+    material = drawn(material if speaker is None else spoken_by(material, speaker), questions_limit, seed)
+    if not material.questions and (misfits := _misfits(material, Path(path).name)):
+        raise UnreadableSource(f"No question of {path} can be measured. {misfits}")
+    _check_counts(len(material.questions), len(sizes), len(taking_part))
+    report = measured(material, taking_part, budgets=sizes, seed=seed, ablate=ablate, progress=progress)
+    return replace(report, skipped=skipped)
+
+
+def checked_budgets(budgets: Sequence[int]) -> list[int]:
+    """The budgets in order, each once. Raises InvalidInput."""
+    return sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
+
+
+def measured(
+    material: Material,
+    retrievers: Mapping[str, Retriever],
+    *,
+    budgets: Sequence[int],
+    seed: int,
+    ablate: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """The report of retrievers over a material; each question goes to all of them in turn."""
     run = _Run(material, budgets, seed, progress)
-    run.expect(len(taking_part))
-    results = {name: run.results(name, retriever) for name, retriever in taking_part.items()}
+    run.expect(len(retrievers))
+    results = run.results(retrievers)
     ablation = _ablated(run, results) if ablate else ()
     return Report(
         results=tuple(chain.from_iterable(results.values())),
         conversations=material.names,
         turns=sum(len(corpus.ids) for corpus in material.corpora),
         questions=len(material.questions),
+        cases=material.questions,
+        left_out=(*material.left_out, *run.refused),
+        repeated=material.repeated,
+        lengths=_lengths(material),
         adversarial=material.adversarial,
         without_evidence=material.without_evidence,
         counter=COUNTER,
         seed=seed,
         evidence=material.evidence,
-        skipped=skipped,
         ablation=ablation,
     )
 
 
-def contained_pieces(text: str, case: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
-    """Whether a context contains each piece of a question's evidence in full."""
-    return [
-        any(holds(text, [needles[each] for each in piece.ids if each in needles])) for piece in case.pieces
-    ]
+def _check_counts(questions: int, budgets: int, retrievers: int) -> None:
+    if not questions or not budgets or not retrievers:
+        raise InvalidInput(
+            f"There is nothing to measure: {questions} questions with evidence, {budgets} budgets, "
+            f"{retrievers} retrievers. Each of them has to be at least 1."
+        )
 
 
-def each_question(
-    material: Material, retriever: Callable[[Corpus], _Reader]
-) -> Iterator[tuple[_Reader, EvaluationQuestion, Mapping[str, Needle]]]:
-    """Each question with an open reader of its corpus, and the needles of its turns by their ids."""
-    for place, corpus in enumerate(material.corpora):
-        questions = [case for case in material.questions if case.corpus == place]
-        if questions:
-            with closing(retriever(corpus)) as reader:
-                needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-                for case in questions:
-                    yield reader, case, needles
+def _misfits(material: Material, name: str) -> str:
+    """The first ids of evidence that name nothing, and lines that didn't fit, those of the file first."""
+    evidence = material.evidence
+    turns = ", ".join(chain.from_iterable(corpus.ids[:_EXAMPLES] for corpus in material.corpora[:1]))
+    found = [f"Evidence {each} can't be read." for each in evidence.unreadable]
+    found += [f"Evidence {each} names none; there are such as {turns}." for each in evidence.missing]
+    found += sorted(material.left_out, key=lambda each: not each.startswith(name))
+    more = len(found) - _EXAMPLES
+    return " ".join(found[:_EXAMPLES]) + (f" There are {more} more such lines." if more > 0 else "")
+
+
+def _lengths(material: Material) -> tuple[TurnLengths, ...]:
+    tokens: dict[str, list[int]] = {}
+    for corpus in material.corpora:
+        for turn in corpus.turns:
+            tokens.setdefault(turn.speaker, []).append(corpus.counter.count(turn.texts))
+    return turn_lengths(tokens)
 
 
 class _Run:
-    """The questions, put to one retriever after another; the progress; which parts were seen."""
+    """The questions, put to all retrievers in turn; the progress; which parts were seen."""
 
     def __init__(
         self,
@@ -154,6 +190,7 @@ class _Run:
     ) -> None:
         self.seed = seed
         self.parts: dict[str, set[str]] = {}
+        self.refused: dict[str, None] = {}
         self._material = material
         self._budgets = budgets
         self._progress = progress
@@ -170,22 +207,46 @@ class _Run:
         drafts = (draft for corpus in self._material.corpora for draft in corpus.drafts)
         return any(str(draft.scope).startswith("session") for draft in drafts)
 
-    def results(self, name: str, retriever: Retriever) -> list[Result]:
-        """A result for each budget, in order."""
-        answers = self._answers(name, retriever)
-        return [_result(name, budget, answers[budget], self.seed) for budget in self._budgets]
+    def results(self, retrievers: Mapping[str, Retriever]) -> dict[str, list[Result]]:
+        """A result of each retriever for each budget, in order.
 
-    def _answers(self, name: str, retriever: Retriever) -> dict[int, list[Answer]]:
-        answers: dict[int, list[Answer]] = {budget: [] for budget in self._budgets}
-        for reader, case, needles in each_question(self._material, retriever):
-            for budget, answer in _answered(reader, case, needles, self._budgets).items():
-                answers[budget].append(answer)
-            if isinstance(reader, GermaneReader):
-                self.parts.setdefault(name, set()).update(reader.parts)
-            self._done += 1
-            if self._progress is not None:
-                self._progress(self._done, self._total)
-        return answers
+        Each question goes to one retriever after the other, so that whatever else the machine does burdens
+        all of them alike.
+        """
+        answers: dict[str, dict[int, list[Answer]]] = {
+            name: {budget: [] for budget in self._budgets} for name in retrievers
+        }
+        for together, case, needles in each_question(
+            self._material, lambda each: _Together(each, retrievers)
+        ):
+            for name, reader in together.readers.items():
+                for budget, answer in _answered(reader, case, needles, self._budgets).items():
+                    answers[name][budget].append(answer)
+                if isinstance(reader, GermaneReader):
+                    self.parts.setdefault(name, set()).update(reader.parts)
+                    self.refused |= dict.fromkeys(reader.refused)
+                self._done += 1
+                if self._progress is not None:
+                    self._progress(self._done, self._total)
+        return {
+            name: [_result(name, budget, by_budget[budget], self.seed) for budget in self._budgets]
+            for name, by_budget in answers.items()
+        }
+
+
+class _Together:
+    """An open reader of each retriever over one corpus."""
+
+    def __init__(self, corpus: Corpus, retrievers: Mapping[str, Retriever]) -> None:
+        with ExitStack() as opened:
+            self.readers = {
+                name: opened.enter_context(closing(retriever(corpus)))
+                for name, retriever in retrievers.items()
+            }
+            self._opened = opened.pop_all()
+
+    def close(self) -> None:
+        self._opened.close()
 
 
 def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[PairedDifference, ...]:
@@ -208,14 +269,9 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Paired
     if "semantic" in parts:
         variants.append(replace(whole, embedder="none"))
     run.expect(1 + len(variants))
-    baseline = run.results(name, configured(whole, by_plan=True))
-    return tuple(
-        one
-        for variant in variants
-        for one in differences(
-            baseline, run.results(str(variant), configured(variant, by_plan=True)), seed=run.seed
-        )
-    )
+    baseline = run.results({name: configured(whole, by_plan=True)})[name]
+    others = (run.results({str(each): configured(each, by_plan=True)})[str(each)] for each in variants)
+    return tuple(one for other in others for one in differences(baseline, other, seed=run.seed))
 
 
 def _answered(
@@ -225,6 +281,7 @@ def _answered(
     ranking = found_pieces(reader.recall(case.question, _RANKED), case.pieces)
     wanted = [piece.name for piece in case.pieces]
     depths = {depth: recall_at(ranking, wanted, depth) for depth in DEPTHS}
+    words = _wanted_words(case, needles)
     # Not the counter that packed: a count that went wrong there must show here.
     count = get_counter(COUNTER).count
     answers = {}
@@ -233,26 +290,56 @@ def _answered(
         text = reader.assemble(case.question, budget)
         seconds = perf_counter() - started
         whole = contained_pieces(text, case, needles)
-        shown = reader.shown if isinstance(reader, GermaneReader) else frozenset()
+        shown_words = _words_shown(text, words)
+        items = reader.shown if isinstance(reader, GermaneReader) else frozenset()
+        pairs = list(zip(case.pieces, whole, strict=True))
+        contained = tuple(piece.name for piece, held in pairs if held)
+        shown = tuple(piece.name for piece, held in pairs if held or not items.isdisjoint(piece.ids))
         answers[budget] = Answer(
             number=case.number,
             corpus=case.corpus,
             half=case.half,
             category=case.category,
             evidence=len(case.pieces),
-            contained=sum(whole),
-            shown=sum(
-                held or not shown.isdisjoint(piece.ids)
-                for held, piece in zip(whole, case.pieces, strict=True)
-            ),
+            contained=len(contained),
+            shown=len(shown),
+            contained_names=contained,
+            shown_names=shown,
             phrases=len(case.phrases),
             phrases_contained=sum(holds_phrase(text, phrase) for phrase in case.phrases),
+            words=sum(whole) / len(whole) if shown_words is None else shown_words,
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
             reciprocal=reciprocal_rank(ranking, wanted),
         )
     return answers
+
+
+def _wanted_words(
+    case: EvaluationQuestion, needles: Mapping[str, Needle]
+) -> tuple[tuple[WordPairs, ...], ...]:
+    """The pairs of words of each answer phrase, or else of each memory that will do for a piece of evidence.
+
+    What has no content words, such as a "so is it", is left out; a piece that is stored nowhere is empty.
+    """
+    if case.phrases:
+        several = [[word_pairs(phrase)] for phrase in case.phrases]
+    else:
+        several = [
+            [needles[each].word_pairs for each in piece.ids if each in needles] for piece in case.pieces
+        ]
+    return tuple(tuple(filter(None, each)) for each in several if not each or any(each))
+
+
+def _words_shown(text: str, wanted: Sequence[Sequence[WordPairs]]) -> float | None:
+    """The mean share of the wanted pairs of words in a context; of several memories, the largest share.
+
+    None where nothing has content words.
+    """
+    context = pairs_in(text)
+    shares = [max((pair_share(words, context) for words in each), default=0.0) for each in wanted]
+    return mean(shares) if shares else None
 
 
 def _result(name: str, budget: int, answers: Sequence[Answer], seed: int) -> Result:
@@ -299,6 +386,7 @@ def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
         evidence_recall=mean(shares),
         shown_recall=mean([each.shown_share for each in answers]),
         answer_recall=mean(phrases) if phrases else None,
+        word_recall=mean([each.words for each in answers]),
         all_evidence=mean([float(each.whole) for each in answers]),
         interval=bootstrap_interval(shares, seed=seed),
         recall_at={depth: mean([each.recall_at[depth] for each in answers]) for depth in DEPTHS},

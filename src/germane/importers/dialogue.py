@@ -29,25 +29,14 @@ from germane.model.conversation import Message, MessageRole, Provider, TextPart
 from germane.model.memory import Draft
 from germane.model.text import own_text
 
-__all__ = [
-    "STAMPS",
-    "dialogue_turns",
-    "is_message",
-    "is_transcript",
-    "message_turns",
-    "messages_in",
-    "read_conversations",
-    "read_transcript",
-    "starts_dialogue",
-]
-
 _EXPECTED = (
     'a list of messages ({"role": …, "content": …}), an object with "messages" or "input", one of either per '
     "line, or lines such as `user: text` were expected"
 )
 _LISTS = ("messages", "input")
 """Where the layouts of providers keep the messages of a conversation."""
-_ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "model"})
+# The result of a tool is plain text in a dialogue: there is no call that it could answer.
+_ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "model", "tool", "function"})
 _SYSTEMS = frozenset({"system", "developer"})
 
 
@@ -145,15 +134,12 @@ def _of_dialogue(turns: Sequence[Turn]) -> tuple[Message, ...]:
 
 
 def _role(turn: Turn, first: str) -> MessageRole:
-    name = (turn.role or "").lower()
+    if not turn.role:
+        return MessageRole.USER if turn.speaker == first else MessageRole.ASSISTANT
+    name = turn.role.lower()
     if name in _SYSTEMS:
         return MessageRole.SYSTEM
-    if name:
-        # The result of a tool is plain text here: there is no call that it could answer.
-        return (
-            MessageRole.ASSISTANT if name in _ASSISTANTS or name in ("tool", "function") else MessageRole.USER
-        )
-    return MessageRole.USER if turn.speaker == first else MessageRole.ASSISTANT
+    return MessageRole.ASSISTANT if name in _ASSISTANTS else MessageRole.USER
 
 
 # Chat transcripts as drafts, one per turn.
@@ -369,7 +355,7 @@ def starts_dialogue(text: str) -> bool:
     """Whether the first line that isn't blank is a turn."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     match = _TURN.fullmatch(first.rstrip())
-    return match is not None and match["name"].lower() not in _LABELS
+    return match is not None and _is_name(match)
 
 
 def dialogue_turns(text: str) -> Iterator[Turn]:
@@ -382,16 +368,15 @@ def dialogue_turns(text: str) -> Iterator[Turn]:
     out; see `starts_dialogue`.
     """
     speaker, stamp, lines, index = "", None, list[str](), 0
-    rule: str | None = None
-    fence = ""
+    counts, fence = _is_name, ""
     for line in text.split("\n"):
         match = None if fence else _TURN.fullmatch(line.rstrip())
         fence = _fence_after(line, fence)
-        if match is None or not _counts(match, rule):
+        if match is None or not counts(match):
             lines.append(line.rstrip())
             continue
-        if rule is None:
-            rule = _rule(match)
+        if not speaker:
+            counts = _has_stamp if match["stamp"] else _is_role if _is_role(match) else _is_name
         elif spoken := "\n".join(lines).strip():
             yield _turn(speaker, stamp, spoken, index)
         index += bool(speaker)
@@ -401,19 +386,16 @@ def dialogue_turns(text: str) -> Iterator[Turn]:
         yield _turn(speaker, stamp, spoken, index)
 
 
-def _rule(first: re.Match[str]) -> str:
-    if first["stamp"]:
-        return "stamped"
-    return "roles" if first["name"].lower() in _ROLES else "names"
+def _has_stamp(line: re.Match[str]) -> bool:
+    return line["stamp"] is not None
 
 
-def _counts(match: re.Match[str], rule: str | None) -> bool:
-    name = match["name"].lower()
-    if rule == "stamped":
-        return match["stamp"] is not None
-    if rule == "roles":
-        return name in _ROLES
-    return name not in _LABELS
+def _is_role(line: re.Match[str]) -> bool:
+    return line["name"].lower() in _ROLES
+
+
+def _is_name(line: re.Match[str]) -> bool:
+    return line["name"].lower() not in _LABELS
 
 
 def _fence_after(line: str, fence: str) -> str:

@@ -8,8 +8,9 @@ looks like.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -19,25 +20,6 @@ from germane.importers.sources import FieldError, as_texts, day_in
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
-
-__all__ = [
-    "CHANGELOGS",
-    "LONG",
-    "MOST_PATHS",
-    "TINY",
-    "DocumentPassage",
-    "Heading",
-    "MarkdownBlock",
-    "Outline",
-    "decision_record",
-    "named_paths",
-    "outline",
-    "passages",
-    "pattern_of",
-    "stated_paths",
-    "stated_scope",
-    "versions",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,44 +79,37 @@ def outline(text: str) -> Outline:
     whole = MarkdownIt("commonmark").enable("table")
     # Links and emphasis matter in headings alone, and reading them everywhere takes most of the time.
     tokens = MarkdownIt("commonmark").enable("table").disable("inline").parse(text, env)
+    defined = [*env.get("references", {}).values(), *env.get("duplicate_refs", [])]
     return Outline(
         lines=tuple(text.split("\n")),
-        headings=_headings(tokens, lambda words: whole.parseInline(words, env)),
+        headings=tuple(
+            Heading(
+                level=int(token.tag[1:]),
+                title=_words(whole.parseInline(inline.content, env)),
+                line=token.map[0],
+                end=token.map[1],
+            )
+            for token, inline in pairwise(tokens)
+            if token.type == "heading_open" and token.level == 0 and token.map
+        ),
         blocks=_blocks(tokens),
-        references=_references(env),
+        references=frozenset(line for each in defined if each.get("map") for line in range(*each["map"])),
     )
 
 
-def _headings(tokens: Sequence[Token], parse: Callable[[str], Sequence[Token]]) -> tuple[Heading, ...]:
-    found = []
-    for token, inline in pairwise(tokens):
-        if token.type == "heading_open" and token.level == 0 and token.map:
-            start, end = token.map
-            found.append(
-                Heading(level=int(token.tag[1:]), title=_words(parse(inline.content)), line=start, end=end)
-            )
-    return tuple(found)
-
-
 def _blocks(tokens: Sequence[Token]) -> tuple[MarkdownBlock, ...]:
-    found: list[MarkdownBlock] = []
+    blocks: list[MarkdownBlock] = []
     items: list[int] = []
     for token in tokens:
         if token.type == "list_item_open" and token.level == 1 and token.map:
             items.append(token.map[0])
         elif token.level == 0 and token.map and token.nesting >= 0 and token.type != "heading_open":
             kind = token.type.removesuffix("_open")
-            found.append(MarkdownBlock(start=token.map[0], end=token.map[1], kind=kind))
+            blocks.append(MarkdownBlock(start=token.map[0], end=token.map[1], kind=kind))
         elif token.level == 0 and token.nesting < 0 and items:
-            last = found.pop()
-            found.append(MarkdownBlock(start=last.start, end=last.end, kind=last.kind, items=tuple(items)))
+            blocks[-1] = replace(blocks[-1], items=tuple(items))
             items = []
-    return tuple(found)
-
-
-def _references(env: Mapping[str, Any]) -> frozenset[int]:
-    defined = [*env.get("references", {}).values(), *env.get("duplicate_refs", [])]
-    return frozenset(line for each in defined if each.get("map") for line in range(*each["map"]))
+    return tuple(blocks)
 
 
 def _words(inlines: Sequence[Token]) -> str:
@@ -218,9 +193,10 @@ def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> I
     if len(whole) <= long and whole:
         yield DocumentPassage(path=section.path, text=whole, line=section.start)
         return
-    sizes = [len(document.text(child.start, child.end)) for child in section.children]
-    small = [child for child, size in zip(section.children, sizes, strict=True) if size < tiny]
-    large = [child for child, size in zip(section.children, sizes, strict=True) if size >= tiny]
+    small: list[_Section] = []
+    large: list[_Section] = []
+    for child in section.children:
+        (small if len(document.text(child.start, child.end)) < tiny else large).append(child)
     own = _join(document, _of_own_lines(document, section, long), small, long)
     if own and not small and not document.text(section.body, section.own):
         own = []
@@ -232,31 +208,29 @@ def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> I
 
 def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple[int, str]]:
     """The text between a heading and its first subsection, packed into texts with their first lines."""
-    packed: list[tuple[int, str]] = []
-    start = section.start
+    starts = [section.start]
     cuts = [*_cuts(document, section, long), section.own]
     for cut, following in pairwise(cuts):
-        if len(document.text(start, following)) > long:
-            packed.append((start, document.text(start, cut)))
-            start = cut
-    packed.append((start, document.text(start, section.own)))
+        if len(document.text(starts[-1], following)) > long:
+            starts.append(cut)
+    packed = [(start, document.text(start, end)) for start, end in pairwise([*starts, section.own])]
     return [(line, text) for line, text in packed if text]
 
 
 def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
     """The lines at which a section's own text may be split: never between a lead-in and what it leads to."""
-    found: list[int] = []
+    cuts: list[int] = []
     leads_in = True  # The heading leads in to the first block.
     for block in document.blocks:
         if not section.body <= block.start < section.own:
             continue
         if not leads_in:
-            found.append(block.start)
+            cuts.append(block.start)
         text = document.text(block.start, block.end)
         if len(text) > long:
-            found.extend(block.items[1:])
+            cuts.extend(block.items[1:])
         leads_in = block.kind == "paragraph" and text.endswith(":")
-    return found
+    return cuts
 
 
 def _join(
@@ -326,22 +300,17 @@ def _field_of(document: Outline, fields: Mapping[str, Any], name: str) -> str | 
     """A field from the front matter, the lines above the first section, or a section of that name."""
     if fields.get(name):
         return str(fields[name]).strip() or None
-    for line in _opening(document):
+    # Most templates have their fields before the first section.
+    first = next((heading.line for heading in document.headings if heading.level > 1), 20)
+    for line in document.lines[:first]:
         match = _FIELD.match(line)
         if match and match["name"].lower() == name:
             return _decision_words(match["value"])
     ends = [*(heading.line for heading in document.headings[1:]), len(document.lines)]
     for heading, end in zip(document.headings, ends, strict=bool(document.headings)):
         if heading.title.lower() == name:
-            lines = document.lines[heading.end : end]
-            return next((_decision_words(line) for line in lines if _decision_words(line)), None)
+            return next(filter(None, map(_decision_words, document.lines[heading.end : end])), None)
     return None
-
-
-def _opening(document: Outline) -> tuple[str, ...]:
-    """The lines before the first section: where most templates keep their fields."""
-    sections = [heading for heading in document.headings if heading.level > 1]
-    return document.lines[: sections[0].line] if sections else document.lines[:20]
 
 
 def _decision_words(text: str) -> str:
@@ -370,7 +339,7 @@ def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
     """
     heads = [(heading, match) for heading in document.headings if (match := _VERSION.match(heading.title))]
     ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
-    found = []
+    entries = []
     for (heading, match), end in zip(heads, ends, strict=bool(heads)):
         lines = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
         entry: dict[str, Any] = {"version": match["name"], "line": heading.line + 1}
@@ -378,13 +347,12 @@ def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
             entry["date"] = date
         if "yanked" in match["rest"].lower():
             entry["yanked"] = True
-        found.append((entry, "\n".join(lines).strip("\n").rstrip()))
-    return found
+        entries.append((entry, "\n".join(lines).strip("\n").rstrip()))
+    return entries
 
 
-# Which paths of a project a text governs: those that its front matter lists, or that it names.
-#
-# Looks at names of files, never at their text.
+# Which paths of a project a text governs: those that its front matter lists, or that it names. Only the names
+# of files are read, never their text.
 
 MOST_PATHS = 50
 """How many paths a text may govern; one that names more is about all of them."""
@@ -432,8 +400,8 @@ def named_paths(text: str, root: Path) -> tuple[str, ...]:
     a glob counts when the folder above its first wildcard is there. A line number behind it is ignored.
     """
     names = (_PLACE.sub("", match[1].strip()) for match in _QUOTED.finditer(text))
-    found = dict.fromkeys(pattern for name in names if (pattern := _existing(name, root)))
-    return tuple(found) if len(found) <= MOST_PATHS else ()
+    patterns = dict.fromkeys(pattern for name in names if (pattern := _existing(name, root)))
+    return tuple(patterns) if len(patterns) <= MOST_PATHS else ()
 
 
 def pattern_of(place: str, *, folder: bool) -> str:
@@ -443,22 +411,19 @@ def pattern_of(place: str, *, folder: bool) -> str:
 
 def _existing(name: str, root: Path) -> str | None:
     plain = name.removeprefix("./")
-    parts = PurePosixPath(plain).parts
-    if not parts or plain.startswith(("/", "~")) or ".." in parts or "\\" in plain or "\0" in plain:
+    place = PurePosixPath(plain)
+    if (
+        not place.parts
+        or plain.startswith(("/", "~"))
+        or ".." in place.parts
+        or "\\" in plain
+        or "\0" in plain
+    ):
         return None
-    if _GLOB.search(plain):
-        above = PurePosixPath(*takewhile(lambda part: not _GLOB.search(part), parts))
-        return f"/{plain}" if "/" in plain and above.parts and _is_there(root / above) else None
-    if "/" not in plain and not PurePosixPath(plain).suffix:
-        return None
-    place = PurePosixPath(plain).as_posix()
-    if not _is_there(root / place):
-        return None
-    return pattern_of(place, folder=(root / place).is_dir())
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # Too long a name, or one that no file can have.
-        return False
+    with suppress(OSError, ValueError):  # Too long a name, or one that no file can have.
+        if _GLOB.search(plain):
+            above = PurePosixPath(*takewhile(lambda part: not _GLOB.search(part), place.parts))
+            return f"/{plain}" if "/" in plain and above.parts and (root / above).exists() else None
+        if ("/" in plain or place.suffix) and (root / place).exists():
+            return pattern_of(place.as_posix(), folder=(root / place).is_dir())
+    return None

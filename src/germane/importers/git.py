@@ -12,6 +12,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -20,8 +21,6 @@ from typing import IO
 from germane.errors import UnreadableSource
 from germane.importers.sources import EXTERNAL, OnSkip, Skipped, unreadable
 from germane.model.memory import Draft
-
-__all__ = ["COMMIT", "MOST_FILES", "changed_paths", "git_output", "read_git"]
 
 COMMIT = "commit"
 """The kind of every commit, and its tag."""
@@ -90,24 +89,29 @@ def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
         raise unreadable(path, "the repository has no commits yet")
     cut = frozenset[str]()
     if git_output(path, "rev-parse", "--is-shallow-repository") == "true":
-        cut = _shallow_commits(path)
+        # Git shows all files of the commits at which the clone was cut as if they were new.
+        listed = Path(path, git_output(path, "rev-parse", "--git-path", "shallow"))
+        cut = frozenset(listed.read_text("ascii").split()) if listed.is_file() else cut
         if on_skip is not None:
             reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
             on_skip(Skipped(source=f"git:{path}", reason=reason))
-    found = False
+    any_commit = False
     limits = ["--", "."] if prefix else []
     for fields, files in _records(_output(path, *_LOG, *limits)):
-        found = True
+        any_commit = True
         yield _draft(fields, [] if fields[0] in cut else files)
-    if not found:
+    if not any_commit:
         raise unreadable(path, "no commit of the repository touched this folder")
 
 
 def _draft(fields: list[str], files: list[str]) -> Draft:
     commit, seconds, author, subject, body = fields
-    body = body.strip()
-    subject = subject.strip() or f"Commit {commit[:_SHORT]}"
-    at = _moment(seconds)
+    body, subject = body.strip(), subject.strip() or f"Commit {commit[:_SHORT]}"
+    at = None
+    with suppress(
+        ValueError, OverflowError, OSError
+    ):  # Broken tools have written times that no calendar has.
+        at = datetime.fromtimestamp(int(seconds), UTC)
     metadata = {
         "commit": commit,
         "short": commit[:_SHORT],
@@ -126,14 +130,6 @@ def _draft(fields: list[str], files: list[str]) -> Draft:
         created_at=at,
         metadata=metadata,
     )
-
-
-def _moment(seconds: str) -> datetime | None:
-    """The author's time; None for one that no calendar holds, which broken tools have written."""
-    try:
-        return datetime.fromtimestamp(int(seconds), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _records(chunks: Iterator[bytes]) -> Iterator[tuple[list[str], list[str]]]:
@@ -165,12 +161,6 @@ def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
             yield token.decode("utf-8", "replace")
 
 
-def _shallow_commits(path: Path) -> frozenset[str]:
-    """The commits at which a shallow clone was cut: git shows all of their files as if they were new."""
-    listed = Path(path, git_output(path, "rev-parse", "--git-path", "shallow"))
-    return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
-
-
 def _output(path: Path, *arguments: str) -> Iterator[bytes]:
     """What git writes, in chunks. The process ends with the iterator, however far it was read."""
     with tempfile.TemporaryFile() as complaints:
@@ -181,7 +171,10 @@ def _output(path: Path, *arguments: str) -> Iterator[bytes]:
                 yield chunk
             if process.wait() != 0:
                 complaints.seek(0)
-                raise unreadable(path, _complaint(complaints.read()))
+                message = complaints.read().decode("utf-8", "replace").strip().removeprefix("fatal: ")
+                outside = "not a git repository" in message
+                why = "it is in no git repository" if outside else f"git refused: {message.rstrip('.')}"
+                raise unreadable(path, why)
         finally:
             process.kill()
             process.communicate()
@@ -237,17 +230,8 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _complaint(stderr: bytes) -> str:
-    message = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
-    if "not a git repository" in message:
-        return "it is in no git repository"
-    return f"git refused: {message}"
-
-
-# When files of a project were changed last, by git.
-#
-# Runs the `git` executable, reading only. Git never looks at the files themselves, since it would run the
-# filters and the monitor that a repository's configuration names.
+# When files of a project were changed last, by git, which never looks at the files themselves: it would run
+# the filters and the monitor that a repository's configuration names.
 
 _ENTRY = re.compile(
     r"^(?P<mode>\d{6}) (?P<blob>[0-9a-f]+) 0\t.*$\n(?s:.*?)^  mtime: (?P<seconds>\d+):(?P<nanoseconds>\d+)$"
@@ -267,19 +251,16 @@ def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]
     checkout counts as edited once its time or size differs from that of the checkout.
     """
     folder = Path(root)
-    found: dict[str, datetime] = {}
+    changed: dict[str, datetime] = {}
     for path in dict.fromkeys(paths):
-        try:
+        with suppress(UnreadableSource, OSError, ValueError):
             seconds = git_output(folder, "log", "-1", "--format=%ct", "--", path, refused="")
-            edited = (folder / path).is_file() and _is_edited(folder, path)
-        except (UnreadableSource, OSError, ValueError):
-            continue
-        times = [int(seconds)] if seconds.isdigit() else []
-        if edited:
-            times.append(int((folder / path).stat().st_mtime))
-        if times:
-            found[path] = datetime.fromtimestamp(max(times), UTC)
-    return found
+            times = [int(seconds)] if seconds.isdigit() else []
+            if (folder / path).is_file() and _is_edited(folder, path):
+                times.append(int((folder / path).stat().st_mtime))
+            if times:
+                changed[path] = datetime.fromtimestamp(max(times), UTC)
+    return changed
 
 
 def _is_edited(folder: Path, path: str) -> bool:

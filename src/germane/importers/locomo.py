@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,19 +14,6 @@ from typing import Any
 from germane.importers.sources import Turn, read_text, turn_draft, unreadable
 from germane.model.memory import Draft
 from germane.model.text import MONTHS
-
-__all__ = [
-    "ADVERSARIAL",
-    "DialogueTurn",
-    "EvidenceReport",
-    "LocomoConversation",
-    "LocomoQuestion",
-    "conversation_drafts",
-    "evidence_report",
-    "is_locomo",
-    "parse_locomo",
-    "read_locomo",
-]
 
 ADVERSARIAL = 5
 """The category of questions whose answer isn't in the conversation."""
@@ -108,12 +96,7 @@ def read_locomo(path: Path) -> tuple[LocomoConversation, ...]:
         value = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise unreadable(path, f"it is no JSON ({error})") from error
-    return parse_locomo(value, path)
-
-
-def parse_locomo(value: object, path: Path) -> tuple[LocomoConversation, ...]:
-    """The conversations of a file's JSON value; `path` is for the error."""
-    if not is_locomo(value) or not isinstance(value, list):
+    if not is_locomo(value):
         raise unreadable(path, _EXPECTED)
     return tuple(_conversation(item, number, path) for number, item in enumerate(value, 1))
 
@@ -200,10 +183,9 @@ def _session_time(text: object) -> datetime | None:
         return None
     hour = int(match["hour"]) % 12 + (12 if match["half"].lower() == "p" else 0)
     month = MONTHS.index(match["month"].capitalize()) + 1
-    try:
+    with suppress(ValueError):
         return datetime(int(match["year"]), month, int(match["day"]), hour, int(match["minute"]), tzinfo=UTC)
-    except ValueError:
-        return None
+    return None
 
 
 def _questions(
@@ -214,48 +196,40 @@ def _questions(
     known = {turn.dia_id for turn in turns}
     questions, reports = [], []
     for number, item in enumerate(items or (), 1):
+        place = f"in {sample_id}, question {number}"
         if not isinstance(item, Mapping) or not isinstance(item.get("question"), str):
-            raise unreadable(path, f"in {sample_id}, question {number} must be an object with a 'question'")
+            raise unreadable(path, f"{place} must be an object with a 'question'")
         category = item.get("category")
         if isinstance(category, bool) or not isinstance(category, int):
-            raise unreadable(
-                path, f"in {sample_id}, question {number} must have a whole number as 'category'"
-            )
+            raise unreadable(path, f"{place} must have a whole number as 'category'")
         evidence, report = _evidence(item.get("evidence") or (), known, sample_id)
-        answer = item.get("answer")
+        answer = None if item.get("answer") is None else str(item["answer"])
         questions.append(
-            LocomoQuestion(
-                question=item["question"],
-                answer=None if answer is None else str(answer),
-                evidence=evidence,
-                category=category,
-            )
+            LocomoQuestion(question=item["question"], answer=answer, evidence=evidence, category=category)
         )
         reports.append(report)
     return tuple(questions), _summed(reports)
 
 
 def _evidence(written: object, known: set[str], sample_id: str) -> tuple[tuple[str, ...], EvidenceReport]:
-    items = (
-        [written] if isinstance(written, str) else list(written) if isinstance(written, list | tuple) else []
-    )
+    items = [written] if isinstance(written, str) else written if isinstance(written, list | tuple) else []
     ids: list[str] = []
-    repaired: list[str] = []
-    lost: list[str] = []
-    missing: list[str] = []
+    reports = []
     for item in items:
         text = item if isinstance(item, str) else repr(item)
-        found = [f"D{int(match[1])}:{int(match[2])}" for match in _ID.finditer(text)]
-        if not found or not _BETWEEN_IDS.fullmatch(_ID.sub("", text)):
-            lost.append(f"{sample_id}: {text}")
-        elif found != [text]:
-            repaired.append(f"{sample_id}: {text}")
-        missing.extend(f"{sample_id}: {each}" for each in found if each not in known)
-        ids.extend(each for each in found if each in known)
-    report = EvidenceReport(
-        read=len(items), repaired=tuple(repaired), unreadable=tuple(lost), missing=tuple(missing)
-    )
-    return tuple(dict.fromkeys(ids)), report
+        named = [f"D{int(match[1])}:{int(match[2])}" for match in _ID.finditer(text)]
+        readable = named and _BETWEEN_IDS.fullmatch(_ID.sub("", text))
+        ids += [each for each in named if each in known]
+        place = f"{sample_id}: {text}"
+        reports.append(
+            EvidenceReport(
+                read=1,
+                repaired=(place,) if readable and named != [text] else (),
+                unreadable=() if readable else (place,),
+                missing=tuple(f"{sample_id}: {each}" for each in named if each not in known),
+            )
+        )
+    return tuple(dict.fromkeys(ids)), _summed(reports)
 
 
 def _summed(reports: Sequence[EvidenceReport]) -> EvidenceReport:

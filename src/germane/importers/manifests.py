@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,6 @@ from typing import Any
 from germane.errors import InvalidInput, UnreadableSource
 from germane.importers.sources import EXTERNAL, FieldError, read_text, unreadable
 from germane.model.memory import Draft
-
-__all__ = [
-    "MANIFESTS",
-    "SETTINGS",
-    "Manifest",
-    "manifest_drafts",
-    "name_in_manifest",
-    "of_cargo",
-    "of_go",
-    "of_npm",
-    "of_pyproject",
-    "project_root",
-    "root_over",
-]
 
 # The dependencies that manifests name, by group, from their parsed text.
 
@@ -49,7 +36,10 @@ class Manifest:
 def of_pyproject(data: Mapping[str, Any]) -> Manifest:
     """A pyproject.toml: PEP 621 with its extras, the groups of PEP 735, and Poetry's tables."""
     project, poetry = _table(data, "project"), _table(_table(data, "tool"), "poetry")
-    groups = [*_of_project(project), *_of_groups(_table(data, "dependency-groups")), *_of_poetry(poetry)]
+    optional, needs = _table(project, "optional-dependencies"), _texts(project, "dependencies")
+    groups = [("Runtime", needs)] if needs else []
+    groups += [(f"Extra {extra}", _texts(optional, extra)) for extra in optional]
+    groups += [*_of_groups(_table(data, "dependency-groups")), *_of_poetry(poetry)]
     build = _texts(_table(data, "build-system"), "requires")
     if (project or poetry) and build:
         groups.append(("Build", build))
@@ -89,12 +79,19 @@ def of_cargo(data: Mapping[str, Any]) -> Manifest:
     """A Cargo.toml: of a package, of a workspace, or both."""
     package = _table(data, "package")
     rust = _text(package, "rust-version")
+    labels = {"dependencies": "Runtime", "build-dependencies": "Build", "dev-dependencies": "Development"}
+    places = {"": data, "Workspace: ": _table(data, "workspace")}
+    places |= {f"{target}: ": table for target, table in _table(data, "target").items()}
     return Manifest(
         ecosystem="cargo",
         name=_text(package, "name"),
         version=_text(package, "version"),
         requires=f"Rust {rust}" if rust else None,
-        groups=tuple(_of_cargo(data)),
+        groups=tuple(
+            (f"{prefix}{label}", needs)
+            for prefix, place in places.items()
+            for label, needs in _tables(place if isinstance(place, dict) else {}, labels)
+        ),
     )
 
 
@@ -118,16 +115,8 @@ def of_go(text: str) -> Manifest:
         ecosystem="go",
         name=name,
         requires=f"Go {version}" if version else None,
-        groups=tuple((group, tuple(found)) for group, found in needs.items() if found),
+        groups=tuple((group, tuple(needed)) for group, needed in needs.items() if needed),
     )
-
-
-def _of_project(project: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    if needs := _texts(project, "dependencies"):
-        yield "Runtime", needs
-    optional = _table(project, "optional-dependencies")
-    for extra in optional:
-        yield f"Extra {extra}", _texts(optional, extra)
 
 
 def _of_groups(groups: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -149,15 +138,6 @@ def _of_poetry(poetry: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]
     groups = _table(poetry, "group")
     for name in groups:
         yield from _tables(_table(groups, name), {"dependencies": f"Group {name}"}, without="python")
-
-
-def _of_cargo(data: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    labels = {"dependencies": "Runtime", "build-dependencies": "Build", "dev-dependencies": "Development"}
-    places = {"": data, "Workspace: ": _table(data, "workspace")}
-    places |= {f"{target}: ": table for target, table in _table(data, "target").items()}
-    for prefix, place in places.items():
-        for label, needs in _tables(place if isinstance(place, dict) else {}, labels):
-            yield f"{prefix}{label}", needs
 
 
 def _tables(
@@ -193,15 +173,13 @@ def _need(name: str, wanted: object) -> str:
 def _go_statements(text: str) -> Iterator[tuple[str, str]]:
     """Each statement's verb and what follows it; the lines of a block each with the block's verb."""
     block = None
-    for raw in text.split("\n"):
-        line = raw.strip()
+    for line in map(str.strip, text.split("\n")):
         if not line or line.startswith("//"):
             continue
-        if block is not None:
-            if line.startswith(")"):
-                block = None
-            else:
-                yield block, line
+        if block is not None and line.startswith(")"):
+            block = None
+        elif block is not None:
+            yield block, line
         elif match := _GO_BLOCK.match(line):
             block = match["verb"]
         else:
@@ -248,24 +226,26 @@ def manifest_drafts(path: Path, *, name: str, folder: str) -> list[Draft]:
     names neither a project nor a dependency, such as one that only sets up tools, gives none. Raises
     UnreadableSource for one that can't be parsed.
     """
-    found = _parsed(path)
-    if not found.groups and not found.name:
+    manifest = _parsed(path)
+    if not manifest.groups and not manifest.name:
         return []
     place = f"{folder}/{path.name}" if folder else path.name
-    title = " ".join(filter(None, ["Dependencies of", found.name or folder or "the project", found.version]))
-    lines = [f"{title} ({place})", *_lines(found)]
+    title = " ".join(
+        filter(None, ["Dependencies of", manifest.name or folder or "the project", manifest.version])
+    )
+    lines = [f"{title} ({place})", *_lines(manifest)]
     return [
         Draft(
             content="\n".join(lines),
             kind="dependency",
-            subject=found.name or place,
+            subject=manifest.name or place,
             scope=f"path:{folder}" if folder else "global",
             trust=EXTERNAL,
             source=name,
             metadata={
                 "manifest": path.name,
-                "ecosystem": found.ecosystem,
-                "dependencies": {group: list(needs) for group, needs in found.groups},
+                "ecosystem": manifest.ecosystem,
+                "dependencies": {group: list(needs) for group, needs in manifest.groups},
             },
         )
     ]
@@ -274,13 +254,9 @@ def manifest_drafts(path: Path, *, name: str, folder: str) -> list[Draft]:
 def name_in_manifest(folder: Path) -> str | None:
     """The name that the first manifest of a folder gives its project; None where none does."""
     for name in _READERS:
-        if (folder / name).is_file():
-            try:
-                found = _parsed(folder / name).name
-            except UnreadableSource:
-                continue
-            if found:
-                return found
+        with suppress(UnreadableSource):
+            if (folder / name).is_file() and (project := _parsed(folder / name).name):
+                return project
     return None
 
 
@@ -297,13 +273,13 @@ def _parsed(path: Path) -> Manifest:
         raise unreadable(path, f"it is no {language} ({error})") from error
 
 
-def _lines(found: Manifest) -> Iterator[str]:
-    if found.requires:
-        yield f"Requires {found.requires}"
-    for group, needs in found.groups:
+def _lines(manifest: Manifest) -> Iterator[str]:
+    if manifest.requires:
+        yield f"Requires {manifest.requires}"
+    for group, needs in manifest.groups:
         yield f"{group}: {', '.join(needs) or 'nothing'}"
-    if found.note:
-        yield found.note
+    if manifest.note:
+        yield manifest.note
 
 
 # Where a project begins: the folder that its paths are relative to.

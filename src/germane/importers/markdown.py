@@ -45,18 +45,6 @@ from germane.model.memory import Draft
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = [
-    "MARKDOWN_SUFFIXES",
-    "MOST_BYTES",
-    "NOT_OURS",
-    "Ignored",
-    "Wanted",
-    "drafts_of_markdown",
-    "is_hidden",
-    "read_markdown",
-    "walk",
-]
-
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 
 _KINDS_BY_TYPE = frozenset(
@@ -86,21 +74,19 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
     if not path.is_dir():
         yield from drafts_of_markdown(path, long=long)
         return
-    found, start = False, path.resolve()
+    any_file, start = False, path.resolve()
     leave_out = on_skip or raise_skipped
-    for file in walk(
-        start,
-        root=start,
-        wanted=lambda file: file.suffix.lower() in MARKDOWN_SUFFIXES,
-        passed_over=lambda _: None,
-        refused=leave_out,
-    ):
-        found = True
+
+    def wanted(file: Path) -> bool:
+        return file.suffix.lower() in MARKDOWN_SUFFIXES
+
+    for file in walk(start, root=start, wanted=wanted, passed_over=lambda _: None, refused=leave_out):
+        any_file = True
         try:
             yield from drafts_of_markdown(file, long=long)
         except UnreadableSource as error:
             leave_out(Skipped(source=str(file), reason=str(error)))
-    if not found:
+    if not any_file:
         raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
 
 
@@ -160,21 +146,18 @@ def _moment(fields: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
 
 def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -> list[Draft]:
     kind = base.kind
-    if kind in ("", "changelog") and (kind or path.stem.lower() in CHANGELOGS):
-        entries = _of_changelog(document, base, above)
-        if entries:
-            return entries
-    if kind in ("", "adr"):
-        record = _of_record(path, document, base)
-        if record is not None:
-            return [record]
+    is_changelog = kind == "changelog" or (not kind and path.stem.lower() in CHANGELOGS)
+    if is_changelog and (entries := _of_changelog(document, base, above)):
+        return entries
+    if kind in ("", "adr") and (record := _of_record(path, document, base)) is not None:
+        return [record]
     base = replace(base, kind=kind or "note")
-    found = passages(document, long=long)
+    parts = passages(document, long=long)
     title = base.subject or document.title() or path.stem
-    if len(found) == 1:
-        return [replace(base, content=found[0].text, subject=title)]
+    if len(parts) == 1:
+        return [replace(base, content=parts[0].text, subject=title)]
     anchors: dict[str, int] = {}
-    return [_of_passage(passage, base, title, above, anchors) for passage in found]
+    return [_of_passage(passage, base, title, above, anchors) for passage in parts]
 
 
 def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
@@ -219,7 +202,9 @@ def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
 def _of_passage(
     passage: DocumentPassage, base: Draft, title: str, above: int, anchors: dict[str, int]
 ) -> Draft:
-    anchor = _anchor(passage.path[-1] if passage.path else title)
+    # The name that a heading has in a link, as most renderers make it.
+    plain_title = re.sub(r"[^\w\s-]", "", (passage.path[-1] if passage.path else title).lower()).strip()
+    anchor = re.sub(r"[\s-]+", "-", plain_title) or "section"
     count = anchors[anchor] = anchors.get(anchor, 0) + 1
     place = {"line": passage.line + above + 1}
     if passage.parts > 1:
@@ -231,11 +216,6 @@ def _of_passage(
         source=f"{base.source}#{anchor}" if count == 1 else f"{base.source}#{anchor}-{count - 1}",
         metadata={**base.metadata, **place},
     )
-
-
-def _anchor(title: str) -> str:
-    """The name that a heading has in a link, as most renderers make it."""
-    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) or "section"
 
 
 # The files of a project that may be read: what git ignores and what others wrote is passed over.
@@ -269,8 +249,9 @@ class Ignored:
     def __call__(self, path: Path, *, is_folder: bool) -> bool:
         """Whether the path itself is ignored; its folders are taken to be not."""
         for folder in path.parents:
-            spec = self._spec_of(folder)
-            ignored = _decision(spec, path.relative_to(folder), is_folder=is_folder)
+            if folder not in self._specs:
+                self._specs[folder] = _spec(folder / _IGNORE_FILE)
+            ignored = _decision(self._specs[folder], path.relative_to(folder), is_folder=is_folder)
             if ignored is not None:
                 return ignored
             if folder == self._root:
@@ -282,20 +263,8 @@ class Ignored:
         above = [folder for folder in path.parents if folder != self._root and self._root in folder.parents]
         return any(self(folder, is_folder=True) for folder in above) or self(path, is_folder=is_folder)
 
-    def _spec_of(self, folder: Path) -> GitIgnoreSpec | None:
-        if folder not in self._specs:
-            self._specs[folder] = _spec(folder / _IGNORE_FILE)
-        return self._specs[folder]
 
-
-def walk(
-    start: Path,
-    *,
-    root: Path,
-    wanted: Wanted,
-    passed_over: OnSkip,
-    refused: OnSkip,
-) -> Iterator[Path]:
+def walk(start: Path, *, root: Path, wanted: Wanted, passed_over: OnSkip, refused: OnSkip) -> Iterator[Path]:
     """The wanted files at or below `start`, folder by folder in the order of their names.
 
     Ignored and hidden ones are left out silently; folders of other people's work, files of more than
@@ -304,12 +273,12 @@ def walk(
     """
     ignored = Ignored(root)
     if start.is_dir():
-        found = _below(start, ignored, wanted, passed_over, refused)
+        files = _below(start, ignored, wanted, passed_over, refused)
     elif ignored.below(start, is_folder=False) or is_hidden(start, root) or not wanted(start):
         return
     else:
-        found = iter([start])
-    for path in found:
+        files = iter([start])
+    for path in files:
         if _may_be_read(path, root, passed_over):
             yield path
 
@@ -335,16 +304,14 @@ def _below(
 
 
 def _is_ours(folder: Path, passed_over: OnSkip) -> bool:
+    reason = ""
     if folder.name in NOT_OURS or folder.name.endswith(".egg-info"):
-        if folder.name != "__pycache__":
-            passed_over(
-                Skipped(source=str(folder), reason="the folder holds other people's work, or a build's")
-            )
-        return False
-    if os.path.exists(folder / "pyvenv.cfg"):  # noqa: PTH110 - False also where nobody may look.
-        passed_over(Skipped(source=str(folder), reason="the folder is a virtual environment"))
-        return False
-    return True
+        reason = "the folder holds other people's work, or a build's"
+    elif os.path.exists(folder / "pyvenv.cfg"):  # noqa: PTH110 - False also where nobody may look.
+        reason = "the folder is a virtual environment"
+    if reason and folder.name != "__pycache__":
+        passed_over(Skipped(source=str(folder), reason=reason))
+    return not reason
 
 
 def _may_be_read(path: Path, root: Path, passed_over: OnSkip) -> bool:
@@ -374,9 +341,9 @@ def _decision(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> boo
         return None
     text = path.as_posix() + ("/" if is_folder else "")
     for pattern in reversed(spec.patterns):
-        found = pattern.match_file(text) if pattern.include is not None else None
+        match = pattern.match_file(text) if pattern.include is not None else None
         # A match that ends before the path does is of a folder above it, which was checked before.
-        if found is not None and found.match.end() == len(text):
+        if match is not None and match.match.end() == len(text):
             return pattern.include
     return None
 

@@ -5,31 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import tomllib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
-from germane.errors import InvalidInput, UnreadableSource
+from germane.errors import UnreadableSource
 from germane.importers.documents import LONG, named_paths, pattern_of
 from germane.importers.manifests import MANIFESTS, manifest_drafts, name_in_manifest, root_over
 from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
 from germane.importers.sources import EXTERNAL, OnSkip, Skipped, raise_skipped, read_text, unreadable
 from germane.model.memory import Draft
-from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
-
-__all__ = [
-    "MODULE_SUFFIXES",
-    "Project",
-    "is_read",
-    "module_drafts",
-    "nothing_in",
-    "project_of",
-    "read_file",
-    "read_project",
-    "read_scoped",
-]
 
 PATHS = "paths"
 """The metadata that holds the patterns of the paths a memory applies to, besides its scope."""
@@ -84,15 +71,15 @@ def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG)
     if path.is_dir():
         # What is left out by rule is of no interest to a reader of drafts.
         files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=leave_out)
-    found = False
+    any_file = False
     for file in files:
-        found = True
+        any_file = True
         try:
             yield from read_file(project, file, long=long)
         except UnreadableSource as error:
             if file is start or file.suffix.lower() not in MODULE_SUFFIXES:
                 leave_out(Skipped(source=str(file), reason=str(error)))
-    if not found:
+    if not any_file:
         raise nothing_in(path)
 
 
@@ -121,19 +108,18 @@ def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft,
         else:
             drafts = drafts_of_markdown(path, name=name, long=long)
             if folder and path.stem.lower() == "readme":
-                drafts = [_of_readme(draft, folder) for draft in drafts]
+                # A README describes its folder, unless its front matter names another kind or scope.
+                drafts = [
+                    replace(draft, kind="module", scope=f"path:{folder}")
+                    if (draft.kind, draft.scope) == ("note", "global")
+                    else draft
+                    for draft in drafts
+                ]
         return tuple(_placed(project, draft) for draft in drafts)
     except OSError as error:
         raise UnreadableSource(str(error)) from error
     except RecursionError as error:
         raise unreadable(path, "it is nested too deeply to be read") from error
-
-
-def _of_readme(draft: Draft, folder: str) -> Draft:
-    """A README describes its folder, unless its front matter names another kind or scope."""
-    if (draft.kind, draft.scope) != ("note", "global"):
-        return draft
-    return replace(draft, kind="module", scope=f"path:{folder}")
 
 
 def _placed(project: Project, draft: Draft) -> Draft:
@@ -191,7 +177,10 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
         doc = "" if _LICENCE.search(doc.partition("\n\n")[0]) else doc
     if not doc:
         return []
-    module = _scope(PurePosixPath(place))
+    file = PurePosixPath(place)
+    is_folder = file.name in _FOLDERS or (file.stem == "index" and file.suffix in _SCRIPT)
+    module = (file.parent if is_folder else file).as_posix()
+    module = "" if module == "." else module
     return [
         Draft(
             content=f"{module or '.'}: {doc}",
@@ -218,24 +207,21 @@ def _of_python(text: str, path: Path) -> str:
 
 def _of_script(text: str) -> str:
     before = _BEFORE_SCRIPT.match(text)
-    found = _BLOCK.match(text, before.end() if before else 0)
-    if found and _LICENCE.search(found["text"]):
-        before = _BEFORE_SCRIPT.match(text, found.end())
-        found = _BLOCK.match(text, before.end() if before else found.end())
-    return _without_stars(found["text"]) if found else ""
+    block = _BLOCK.match(text, before.end() if before else 0)
+    if block and _LICENCE.search(block["text"]):
+        before = _BEFORE_SCRIPT.match(text, block.end())
+        block = _BLOCK.match(text, before.end() if before else block.end())
+    return _without_stars(block["text"]) if block else ""
 
 
 def _of_go(text: str) -> str:
-    found = _PACKAGE.search(text)
-    above = text[: found.start()] if found else ""
+    package = _PACKAGE.search(text)
+    above = text[: package.start()] if package else ""
     if above.endswith("*/\n"):
         return inspect.cleandoc(above[above.rfind("/*") + 2 : -3])
-    comment: list[str] = []
-    for line in reversed(above.split("\n")[:-1]):
-        if not line.startswith("//"):
-            break
-        comment.insert(0, line[2:].removeprefix(" "))
-    return "\n".join(line for line in comment if not _DIRECTIVE.match(line)).strip()
+    comment = takewhile(lambda line: line.startswith("//"), reversed(above.split("\n")[:-1]))
+    lines = [line[2:].removeprefix(" ") for line in comment]
+    return "\n".join(line for line in reversed(lines) if not _DIRECTIVE.match(line)).strip()
 
 
 def _of_rust(text: str) -> str:
@@ -252,29 +238,3 @@ def _of_rust(text: str) -> str:
 
 def _without_stars(text: str) -> str:
     return "\n".join(re.sub(r"^\s*\*? ?", "", line).rstrip() for line in text.split("\n")).strip()
-
-
-def _scope(place: PurePosixPath) -> str:
-    if place.name in _FOLDERS or (place.stem == "index" and place.suffix in _SCRIPT):
-        folder = place.parent.as_posix()
-        return "" if folder == "." else folder
-    return place.as_posix()
-
-
-# A project's own settings, in the file `germane.toml` at its root.
-
-
-def read_scoped(path: Path | str) -> ScopedPlan:
-    """The scoped plan of a file's table `scoped`; the default one where there is no such table.
-
-    Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
-    """
-    file = Path(path)
-    try:
-        found = tomllib.loads(read_text(file))
-    except tomllib.TOMLDecodeError as error:
-        raise unreadable(file, f"it is no TOML ({error})") from error
-    table = found.get("scoped", {})
-    if not isinstance(table, Mapping):
-        raise InvalidInput(f"`scoped` in {file} is no table. Write [scoped].")
-    return scoped_from(table, source=str(file)) if table else SCOPED

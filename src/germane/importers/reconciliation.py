@@ -12,23 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
+from operator import attrgetter
 from typing import TypeVar
 
 from germane.model.memory import Draft, Memory, Status
-
-__all__ = [
-    "LEAST_SHARE",
-    "ORIGIN",
-    "ContinuedMemory",
-    "Matches",
-    "Origin",
-    "continued",
-    "distinct",
-    "matched",
-    "origin_of",
-    "place_of",
-    "stands_as_it_was",
-]
 
 ORIGIN = "origin"
 """The metadata in which an import notes what it needs to know a memory again."""
@@ -76,13 +63,10 @@ class Matches:
 def origin_of(memory: Memory) -> Origin | None:
     """The origin that an import noted with a memory; None where there is none."""
     noted = memory.metadata.get(ORIGIN)
-    if not isinstance(noted, dict):
+    texts = ("project", "file", "key", "digest")
+    if not isinstance(noted, dict) or not all(isinstance(noted.get(name), str) for name in texts):
         return None
-    texts = [noted.get(name) for name in ("project", "file", "key", "digest")]
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    project, file, key, digest = map(str, texts)
-    return Origin(project=project, file=file, key=key, digest=digest, gone=noted.get("gone") is True)
+    return Origin(**{name: noted[name] for name in texts}, gone=noted.get("gone") is True)
 
 
 def stands_as_it_was(head: Memory, draft: Draft) -> bool:
@@ -98,7 +82,7 @@ def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft
     A second draft of the same source, such as a version that a changelog lists twice, is numbered.
     """
     seen: dict[str, int] = {}
-    found = []
+    numbered = []
     for draft in drafts:
         source = draft.source or file
         count = seen[source] = seen.get(source, 0) + 1
@@ -107,8 +91,8 @@ def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft
         key = source if count == 1 else f"{source}~{count}"
         seen.setdefault(key, 1)
         origin = Origin(project=project, file=file, key=key, digest=_digest(draft))
-        found.append(replace(draft, source=key, metadata={**draft.metadata, ORIGIN: origin.noted()}))
-    return tuple(found)
+        numbered.append(replace(draft, source=key, metadata={**draft.metadata, ORIGIN: origin.noted()}))
+    return tuple(numbered)
 
 
 def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collection[str] = ()) -> Matches:
@@ -128,9 +112,9 @@ def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collectio
         todo, left = _paired(todo, left, of_draft, of_memory, pairs)
     moved = continued([head for head in left if _file(head) in lost and _editable(head)], todo, heads)
     pairs += [(one.head, one.draft) for one in moved]
-    found = {id(one.draft) for one in moved} | {id(one.head) for one in moved}
-    todo = [draft for draft in todo if id(draft) not in found]
-    left = [head for head in left if id(head) not in found]
+    paired = {id(one.draft) for one in moved} | {id(one.head) for one in moved}
+    todo = [draft for draft in todo if id(draft) not in paired]
+    left = [head for head in left if id(head) not in paired]
     by_draft = {id(draft): (head, draft) for head, draft in pairs}
     ordered = [by_draft[id(draft)] for draft in drafts if id(draft) in by_draft]
     return Matches(
@@ -151,8 +135,7 @@ def _paired(
 ) -> tuple[list[Draft], list[Memory]]:
     waiting: dict[_Key, list[Memory]] = defaultdict(list)
     for head in heads:
-        key = of_memory(head)
-        if key is not None:
+        if (key := of_memory(head)) is not None:
             waiting[key].append(head)
     taken: set[str] = set()
     unpaired = []
@@ -197,13 +180,11 @@ def _grown(memory: Memory) -> tuple[str, bool] | None:
     return origin.file, not origin.key.endswith(origin.file)
 
 
-def _unchanged(memory: Memory) -> tuple[str, str] | None:
-    origin = origin_of(memory)
-    return (origin.key, origin.digest) if origin else None
-
-
 _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
-    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), _unchanged),
+    (
+        lambda d: (_noted(d)["key"], _noted(d)["digest"]),
+        lambda m: (origin.key, origin.digest) if (origin := origin_of(m)) else None,
+    ),
     (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(place_of(m)), m.kind, m.content)),
     (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
     (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
@@ -218,13 +199,8 @@ def _is_known(head: Memory, draft: Draft) -> bool:
     if head.status is Status.FORGOTTEN:
         return not (origin and origin.gone)
     if origin is None:
-        return (head.kind, head.content, head.subject, str(head.scope), head.source) == (
-            draft.kind,
-            draft.content,
-            draft.subject,
-            str(draft.scope),
-            draft.source,
-        )
+        parts = attrgetter("kind", "content", "subject", "source")
+        return (*parts(head), str(head.scope)) == (*parts(draft), str(draft.scope))
     noted = _noted(draft)
     return (origin.digest, origin.key, origin.gone) == (noted["digest"], noted["key"], False)
 
@@ -286,13 +262,16 @@ def continued(
         if head.kind == draft.kind and len(own[head.id]) >= _FEWEST
     ]
     pairs = [pair for pair in pairs if pair.share >= LEAST_SHARE]
-    return [pair for pair in pairs if all(_is_better(pair, other) for other in pairs if other is not pair)]
-
-
-def _is_better(pair: ContinuedMemory, other: ContinuedMemory) -> bool:
-    """Whether a pair isn't in doubt because of another that has one of its sides."""
-    shares_a_side = other.head is pair.head or other.draft is pair.draft
-    return not shares_a_side or other.share < pair.share
+    return [
+        pair
+        for pair in pairs
+        if not any(
+            other is not pair
+            and (other.head is pair.head or other.draft is pair.draft)
+            and other.share >= pair.share
+            for other in pairs
+        )
+    ]
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

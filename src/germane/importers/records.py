@@ -46,24 +46,6 @@ from germane.model.memory import (
     split_id,
 )
 
-__all__ = [
-    "MARKER",
-    "RECORD",
-    "Learns",
-    "Line",
-    "RenditionsOf",
-    "known_by",
-    "lifecycle_state_from_json",
-    "memory_from_json",
-    "memory_to_json",
-    "parse_object",
-    "read_jsonl",
-    "read_lines",
-    "read_memories",
-    "usage_history_to_json",
-    "usage_record_from_json",
-]
-
 MARKER: Final = "germane"
 """The field by which a line is known to be an export's; its value is the number of the format."""
 
@@ -90,7 +72,7 @@ _RECORDS: Final[Mapping[str, type[UsageRecord]]] = {
     "event": LifecycleEvent,
 }
 _NAMES: Final = {"memory_id": "memory", "given": "later"}
-"""What a field is ref in JSON, where that is not its own name."""
+"""The names that fields have in JSON, where these differ."""
 _CONTEXT_KEY: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -200,14 +182,14 @@ def known_by(record: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
 
 
 def _check_format(fields: Mapping[str, Any], *, newest: int) -> None:
-    found = fields.get(MARKER)
-    if found is None:
+    number = fields.get(MARKER)
+    if number is None:
         raise FieldError(f"an exported memory was expected, with the field {MARKER!r}: {newest}")
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise FieldError(f"{MARKER!r} must be the format's number {newest}, and is {found!r}")
-    if found > newest:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise FieldError(f"{MARKER!r} must be the format's number {newest}, and is {number!r}")
+    if number > newest:
         raise FieldError(
-            f"a newer germane wrote it (format {found}, and this one reads up to {newest}). Upgrade germane"
+            f"a newer germane wrote it (format {number}, and this one reads up to {newest}). Upgrade germane"
         )
 
 
@@ -219,8 +201,8 @@ def _to_json(value: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
     for each in dataclass_fields(value):
         if each.name not in without:
             write, _ = _FORMS[_kind(each)[0]]
-            found = getattr(value, each.name)
-            written[_NAMES.get(each.name, each.name)] = None if found is None else write(found)
+            field_value = getattr(value, each.name)
+            written[_NAMES.get(each.name, each.name)] = None if field_value is None else write(field_value)
     return written
 
 
@@ -245,41 +227,38 @@ def _kind(each: Field[Any]) -> tuple[str, bool]:
     return kind, bool(optional)
 
 
+def _of_type(fields: Mapping[str, Any], name: str, of: type[_Made], wanted: str) -> _Made:
+    value = fields[name]
+    # True is an int in Python, and no number in JSON.
+    if not isinstance(value, of) or (isinstance(value, bool) and of is not bool):
+        raise FieldError(f"{name!r} must be {wanted}, and is {value!r}")
+    return value
+
+
 def _text(fields: Mapping[str, Any], name: str) -> str:
-    if not isinstance(fields[name], str):
-        raise FieldError(f"{name!r} must be a text, and is {fields[name]!r}")
-    return str(fields[name])
+    return _of_type(fields, name, str, "a text")
 
 
 def _count(fields: Mapping[str, Any], name: str) -> int:
-    value = fields[name]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    value = _of_type(fields, name, int, "a count")
+    if value < 0:
         raise FieldError(f"{name!r} must be a count, and is {value!r}")
     return value
 
 
 def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    if not isinstance(fields[name], bool):
-        raise FieldError(f"{name!r} must be true or false, and is {fields[name]!r}")
-    return bool(fields[name])
+    return _of_type(fields, name, bool, "true or false")
 
 
 def _object(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
-    if not isinstance(fields[name], dict):
-        raise FieldError(f"{name!r} must be an object, and is {fields[name]!r}")
-    return dict(fields[name])
+    return _of_type(fields, name, dict, "an object")
 
 
 def _tags(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = fields[name]
-    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+    value = _of_type(fields, name, list, "a list of texts")
+    if not all(isinstance(tag, str) for tag in value):
         raise FieldError(f"{name!r} must be a list of texts, and is {value!r}")
     return tuple(value)
-
-
-def _numbers(fields: Mapping[str, Any], name: str) -> dict[str, float]:
-    parts = _object(fields, name)
-    return {part: number_of(parts, part) or 0.0 for part in parts}
 
 
 def _word(words: type[StrEnum]) -> _Form:
@@ -299,20 +278,19 @@ def _moment(fields: Mapping[str, Any], name: str) -> datetime:
     return moment
 
 
-def _moment_to_json(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
 _Form: TypeAlias = tuple[Callable[[Any], Any], Callable[[Mapping[str, Any], str], Any]]
 _FORMS: Final[Mapping[str, _Form]] = {
     "str": (str, _text),
     "int": (int, _count),
     "float": (float, number_of),
     "bool": (bool, _flag),
-    "datetime": (_moment_to_json, _moment),
+    "datetime": (lambda moment: moment.astimezone(UTC).isoformat(timespec="microseconds"), _moment),
     "tuple[str, ...]": (list, _tags),
     "Mapping[str, Any]": (dict, lambda fields, name: MappingProxyType(_object(fields, name))),
-    "Mapping[str, float]": (lambda parts: {name: float(part) for name, part in parts.items()}, _numbers),
+    "Mapping[str, float]": (
+        lambda parts: {name: float(part) for name, part in parts.items()},
+        lambda fields, name: {each: number_of(fields[name], each) or 0.0 for each in _object(fields, name)},
+    ),
     "Scope": (str, lambda fields, name: Scope.parse(_text(fields, name))),
     "Rendition": (_to_json, lambda fields, name: _from_json(Rendition, _object(fields, name))),
     "Renditions": (_to_json, lambda fields, name: _from_json(Renditions, _object(fields, name))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
 from germane.importers.reconciliation import ORIGIN, ContinuedMemory, place_of
@@ -13,16 +13,6 @@ from germane.importers.secrets import Secret, can_find_secrets, find_secrets, fi
 from germane.importers.sources import Skipped
 from germane.model.memory import Draft, Memory, RememberResult
 from germane.model.text import left_open
-
-__all__ = [
-    "Gone",
-    "ImportReport",
-    "Moved",
-    "Progress",
-    "ProgressCallback",
-    "Run",
-    "Written",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +109,7 @@ class Run:
 
     def __init__(self, *, progress: ProgressCallback | None = None, allow_secrets: bool = False) -> None:
         self._progress = progress
-        self._reported: tuple[int, ...] = ()
+        self._reported: dict[str, int] = {}
         self.unchecked = _ALLOWED if allow_secrets else None if can_find_secrets() else _NO_DETECTOR
         self.skipped: list[Skipped] = []
         self.passed_over: list[Skipped] = []
@@ -140,7 +130,13 @@ class Run:
         try:
             applied = [*write(items)]
         except InvalidInput:
-            applied = [self._alone(item, write) for item in items]
+            applied = []
+            for item in items:
+                try:
+                    applied += write([item])
+                except InvalidInput as error:
+                    applied.append(None)
+                    self.skipped.append(Skipped(source=item.source or item.content[:60], reason=str(error)))
         stored = [one for one in applied if one is not None]
         created = sum(one.created for one in stored)
         self.read += len(items)
@@ -172,16 +168,14 @@ class Run:
         """Note the texts that were recognized although they moved to another file and were edited."""
         for one in moves:
             after = one.draft.metadata[ORIGIN]["key"]
-            self.moved.append(
-                Moved(id=one.head.id, before=str(place_of(one.head)), after=after, share=round(one.share, 2))
-            )
+            before, share = str(place_of(one.head)), round(one.share, 2)
+            self.moved.append(Moved(id=one.head.id, before=before, after=after, share=share))
 
     def require_detector(self) -> None:
         """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
         if self.unchecked == _NO_DETECTOR:
-            raise MissingExtra(
-                feature="Importing a folder, whose secrets must not be stored,", extra="project"
-            )
+            feature = "Importing a folder, whose secrets must not be stored,"
+            raise MissingExtra(feature=feature, extra="project")
 
     def holds_secret(self, item: Draft | Memory, path: Path | None = None) -> bool:
         """Report what looks like a secret; whether anything does. False where secrets are unchecked."""
@@ -189,9 +183,9 @@ class Run:
             return False
         named = {name: value for name, value in item.metadata.items() if name != ORIGIN}
         named |= {"subject": item.subject or "", "tags": list(item.tags)}
-        found = (*find_secrets(item.content), *find_secrets_in_fields(named))
-        for secret in found[:1]:
-            rules = ", ".join(dict.fromkeys(each.rule for each in found))
+        secrets = (*find_secrets(item.content), *find_secrets_in_fields(named))
+        for secret in secrets[:1]:
+            rules = ", ".join(dict.fromkeys(each.rule for each in secrets))
             self.skipped.append(
                 Skipped(
                     source=_place(item, secret, path),
@@ -199,41 +193,21 @@ class Run:
                     "write `pragma: allowlist secret` on a line that holds none",
                 )
             )
-        return bool(found)
+        return bool(secrets)
 
     def show_progress(self, source: str | None) -> None:
         """Report the progress of the import, unless it is the same as before."""
-        counts = (self.read, self.created, self.known, self.revised, len(self.skipped), self.seen)
-        if self._progress is None or counts == self._reported:
-            return
-        self._reported = counts
-        self._progress(
-            Progress(
-                read=self.read,
-                created=self.created,
-                known=self.known,
-                revised=self.revised,
-                skipped=len(self.skipped),
-                source=source,
-                seen=self.seen,
-                seen_of=self.seen_of,
-            )
-        )
+        counts = {name: getattr(self, name) for name in ("read", "created", "known", "revised", "seen")}
+        counts["skipped"] = len(self.skipped)
+        if self._progress is not None and counts != self._reported:
+            self._reported = counts
+            self._progress(Progress(**counts, source=source, seen_of=self.seen_of))
 
     def report(self) -> ImportReport:
         """What the import did."""
-        found: dict[str, Any] = {}
-        for each in fields(ImportReport):
-            value = getattr(self, each.name)
-            found[each.name] = tuple(value) if isinstance(value, list) else value
-        return ImportReport(**found)
-
-    def _alone(self, item: _Item, write: _Write[_Item]) -> RememberResult | None:
-        try:
-            return write([item])[0]
-        except InvalidInput as error:
-            self.skipped.append(Skipped(source=item.source or item.content[:60], reason=str(error)))
-            return None
+        values = {each.name: getattr(self, each.name) for each in fields(ImportReport)}
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return ImportReport(**values | lists)
 
 
 def _written(memory: Memory, *, revised: bool) -> Written:
@@ -251,9 +225,8 @@ def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
     except OSError:
         return str(path)
     wanted = [line, line.partition(": ")[2]]  # The documentation of a module follows its name.
-    exact = (
-        n for n, each in enumerate(text.splitlines(), 1) if any(part and part in each for part in wanted)
-    )
-    alike = (found.line for found in find_secrets(text) if found.rule == secret.rule)
+    lines = enumerate(text.splitlines(), 1)
+    exact = (number for number, each in lines if any(part and part in each for part in wanted))
+    alike = (secret_there.line for secret_there in find_secrets(text) if secret_there.rule == secret.rule)
     number = next(exact, None) or next(alike, None)
     return str(path) if number is None else f"{path}:{number}"

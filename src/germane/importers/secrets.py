@@ -15,8 +15,6 @@ from typing import Any
 
 from germane.errors import MissingExtra
 
-__all__ = ["ALLOWED", "Secret", "can_find_secrets", "find_secrets", "find_secrets_in_fields"]
-
 ALLOWED = "pragma: allowlist secret"
 """A line with this comment holds no secret, whatever it looks like; `detect-secrets` has the same rule."""
 
@@ -107,16 +105,16 @@ def find_secrets_in_fields(fields: Mapping[str, Any]) -> tuple[Secret, ...]:
     Values are not judged by their entropy alone: fields hold hashes and ids. `line` is 1 for all.
     """
     _detector()
-    found = dict.fromkeys(secret.rule for secret in _in_lines([*_as_lines(fields)], guess=False))
-    return tuple(Secret(rule=rule, line=1) for rule in found)
+    rules = dict.fromkeys(secret.rule for secret in _in_lines([*_as_lines(fields)], guess=False))
+    return tuple(Secret(rule=rule, line=1) for rule in rules)
 
 
 def _in_lines(lines: Sequence[str], *, guess: bool) -> Iterator[Secret]:
     for number, line in enumerate(lines, 1):
         if _WORTH_A_LOOK.search(line) and ALLOWED not in line:
             digest = _DIGEST.search(line) is not None
-            found = (rule for window in _windows(line) for rule in _rules(window, guess=guess, digest=digest))
-            rule = next(found, None)
+            rules = (rule for window in _windows(line) for rule in _rules(window, guess=guess, digest=digest))
+            rule = next(rules, None)
             if rule is not None:
                 yield Secret(rule=rule, line=number)
 
@@ -135,16 +133,16 @@ def _windows(line: str) -> Iterator[str]:
 
 def _rules(line: str, *, guess: bool, digest: bool) -> Iterator[str]:
     """The names of the rules by which a line holds a secret; `digest`: the line is about digests."""
-    for rule, pattern in _formats():
-        for match in pattern.finditer(line):
+    for rule, pattern in _FORMATS.items():
+        for match in re.finditer(pattern, line):
             if not _stands_for_one(match.groupdict().get("value") or match[0]):
                 yield rule
     sure, guessing, heuristic = _detector()
     for plugin in (*sure, *(guessing if guess else ())):
-        for found in plugin.analyze_line(filename="text", line=line, line_number=1):
-            value = found.secret_value or ""
+        for secret in plugin.analyze_line(filename="text", line=line, line_number=1):
+            value = secret.secret_value or ""
             if not _is_harmless(value, line, plugin, heuristic) and not (plugin in guessing and digest):
-                yield found.type
+                yield secret.type
     for match in _UNQUOTED.finditer(line):
         value = match["value"]
         random = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
@@ -168,11 +166,6 @@ def _stands_for_one(value: str) -> bool:
     if value.lower() in _NO_SECRETS or _STANDS_FOR.search(value):
         return True
     return len(value) >= _SHORT and len(set(value)) < _LEAST_DISTINCT
-
-
-@cache
-def _formats() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((rule, re.compile(pattern)) for rule, pattern in _FORMATS.items())
 
 
 @cache

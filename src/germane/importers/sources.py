@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import difflib
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from itertools import islice
@@ -16,34 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import MissingExtra, UnreadableSource
 from germane.model.memory import Draft
-from germane.model.text import day_in_words
-
-__all__ = [
-    "EXTERNAL",
-    "TURN",
-    "FieldError",
-    "OnSkip",
-    "Skipped",
-    "Turn",
-    "as_day",
-    "as_moment",
-    "as_texts",
-    "batches",
-    "day_in",
-    "draft_of_fields",
-    "name_of",
-    "nearest",
-    "number_of",
-    "numbered_lines",
-    "plain",
-    "raise_skipped",
-    "read_text",
-    "split_front_matter",
-    "text_of",
-    "translated_os_errors",
-    "turn_draft",
-    "unreadable",
-]
+from germane.model.text import MONTHS, day_in_words
 
 _Item = TypeVar("_Item")
 
@@ -153,12 +126,10 @@ def translated_os_errors(path: Path) -> Iterator[None]:
 _MOST_VALUES = 10_000
 """Far beyond any metadata; nested aliases in YAML can name billions of values in a few lines."""
 
-
 _MOST_LEVELS = 100
 """Deeper values are no metadata, and reading them would exceed Python's limit of recursion."""
 
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = tuple(name[:3].lower() for name in MONTHS)
 _MONTH = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
@@ -214,13 +185,9 @@ def number_of(fields: Mapping[str, Any], name: str) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FieldError(f"{name!r} must be a number, and is {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+    if not abs(value) <= sys.float_info.max:
         raise FieldError(f"{name!r} must be a finite number, and is {value!r}")
-    return number
+    return float(value)
 
 
 def as_texts(value: object, *, name: str) -> tuple[str, ...]:
@@ -242,12 +209,8 @@ def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
         return None
     moment = value
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             moment = datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise FieldError(
-                f"{name!r} must be a date or time such as 2024-05-01, and is {value!r}"
-            ) from None
         assume_utc = assume_utc or len(value.strip()) == len("2024-05-01")
     elif isinstance(value, date) and not isinstance(value, datetime):
         return datetime.combine(value, time(), UTC)
@@ -267,10 +230,8 @@ def day_in(text: str) -> str | None:
         number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
         year = match["year"] or match["later"] or match["last"]
         day = match["day"] or match["of"] or match["first"]
-        try:
+        with suppress(ValueError):  # The 31st of February has the right form and is no day.
             return date(int(year), number, int(day)).isoformat()
-        except ValueError:  # The 31st of February has the right form and is no day.
-            continue
     return None
 
 
@@ -389,10 +350,8 @@ def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, 
     is found by it; a context writes it once above all turns of that day.
     """
     named: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
-    if turn.role:
-        named["role"] = turn.role
-    if turn.at:
-        named["day"] = day_in_words(turn.at)
+    named |= {"role": turn.role} if turn.role else {}
+    named |= {"day": day_in_words(turn.at)} if turn.at else {}
     return Draft(
         content=f"{turn.speaker}: {turn.text}",
         kind="episode",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from germane.engine import Engine
 
-__all__ = ["SETTLED", "FileScan", "sync", "watch"]
-
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _PAGE = 1000
 _CHANGES_A_STEP = 100
@@ -51,16 +49,16 @@ def sync(
     Where nothing that is stored of the files has changed, what is new is stored while they are read, so
     that an interruption costs a batch; else all of them are read first, since any may hold what moved.
     """
-    found = FileScan(project, run)
+    scan = FileScan(project, run)
     for start in starts:
         if named or start.exists():
-            found.look(start, named=named)
+            scan.look(start, named=named)
     places = [project.place(start) for start in starts]
     run.pruned = prune
     stored = list(_heads(engine))
-    first = found.known_files(stored)
-    drafts = found.drafts(found.paths if first is None else first)
-    heads = found.continued(stored, drafts, places)
+    first = scan.known_files(stored)
+    drafts = scan.drafts(scan.paths if first is None else first)
+    heads = scan.continued(stored, drafts, places)
     matches = matched(drafts, heads)
     new: Iterable[Draft]
     if (
@@ -70,11 +68,11 @@ def sync(
     ):
         # No draft of the other files continues a memory, whatever they hold.
         known = {id(draft) for _, draft in matches.known}
-        new = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
+        new = (draft for path in scan.paths for draft in scan.drafts([path]) if id(draft) not in known)
     else:
-        drafts = found.drafts(found.paths)
-        heads = found.continued(stored, drafts, places)
-        matches = matched(drafts, heads, lost=found.lost(heads))
+        drafts = scan.drafts(scan.paths)
+        heads = scan.continued(stored, drafts, places)
+        matches = matched(drafts, heads, lost=scan.lost(heads))
         new = matches.new
     run.note_moves(matches.moved)
     run.read += len(matches.known)
@@ -87,8 +85,8 @@ def sync(
         _supersede(engine, head, draft, run)
     run.show_progress(None)
     _let_go(engine, matches.gone, run, prune=prune)
-    found.put_in_order()
-    return len(found.paths)
+    scan.put_in_order()
+    return len(scan.paths)
 
 
 def _heads(engine: Engine) -> Iterator[Memory]:
@@ -122,12 +120,10 @@ def _supersede(engine: Engine, head: Memory, draft: Draft, run: Run) -> None:
             engine.restore(head.id)
         run.revise(_as_next_version(engine, head, draft))
         run.note_open_fence(draft)
-    except (StaleRevision, NotFound):
-        run.skipped.append(
-            Skipped(source=str(draft.source), reason="its memory was changed meanwhile; import again")
-        )
-    except InvalidInput as error:
-        run.skipped.append(Skipped(source=str(draft.source), reason=str(error)))
+    except (StaleRevision, NotFound, InvalidInput) as error:
+        changed = "its memory was changed meanwhile; import again"
+        reason = str(error) if isinstance(error, InvalidInput) else changed
+        run.skipped.append(Skipped(source=str(draft.source), reason=reason))
 
 
 def _as_next_version(engine: Engine, head: Memory, draft: Draft) -> Memory:
@@ -150,11 +146,10 @@ def _let_go(engine: Engine, gone: Sequence[Memory], run: Run, *, prune: bool) ->
         if not prune:
             continue
         try:
-            marked = head
             if origin is not None and not origin.gone:
                 noted = {**head.metadata, ORIGIN: replace(origin, gone=True).noted()}
-                marked = engine.revise(head.id, metadata=noted, expected=head.version)
-            engine.forget(marked.id)
+                engine.revise(head.id, metadata=noted, expected=head.version)
+            engine.forget(head.id)
         except (StaleRevision, NotFound, InvalidInput) as error:
             run.skipped.append(Skipped(source=str(head.source), reason=str(error)))
 
@@ -190,15 +185,15 @@ class FileScan:
 
     def drafts(self, paths: Iterable[Path]) -> list[Draft]:
         """The drafts of these files, without what looks like a secret. Each file is read once."""
-        found = []
+        drafts = []
         for path in paths:
             if path not in self._drafts:
                 if self._run.seen % _FILES_A_STEP == 0 and len(self.paths) > _FILES_A_STEP:
                     self._run.show_progress(self.project.place(path))
                 self._drafts[path] = self._read(path)
                 self._run.seen += 1
-            found += self._drafts[path]
-        return found
+            drafts += self._drafts[path]
+        return drafts
 
     def continued(
         self, heads: Iterable[Memory], drafts: Iterable[Draft], places: Sequence[str]
@@ -261,15 +256,15 @@ class FileScan:
             aside = self._run.passed_over if path.suffix.lower() in MODULE_SUFFIXES else self._run.skipped
             self._leave_out(aside, Skipped(source=str(path), reason=str(error)), self.paths[path])
             return []
-        return [draft for draft in drafts if not self._is_refused(draft, path)]
-
-    def _is_refused(self, draft: Draft, path: Path) -> bool:
-        if not self._run.holds_secret(draft, path):
-            return False
-        self._run.read += 1
-        self._refused.add(str(draft.source))
-        self._order[id(self._run.skipped[-1])] = (_CHECKING, self.paths[path])
-        return True
+        accepted = []
+        for draft in drafts:
+            if not self._run.holds_secret(draft, path):
+                accepted.append(draft)
+                continue
+            self._run.read += 1
+            self._refused.add(str(draft.source))
+            self._order[id(self._run.skipped[-1])] = (_CHECKING, self.paths[path])
+        return accepted
 
     def _leave_out(self, aside: list[Skipped], one: Skipped, number: int) -> None:
         aside.append(one)
@@ -373,7 +368,7 @@ def _changes(folder: Path, project: Project, stop: threading.Event, settled: flo
 
 def _worth_reading(changed: set[tuple[Change, str]], folder: Path, project: Project) -> set[Path]:
     ignored = Ignored(project.root)
-    found = set()
+    paths = set()
     for _, name in changed:
         path = Path(name)
         if path.name == ".gitignore":
@@ -383,5 +378,5 @@ def _worth_reading(changed: set[tuple[Change, str]], folder: Path, project: Proj
             continue
         # What is no longer there may have been a folder, whatever its name looks like.
         if is_folder or not path.exists() or is_read(path):
-            found.add(path)
-    return found
+            paths.add(path)
+    return paths

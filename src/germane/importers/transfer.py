@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -50,25 +51,10 @@ from germane.importers.sync import sync
 from germane.model.change import UsageHistory, UsageRecord, version_of
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
+from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 if TYPE_CHECKING:
     from germane.engine import Engine
-
-__all__ = [
-    "BEGIN",
-    "END",
-    "Layout",
-    "check_ordinary",
-    "export_jsonl",
-    "import_source",
-    "layout_of",
-    "marked",
-    "path_of",
-    "read",
-    "with_block",
-    "write_block",
-    "written_through",
-]
 
 _LINES_A_STEP = 100
 """Lines of an export after which the search for secrets reports its progress."""
@@ -126,15 +112,12 @@ def import_source(
     elif layout is Layout.EXPORT:
         _import_export(engine, path, run, batch=batch, renditions_of=renditions_of)
     else:
-        _import_stream(engine, source, None if layout is Layout.GIT else path, run, batch=batch)
+        file = None if layout is Layout.GIT else path
+        for drafts in batches(read(source, on_skip=run.skipped.append), batch):
+            accepted = [draft for draft in drafts if not run.holds_secret(draft, file)]
+            run.read += len(drafts) - len(accepted)
+            run.store(accepted, lambda items: engine.remember_many(items, revive=False))
     return run.report()
-
-
-def _import_stream(engine: Engine, source: str, path: Path | None, run: Run, *, batch: int) -> None:
-    for drafts in batches(read(source, on_skip=run.skipped.append), batch):
-        accepted = [draft for draft in drafts if not run.holds_secret(draft, path)]
-        run.read += len(drafts) - len(accepted)
-        run.store(accepted, lambda items: engine.remember_many(items, revive=False))
 
 
 def _import_export(
@@ -163,14 +146,14 @@ def _import_export(
 
 
 def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
-    found = set()
+    refused = set()
     for line in lines:
         run.seen += 1
         if run.seen % _LINES_A_STEP == 0:
             run.show_progress(None)
         if isinstance(line, tuple) and run.holds_secret(line[0]):
-            found.add(line[0].id)
-    return frozenset(found)
+            refused.add(line[0].id)
+    return frozenset(refused)
 
 
 def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
@@ -270,9 +253,7 @@ def _layout_of_lines(path: Path) -> Layout:
     fields = parse_object(line, path, number)
     if MARKER in fields:
         return Layout.EXPORT
-    if is_transcript(fields):
-        return Layout.TRANSCRIPT
-    return Layout.MEMORIES
+    return Layout.TRANSCRIPT if is_transcript(fields) else Layout.MEMORIES
 
 
 def _layout_of_text(path: Path) -> Layout:
@@ -473,3 +454,22 @@ def write_block(path: Path, text: str) -> bool:
     with written_through(path) as file:
         file.write(after)
     return True
+
+
+# A project's own settings, in the file `germane.toml` at its root.
+
+
+def read_scoped(path: Path | str) -> ScopedPlan:
+    """The scoped plan of a file's table `scoped`; the default one where there is no such table.
+
+    Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
+    """
+    file = Path(path)
+    try:
+        found = tomllib.loads(read_text(file))
+    except tomllib.TOMLDecodeError as error:
+        raise unreadable(file, f"it is no TOML ({error})") from error
+    table = found.get("scoped", {})
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"`scoped` in {file} is no table. Write [scoped].")
+    return scoped_from(table, source=str(file)) if table else SCOPED

@@ -1,4 +1,4 @@
-"""Changes that a store is asked to write, as values that are applied together or not at all."""
+"""Changes that a store writes, as values that are applied together or not at all."""
 
 from __future__ import annotations
 
@@ -17,27 +17,6 @@ from germane.model.memory import (
     Status,
     Vector,
 )
-
-__all__ = [
-    "Applied",
-    "ApplySignal",
-    "Change",
-    "ImportUsage",
-    "Insert",
-    "Merge",
-    "Purge",
-    "RecordOutcome",
-    "RecordUse",
-    "Revise",
-    "Reword",
-    "SetStatus",
-    "SetVector",
-    "UsageHistory",
-    "UsageRecord",
-    "version_of",
-]
-
-# What is asked of a store to write of the lives of memories: changes as values.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +152,7 @@ class RecordUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordOutcome:
+class RecordOutcome(OutcomeRecord):
     """Say how work turned out with a memory that a context showed.
 
     `worth` is 1 for success, 0 for failure, or between; `weight`, above 0 and at most 1, how much that says
@@ -182,20 +161,15 @@ class RecordOutcome:
     when the agent has no such memory.
     """
 
-    memory_id: str
-    context: str
-    worth: float
-    weight: float
-    at: datetime
     lifecycle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportUsage:
-    """Keep what another store has kept of a memory; it moves and counts nothing, since it was counted there.
+    """Import a usage record of another store; it moves and counts nothing, since it was counted there.
 
     It comes after what is known here, a showing by as many numbers after the latest as `number` says, so that
-    those between which others were told stay as far apart. What is known stays as it is: a showing or an
+    those between which others were reported stay as far apart. What is known stays as it is: a showing or an
     outcome by its context, an event where as many like it are there as `number` says. Raises NotFound when
     the agent has no such memory.
     """
@@ -223,8 +197,8 @@ Change = (
 class Applied:
     """What one change did: the memory as it is now stored (None after a purge).
 
-    `created` is False when an Insert met a memory that was already there, and for a Judge, an Attest or an
-    Adopt unless it told what wasn't known.
+    `created` is False when an Insert met a memory that was already there, and for a RecordUse, a
+    RecordOutcome or an ImportUsage unless it reported something new.
     """
 
     memory: Memory | None
@@ -232,22 +206,19 @@ class Applied:
     purged: int = 0
 
 
-# What an agent has gone through with its memories: what was used, what came of it, and their lives.
-#
-# No text of a memory stands in it: ids, hashes, numbers and times.
+# The usage history of an agent: ids, hashes, numbers and times, and no text of a memory.
 
 UsageRecord: TypeAlias = Example | OutcomeRecord | LifecycleEvent
-
-"""One thing that an agent went through with a memory: it was shown, work turned out, its life went on."""
+"""One record of a memory's use: it was shown, work with it had an outcome, or its stage changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageHistory:
-    """All of it, each part in the order in which it was told; `learns` says whether learning was on.
+    """All usage records of an agent, each kind in the order of reporting; `learns`: whether learning is on.
 
     `showings` say which memories contexts showed and whether they were used, `outcomes` how work turned out
-    with them, `events` what moved them from stage to stage. What was counted of a memory (`access_count`, its
-    standing) is the memory's own, and isn't in here.
+    with them, `events` what moved them from stage to stage. The counts of a memory (`access_count`, its
+    lifecycle state) belong to the memory and aren't included.
     """
 
     learns: bool = False
@@ -259,10 +230,12 @@ class UsageHistory:
         return len(self.showings) + len(self.outcomes) + len(self.events)
 
     def __bool__(self) -> bool:
-        # Whether an agent learns is something that it has, also before it was told of anything.
+        # Whether an agent learns is worth storing even before anything was reported.
         return self.learns or len(self) > 0
 
 
-def version_of(kept: UsageRecord) -> str:
-    """The name of the version that something speaks of: for an event `id@n`, else what it names itself."""
-    return f"{kept.memory_id}@{kept.version}" if isinstance(kept, LifecycleEvent) else kept.memory_id
+def version_of(record: UsageRecord) -> str:
+    """The name of the version that a record concerns: for an event `id@n`, otherwise its `memory_id`."""
+    if isinstance(record, LifecycleEvent):
+        return f"{record.memory_id}@{record.version}"
+    return record.memory_id

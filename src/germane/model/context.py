@@ -13,27 +13,6 @@ from germane.model.memory import Level, Memory
 from germane.model.query import Candidate, Filter, Order, TimeRange
 from germane.model.text import bar, cut, line_of, table, width
 
-__all__ = [
-    "ESTIMATED",
-    "Context",
-    "EmptyReason",
-    "Entry",
-    "Fused",
-    "Item",
-    "Question",
-    "Ranked",
-    "Reason",
-    "RefreshReason",
-    "RefreshResult",
-    "SectionUsage",
-    "Trace",
-    "TraceNote",
-    "explain",
-    "sentence_of",
-    "short_id",
-    "why_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:

@@ -1,4 +1,4 @@
-"""Messages of typed parts, the log they are kept in, and what is selected of a conversation.
+"""Messages of typed parts, the log that stores them, and what is selected of a conversation.
 
 Nothing here reads a clock; a sequence orders messages.
 """
@@ -9,47 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from germane.model.context import Reason, TraceNote
 from germane.model.memory import Draft
 from germane.model.text import fenced, own_text
 from germane.model.validation import checked_fields
 
-__all__ = [
-    "Anchored",
-    "Append",
-    "Compaction",
-    "ContentPart",
-    "ConversationChange",
-    "ConversationInfo",
-    "Cost",
-    "DerivedQuery",
-    "Group",
-    "GroupScores",
-    "LastGroups",
-    "LeftOut",
-    "Message",
-    "MessageRole",
-    "Messages",
-    "OpaquePart",
-    "Part",
-    "Provider",
-    "PurgeMessages",
-    "RemoveGroup",
-    "RemoveMessage",
-    "Selection",
-    "SetAnchor",
-    "SetHidden",
-    "TextPart",
-    "ToolCall",
-    "ToolResult",
-    "beside_message",
-]
+if TYPE_CHECKING:
+    from germane.model.context import Reason, TraceNote
 
 
 class MessageRole(StrEnum):
-    """Who speaks. A provider's other names for these are kept beside the message."""
+    """Who speaks. A provider's other names for these are stored beside the message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -66,10 +37,21 @@ class Provider(StrEnum):
     ANTHROPIC = "anthropic"
 
 
+def client_arguments(
+    provider: Provider, messages: list[dict[str, Any]], system: str | list[dict[str, Any]] | None
+) -> dict[str, Any]:
+    """What a provider's client takes: `messages` or `input`, and `system` or `instructions`, if any."""
+    in_responses = provider is Provider.RESPONSES
+    named: dict[str, Any] = {"input" if in_responses else "messages": messages}
+    if system is not None:
+        named["instructions" if in_responses else "system"] = system
+    return named
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
 class TextPart:
-    """Text that was said. `recalled` marks what came from memory: it is never learned again as new.
+    """Text of a message. `recalled` marks what came from memory: it is never learned again as new.
 
     `form` is the provider's name of such a part, empty where the text stood alone as a string;
     `extra` are its further fields there, as a JSON object, empty where there were none.
@@ -168,16 +150,14 @@ class Message:
 
     @property
     def text(self) -> str:
-        """What was said in words; tool traffic is left out."""
+        """The text parts, each on lines of its own; tool traffic is left out."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
     def own_text(self) -> str:
         """The same without what came from memory: what may be learned from, and searched by."""
-        said = (
-            own_text(part.text) for part in self.parts if isinstance(part, TextPart) and not part.recalled
-        )
-        return "\n".join(text for text in said if text)
+        parts = (part for part in self.parts if isinstance(part, TextPart) and not part.recalled)
+        return "\n".join(filter(None, (own_text(part.text) for part in parts)))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -221,7 +201,7 @@ class Group:
 
 
 class Messages(tuple[Message, ...]):  # noqa: SLOT001 - no tuple can have slots with names in them.
-    """The messages of a conversation as a store keeps them. `groups` holds what was found of them once."""
+    """The messages of a stored conversation. `groups` caches their groups, by whether hidden ones count."""
 
     groups: dict[bool, tuple[Group, ...]]
 
@@ -329,18 +309,13 @@ class Anchored:
 
         So the messages above it are a prefix that stays, and a provider's cache can keep it.
         """
-        beside = self.beside
+        beside, shown = self.beside, self.window.messages
         if beside is None:
-            return self.window.messages
-        place = next(
-            (
-                index
-                for index, message in enumerate(self.window.messages)
-                if self.current is not None and message.group == self.current
-            ),
-            len(self.window.messages),
-        )
-        return (*self.window.messages[:place], beside, *self.window.messages[place:])
+            return shown
+        groups = [message.group for message in shown]
+        known = self.current is not None and self.current in groups
+        place = groups.index(self.current) if known else len(shown)
+        return (*shown[:place], beside, *shown[place:])
 
 
 def beside_message(anchors: Mapping[str, str], section: str) -> Message | None:
@@ -355,7 +330,7 @@ def beside_message(anchors: Mapping[str, str], section: str) -> Message | None:
     )
 
 
-# What is asked of a store to write of a conversation: changes as values, and what is known of a session.
+# The changes of a conversation that a store writes, as values, and what is known of a session.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,7 +406,7 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastGroups:
-    """The end of a conversation: the messages of its last visible groups, and all that is always kept.
+    """The end of a conversation: the messages of its last visible groups, and those that are always selected.
 
     `opened` are the names of all visible groups, in the order of their opening.
     """
@@ -440,16 +415,13 @@ class LastGroups:
     opened: tuple[str, ...] = ()
 
 
-# A conversation made shorter: what stands for its beginning, and what to remember of it before it goes.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
     """What a compaction would do; nothing is done until it is applied, and then it can be undone.
 
     The groups named `hides` leave every view but stay in the log; `summary` stands for them, as the anchor
     `anchor`, in place of `replaces`. `before` and `after` are the conversation's tokens. `drafts` are what
-    the user and the assistant said in these groups that sounds worth keeping: proposals, to be remembered
+    the user and the assistant wrote in these groups that may be worth keeping: proposals, to be remembered
     before they go. `cut` results were shortened first; where that is enough nothing is hidden.
     """
 

@@ -15,20 +15,6 @@ from typing import Self
 
 from germane.model.memory import Level, Memory, split_id
 
-__all__ = [
-    "Example",
-    "Feedback",
-    "Impressions",
-    "LearningReport",
-    "LearningStatus",
-    "ObserveResult",
-    "OutcomeHistory",
-    "OutcomeRecord",
-    "OutcomeResult",
-    "Weights",
-    "context_key",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impressions:
@@ -67,9 +53,8 @@ class Impressions:
 class Example:
     """One memory that a context showed, the unweighted parts of its score, and whether it was used.
 
-    It has no parts where the agent didn't learn when it was told: then it says how useful the memory was,
-    and nothing of the weights of scores.
-    `given` numbers what an agent was told of use, later ones higher.
+    It has no parts if learning was off when it was reported: then it says how useful the memory was, and
+    nothing of the weights of scores. `given` numbers an agent's reports of use, later ones higher.
     """
 
     context: str
@@ -96,14 +81,6 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearningStatus:
-    """Whether an agent learns; `stamp` moves whenever its examples do, so that weights can be kept."""
-
-    on: bool
-    stamp: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LearningReport:
     """What an agent has learned from use.
 
@@ -122,17 +99,17 @@ class Feedback:
     """What a feedback changed: the used memories as they are stored now, in the order given.
 
     `counted` says how many of them were not known to be used in this context before; `examples`
-    how many shown memories are kept to learn from, 0 while learning is off.
+    how many shown memories are stored to learn from, 0 while learning is off.
     """
 
     used: tuple[Memory, ...]
     counted: int
-    examples: int = field(default=0)
+    examples: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRecord:
-    """How work turned out with one memory that a context showed (see `germane.model.change.Attest`)."""
+    """How work turned out with one memory that a context showed (see `RecordOutcome`)."""
 
     context: str
     memory_id: str
@@ -151,7 +128,7 @@ class OutcomeHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeResult:
-    """What telling an outcome changed: how many memories it speaks of, and of how many it says news."""
+    """What reporting an outcome changed: how many memories it concerns, and for how many it was new."""
 
     memories: int
     updated: int
@@ -183,6 +160,3 @@ class ObserveResult:
     used: tuple[str, ...]
     scores: Mapping[str, float] = field(default_factory=dict)
     feedback: Feedback | None = None
-
-
-# How well an agent judges: what its confidence was worth.

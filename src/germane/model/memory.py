@@ -18,40 +18,29 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.text import cut, line_of
-from germane.model.validation import as_utc, checked_fields
+from germane.model.validation import checked_fields
 
-__all__ = [
-    "GLOBAL",
-    "NOWHERE",
-    "Cause",
-    "Draft",
-    "Level",
-    "LifecycleEvent",
-    "LifecycleSignal",
-    "LifecycleState",
-    "Memory",
-    "Outcome",
-    "QualityFlag",
-    "RememberResult",
-    "Rendition",
-    "Renditions",
-    "Scope",
-    "Stage",
-    "State",
-    "Status",
-    "Trust",
-    "Vector",
-    "as_utc",
-    "counted",
-    "day_of",
-    "diff",
-    "maker",
-    "restore",
-    "sign_of_outcome",
-    "split_id",
-    "state_of",
-    "uncounted",
-]
+# Copies and pickles of frozen values with unchangeable mappings: `types.MappingProxyType` can be neither, so
+# a state has a plain copy of each, which is made unchangeable again.
+
+State: TypeAlias = tuple[dict[str, Any], dict[str, dict[str, Any]]]
+"""The fields of a value by name, and apart those that are unchangeable mappings."""
+
+
+def state_of(value: Any) -> State:
+    """The state of a dataclass, for its `__getstate__`."""
+    plain = {field.name: getattr(value, field.name) for field in fields(value)}
+    proxies = [name for name, each in plain.items() if isinstance(each, MappingProxyType)]
+    return plain, {name: dict(plain.pop(name)) for name in proxies}
+
+
+def restore(value: Any, state: State) -> None:
+    """Fill a frozen dataclass with such a state, for its `__setstate__`."""
+    plain, mappings = state
+    proxies = {name: MappingProxyType(each) for name, each in mappings.items()}
+    for name, each in {**plain, **proxies}.items():
+        object.__setattr__(value, name, each)
+
 
 # What changed from one version of a memory to the next.
 
@@ -85,9 +74,7 @@ def _lines(memory: Memory, other: Memory) -> Iterator[str]:
     yield from memory.content.splitlines()
 
 
-# How a memory stands in its life: stages, what moves it from one to another, and what is counted on the way.
-#
-# Which sign moves which stage where, `germane.lifecycle` says.
+# The lifecycle of a memory: stages, signs and counts. `germane.lifecycle` has the transitions.
 
 
 class Stage(StrEnum):
@@ -133,12 +120,12 @@ class LifecycleSignal(StrEnum):
 class Cause(StrEnum):
     """Why it happened."""
 
-    REQUESTED = "asked"  # Somebody called for it.
-    REPEATED = "repeated"  # It was said again, word for word.
-    ALIKE = "alike"  # Something nearly identical was said.
-    SUBJECT = "subject"  # Something similar was said of the same subject.
+    REQUESTED = "asked"  # Somebody requested it.
+    REPEATED = "repeated"  # The same text was remembered again.
+    ALIKE = "alike"  # Something nearly identical was remembered.
+    SUBJECT = "subject"  # Something similar was remembered of the same subject.
     REVISED = "revised"  # Its next version was stored.
-    OUTCOME = "outcome"  # It was told how it turned out.
+    OUTCOME = "outcome"  # An outcome was reported.
     DUPLICATE = "duplicate"  # It said the same as another memory.
     UPKEEP = "upkeep"  # Its age or its counts, when they were looked at.
 
@@ -179,9 +166,7 @@ class LifecycleEvent:
     version: int = 1
 
 
-# What is counted in the life of a memory: by the signs of it, and by the outcomes that speak of it.
-#
-# Pure: `germane.lifecycle` says what follows from the counts.
+# The counts of a memory's lifecycle; `germane.lifecycle` says what follows from them.
 
 
 def counted(state: LifecycleState, sign: LifecycleSignal, *, at: datetime) -> LifecycleState:
@@ -232,7 +217,7 @@ class Scope:
     """A named place where a memory applies: `global`, or a name with a value such as `task:T-42`.
 
     The names that the built-in plans know are global, task, path and session; any other name is
-    the user's own. Everywhere a scope is asked for, its text form is accepted too.
+    the user's own. Everywhere a scope is expected, its text form is accepted too.
     """
 
     name: str
@@ -277,7 +262,7 @@ class Level(StrEnum):
     """How much of a memory is shown.
 
     Micro (about 20 tokens), summary (about 50 to 100) and full are made when a memory is written. An excerpt
-    is made during packing: the first sentences of the full text, as many as the budget still allows.
+    is made during packing: as many passages that answer the question, or first sentences, as fit.
     """
 
     MICRO = "micro"
@@ -290,8 +275,8 @@ class Status(StrEnum):
     """Where a memory stands; only what is active is gathered unless a filter says otherwise."""
 
     ACTIVE = "active"  # A candidate for every context.
-    SUPERSEDED = "superseded"  # A newer version stands in its place; kept as history.
-    ARCHIVED = "archived"  # Its summary is kept; its detail no longer matters.
+    SUPERSEDED = "superseded"  # A newer version replaces it; it is part of the history.
+    ARCHIVED = "archived"  # Its summary remains; its detail no longer matters.
     FORGOTTEN = "forgotten"  # Never gathered; can be restored.
 
 
@@ -384,8 +369,8 @@ class Memory:
 
     def __repr__(self) -> str:
         # Its renditions say the same text again three times over, and that may be long.
-        said = cut(line_of(self.content), _SHOWN)
-        return f"<germane.Memory {self.ref} of {self.agent!r}, {self.kind}, {self.status}: {said!r}>"
+        label = cut(line_of(self.content), _SHOWN)
+        return f"<germane.Memory {self.ref} of {self.agent!r}, {self.kind}, {self.status}: {label!r}>"
 
     @property
     def version_id(self) -> str:
@@ -402,11 +387,8 @@ class Memory:
         """The name of the version before; None for the first."""
         return f"{self.id}@{self.version - 1}" if self.version > 1 else None
 
-    def __getstate__(self) -> State:
-        return state_of(self)
-
-    def __setstate__(self, state: State) -> None:
-        restore(self, state)
+    __getstate__ = state_of
+    __setstate__ = restore
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
@@ -477,11 +459,8 @@ class Draft:
     updated_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
-    def __getstate__(self) -> State:
-        return state_of(self)
-
-    def __setstate__(self, state: State) -> None:
-        restore(self, state)
+    __getstate__ = state_of
+    __setstate__ = restore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -517,30 +496,6 @@ NOWHERE: Final[Vector] = np.empty(0, dtype=np.float32)
 
 A memory without any vector waits for one; with this it doesn't, and is found by its words.
 """
-
-
-# Lets frozen values be copied and pickled although they hold mappings that nobody can change.
-#
-# `types.MappingProxyType` can be neither, so a state has a plain copy of each, which is made unchangeable
-# again.
-
-State: TypeAlias = tuple[dict[str, Any], dict[str, dict[str, Any]]]
-"""The fields of a value by name, and apart those that are unchangeable mappings."""
-
-
-def state_of(value: Any) -> State:
-    """The state of a dataclass, for its `__getstate__`."""
-    held = {field.name: getattr(value, field.name) for field in fields(value)}
-    mappings = {name: dict(each) for name, each in held.items() if isinstance(each, MappingProxyType)}
-    return {name: each for name, each in held.items() if name not in mappings}, mappings
-
-
-def restore(value: Any, state: State) -> None:
-    """Fill a frozen dataclass with such a state, for its `__setstate__`."""
-    plain, mappings = state
-    proxies = {name: MappingProxyType(each) for name, each in mappings.items()}
-    for name, each in {**plain, **proxies}.items():
-        object.__setattr__(value, name, each)
 
 
 # Makes many values of one frozen class quickly.

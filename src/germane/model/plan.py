@@ -15,25 +15,6 @@ from germane.model.memory import Level
 from germane.model.query import Filter, Order
 from germane.model.validation import checked_fields
 
-__all__ = [
-    "AUTO",
-    "DEFAULT_SHARES",
-    "Alike",
-    "Chooser",
-    "Frame",
-    "FrameChoice",
-    "Fusion",
-    "KindPriority",
-    "Overflow",
-    "Plan",
-    "Repeats",
-    "RollOver",
-    "Section",
-    "Share",
-    "Style",
-    "TaskContext",
-]
-
 Fusion: TypeAlias = Literal["floored", "rrf", "weighted_sum", "weighted_sum_v1"]
 """The ways in which the signals of relevance become one score."""
 
@@ -387,6 +368,18 @@ class KindPriority:
     relevance: bool = True
     stale_after: timedelta | None = None
     obsolete_last: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInput:
+    """What a caller says of the work at hand: a task by its id or in words, the paths, what changed there."""
+
+    task: str | None = None
+    paths: Sequence[str] = ()
+    changed: Mapping[str, datetime] | None = None
+
+    def __bool__(self) -> bool:
+        return self.task is not None or bool(self.paths) or bool(self.changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,22 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.learning import LearningStatus
 from germane.model.memory import Memory, Outcome, Scope, Status, Vector
 from germane.model.validation import checked_fields
-
-__all__ = [
-    "LEAST_COSINE",
-    "Candidate",
-    "CandidateTable",
-    "Deferred",
-    "Filter",
-    "Order",
-    "Query",
-    "SearchResult",
-    "Slice",
-    "TimeRange",
-]
 
 LEAST_COSINE = 0.18
 """Below it two texts have nothing in common that a small model could tell from chance.
@@ -209,6 +195,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearningStatus:
+    """Whether an agent learns; `stamp` moves whenever its examples do, so that weights can be kept."""
+
+    on: bool
+    stamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """What one search found: per slice the candidates, each once, in the order of their ids.
 
@@ -219,7 +213,8 @@ class SearchResult:
     `admitted` after the filter, so that an empty result can say why. `failed` holds, by the place of a
     slice, the error of one that could not be searched while others were; a store leaves it empty.
     `learning` is how the agent's learning stood, where the store tells it, and `stamp` how far its memories
-    had come: equal stamps, equal memories.
+    had come: equal stamps, equal memories. `term_weights` are the inverse document frequencies of the query's
+    terms by their hashes, and `average_terms` is how many terms a memory has, where the store tells them.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -231,6 +226,8 @@ class SearchResult:
     failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)
     learning: LearningStatus | None = field(default=None, compare=False)
     stamp: tuple[int, ...] | None = field(default=None, compare=False)
+    term_weights: Mapping[int, float] = field(default_factory=dict, compare=False)
+    average_terms: float = field(default=1.0, compare=False)
 
 
 def _fields(given: Any) -> tuple[tuple[str, str], ...]:

@@ -10,31 +10,19 @@ from typing import Any, Final, Self
 
 from germane.errors import InvalidInput
 from germane.model.context import Context, Reason, TraceNote
-from germane.model.conversation import LeftOut, Provider
+from germane.model.conversation import LeftOut, Provider, client_arguments
 from germane.model.text import bar, cut, table
 from germane.model.validation import checked_fields
-
-__all__ = [
-    "MOST_MARKS",
-    "ContextBlock",
-    "PartUsage",
-    "Request",
-    "RequestState",
-    "ResultLimit",
-    "TokenCalibration",
-    "reported_tokens",
-    "with_marks",
-]
 
 _COLUMNS = 110
 _BAR = 24
 _SHOWN = 8
 _REASONS = {
-    Reason.OVER_BUDGET: "the window has no room for it",
-    Reason.STOPPED: "older than the first that has no room",
+    Reason.OVER_BUDGET: "it doesn't fit the window",
+    Reason.STOPPED: "older than the first that doesn't fit",
     Reason.LIMIT: "more than may be recalled",
-    Reason.NOT_RELEVANT: "nothing to do with the prompt",
-    Reason.DUPLICATE: "it stands in the request already",
+    Reason.NOT_RELEVANT: "not relevant to the prompt",
+    Reason.DUPLICATE: "the request has it already",
 }
 
 
@@ -51,7 +39,7 @@ class ContextBlock:
     """Text beside the dialogue, as one message of the user's: memory, an anchor, what is recalled.
 
     It stands before the group `before`, or with None before the window. `shows` are the ids of the
-    memories or groups in it. What is `spare` takes room that the next turn may need, and leaves first.
+    memories or groups in it. What is `spare` takes tokens that the next turn may need, and leaves first.
     """
 
     name: str
@@ -83,7 +71,7 @@ class PartUsage:
 
     `offered` is what the part would cost whole, as far as that was looked at: of a history that goes back
     further than the window, the groups beyond it are counted in `left_out` and not in tokens. `share` is
-    what it was given of the room, 0 for what is always there. `cut` says how many of its tool
+    its limit in tokens, 0 for what is always there. `cut` says how many of its tool
     results are shortened, `shown` and `left_out` how many messages, groups or memories stand in it or not.
     """
 
@@ -134,20 +122,20 @@ class Request:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The messages, or the items of the Responses API."""
-        found: list[dict[str, Any]] = json.loads(f"[{','.join(self.texts)}]")
-        return found
+        messages: list[dict[str, Any]] = json.loads(f"[{','.join(self.texts)}]")
+        return messages
 
     @property
     def tools(self) -> list[dict[str, Any]]:
         """The tools as they were given."""
-        found: list[dict[str, Any]] = json.loads(self.head[0])
-        return found
+        tools: list[dict[str, Any]] = json.loads(self.head[0])
+        return tools
 
     @property
     def system(self) -> str | list[dict[str, Any]] | None:
         """What the system says beside the messages; None where it is one of them, or says nothing."""
-        found: str | list[dict[str, Any]] | None = json.loads(self.head[1])
-        return found
+        system: str | list[dict[str, Any]] | None = json.loads(self.head[1])
+        return system
 
     def arguments(self, *, cache: bool = False) -> dict[str, Any]:
         """What the provider's client takes: `**request.arguments()` beside the model's name.
@@ -155,10 +143,7 @@ class Request:
         With `cache`, what stays for the next request is marked for Anthropic's prompt cache, which keeps
         nothing unasked; the other providers' caches take no marks.
         """
-        in_responses = self.provider is Provider.RESPONSES
-        named: dict[str, Any] = {"input" if in_responses else "messages": self.messages}
-        if self.system is not None:
-            named["instructions" if in_responses else "system"] = self.system
+        named = client_arguments(self.provider, self.messages, self.system)
         if tools := self.tools:
             named["tools"] = tools
         if cache and self.provider is Provider.ANTHROPIC:
@@ -194,25 +179,15 @@ class Request:
 
     def explain(self) -> str:
         """A table for people: what each part was offered and takes, and what is left out and why."""
-        lines = [
-            *table(
-                [
-                    (
-                        "Request",
-                        f"{self.tokens:,} of {self.limit:,} tokens ({self._share():.0%}), by {self.counter}",
-                    ),
-                    ("Window", f"{self.window:,}, of which {self.reserve:,} are reserved for the answer"),
-                    ("For", str(self.provider)),
-                ]
-            ),
-            *(f"Note  {note.text}" for note in self.notes),
-            "",
-            *self._parts(),
+        share = self.tokens / self.limit if self.limit else 0.0
+        rows = [
+            ("Request", f"{self.tokens:,} of {self.limit:,} tokens ({share:.0%}), by {self.counter}"),
+            ("Window", f"{self.window:,}, of which {self.reserve:,} are reserved for the answer"),
+            ("For", str(self.provider)),
         ]
-        return "\n".join(cut(line, _COLUMNS) for line in (*lines, *self._left_out())) + "\n"
-
-    def _share(self) -> float:
-        return self.tokens / self.limit if self.limit else 0.0
+        notes = [f"Note  {note.text}" for note in self.notes]
+        lines = [*table(rows), *notes, "", *self._parts(), *self._left_out()]
+        return "\n".join(cut(line, _COLUMNS) for line in lines) + "\n"
 
     def _parts(self) -> list[str]:
         scale = max((part.used for part in self.parts), default=0)
@@ -233,14 +208,12 @@ class Request:
         return table(rows, right=(1, 2, 3, 4, 5))
 
     def _left_out(self) -> list[str]:
-        if not self.left_out:
+        left_out = tuple(self.left_out)
+        if not left_out:
             return []
-        lines = ["", f"{len(self.left_out)} groups of the conversation are left out."]
-        by_reason: dict[Reason, list[LeftOut]] = {}
-        for one in self.left_out:
-            by_reason.setdefault(one.reason, []).append(one)
+        lines = ["", f"{len(left_out)} groups of the conversation are left out."]
         for reason in Reason:
-            ones = by_reason.get(reason, [])
+            ones = [one for one in left_out if one.reason is reason]
             if not ones:
                 continue
             lines.append(f"OUT: {reason} ({len(ones)}), {_REASONS[reason]}")
@@ -253,9 +226,8 @@ class Request:
         return lines
 
 
-# Marks what Anthropic's prompt cache shall keep: the ends of what stays from one request to the next.
-#
-# A mark says that everything up to it is worth keeping; at most four are taken.
+# Marks for Anthropic's prompt cache, at the ends of what stays from one request to the next. Everything up to
+# a mark is cached; at most four are accepted.
 # https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 
 MOST_MARKS: Final = 4
@@ -278,8 +250,10 @@ def with_marks(arguments: Mapping[str, Any], *, stable: int) -> dict[str, Any]:
     given = _marks_in(system)
     messages = [_unmarked(message) for message in marked.get("messages", ())]
     left = MOST_MARKS - given - _marks_in(tools)
-    ends = {_last_markable(messages[:end]) for end in (len(messages), stable)} - {None}
-    for place in sorted((place for place in ends if place is not None), reverse=True)[: max(left, 0)]:
+    markable = [place for place, each in enumerate(messages) if _markable_block(each["content"]) is not None]
+    early = [place for place in markable if place < stable]
+    ends = {*markable[-1:], *early[-1:]}
+    for place in sorted(ends, reverse=True)[: max(left, 0)]:
         messages[place] = {**messages[place], "content": _marked_content(messages[place]["content"])}
         left -= 1
     marked["messages"] = messages
@@ -299,13 +273,6 @@ def _marks_in(value: object) -> int:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return sum(map(_marks_in, value))
     return 0
-
-
-def _last_markable(messages: Sequence[Mapping[str, Any]]) -> int | None:
-    for place in range(len(messages) - 1, -1, -1):
-        if _markable_block(messages[place]["content"]) is not None:
-            return place
-    return None
 
 
 def _unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,9 +307,7 @@ def _marked(block: Mapping[str, Any]) -> dict[str, Any]:
     return {**block, _MARK: {"type": "ephemeral"}}
 
 
-# What a provider's own counts say of ours.
-#
-# Pure: a calibration is a value, and learning returns another.
+# Our token counts compared with the provider's.
 
 _STORED: Final = 32
 _ENOUGH: Final = 4

@@ -12,35 +12,6 @@ from typing import Final
 
 from germane.errors import InvalidInput
 
-__all__ = [
-    "DEFAULT_BUDGET",
-    "DEFAULT_FRAME",
-    "DEFAULT_PROVIDER",
-    "DEFAULT_RANKER",
-    "DEFAULT_SET",
-    "LONGEST_NAME",
-    "MONTHS",
-    "REMOVED",
-    "bar",
-    "cell",
-    "checked_name",
-    "cut",
-    "day_in_words",
-    "fenced",
-    "harmless",
-    "is_fenced",
-    "is_removed",
-    "is_tenant",
-    "left_open",
-    "line_of",
-    "own_text",
-    "removed_name",
-    "space_of",
-    "table",
-    "tenant_of",
-    "width",
-]
-
 _WIDE = ("W", "F")
 _FILLED, _FREE = "█", "░"
 
@@ -56,12 +27,12 @@ def width(text: str) -> int:
 
 
 def line_of(text: str) -> str:
-    """A harmless text on one line, its white space drawn together."""
+    """A harmless text on one line, each run of white space as one space."""
     return " ".join(harmless(text).split())
 
 
 def harmless(text: str) -> str:
-    """A text without what could move a terminal's cursor, change its state or turn the writing around.
+    """A text without what could move a terminal's cursor, change its state or reverse the direction.
 
     Line feeds and tabs stay.
     """
@@ -72,10 +43,10 @@ def cut(text: str, columns: int) -> str:
     """The text if it fits, else as much of it as fits together with an ellipsis."""
     if width(text) <= columns:
         return text
-    kept, room = [], columns - 1
+    kept, left = [], columns - 1
     for character in text:
-        room -= _width_of(character)
-        if room < 0:
+        left -= _width_of(character)
+        if left < 0:
             break
         kept.append(character)
     return "".join(kept).rstrip(" …") + "…" if columns > 0 else ""
@@ -99,14 +70,14 @@ def bar(part: int, whole: int, *, scale: int, columns: int) -> str:
     return _FILLED * filled + _FREE * max(0, _marks(whole, scale, columns) - filled)
 
 
-def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), gap: str = "  ") -> list[str]:
-    """Rows of cells as aligned lines; each column is as wide as its widest cell.
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Rows of cells as aligned lines, two spaces apart; each column is as wide as its widest cell.
 
     `right` names the columns, from 0, that are aligned to the right. Every row has the same length.
     """
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     return [
-        gap.join(
+        "  ".join(
             cell(text, columns, right=number in right)
             for number, (text, columns) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
@@ -132,9 +103,7 @@ def _marks(amount: int, scale: int, columns: int) -> int:
     return min(columns, max(1, round(amount * columns / scale))) if amount > 0 else 0
 
 
-# Days in words.
-#
-# In English whatever the locale, since the words are stored and shown.
+# Days in words: in English whatever the locale, since the words are stored and shown.
 
 MONTHS = (
     "January",
@@ -181,7 +150,7 @@ def own_text(text: str, *, whole: bool = True) -> str:
     """The text without what stands in fences: what may be learned from.
 
     Where the end of a fence is missing, because somebody cut the text, all the rest counts as recalled,
-    unless the text isn't the `whole` of what was said at once but, for instance, a file.
+    unless the text isn't the `whole` of a message but, for instance, a file.
     """
     if _OPEN not in text:
         return text
@@ -210,9 +179,8 @@ def _split_fences(text: str) -> tuple[list[str], int | None]:
     return outside, opened
 
 
-# The names that calls go by: which stand where none is given, and how a space's is an agent's in a store.
-#
-# They stand apart from what they name, which few calls need.
+# Default names of calls, and the names of spaces as agents of a store. They are defined apart from what they
+# name, which few calls need.
 
 DEFAULT_BUDGET: Final = 8000
 """Tokens where neither a call nor a frame says how many, as in two of the four designs before it."""
@@ -234,7 +202,7 @@ LONGEST_NAME: Final = 200
 
 _PREFIX: Final = "space:"
 
-# No agent can have it, since it is kept for spaces, and no space, since theirs don't begin with a blank.
+# No agent can have it, since it is reserved for spaces, and no space, since theirs don't begin with a blank.
 REMOVED: Final = f"{_PREFIX} removed "
 """How the names of agents begin whose removal has begun; their numbers follow."""
 
@@ -250,7 +218,7 @@ def space_of(tenant: str) -> str:
 
 
 def is_tenant(agent: str) -> bool:
-    """Whether the name is kept for spaces, so that no agent may have it."""
+    """Whether the name is reserved for spaces, so that no agent may have it."""
     return agent.startswith(_PREFIX)
 
 

@@ -19,23 +19,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 from germane.errors import InvalidInput, shown
 from germane.exports import SUBMODULES
 
-__all__ = [
-    "as_utc",
-    "check_nested",
-    "checked_fields",
-    "checked_flag",
-    "checked_id",
-    "checked_moment",
-    "checked_number",
-    "checked_sequence",
-    "checked_tags",
-    "checked_text",
-    "checked_value",
-    "checked_word",
-    "checked_words",
-    "forms_of",
-]
-
 Word = TypeVar("Word", bound=StrEnum)
 Made = TypeVar("Made", bound=type)
 
@@ -73,7 +56,7 @@ _SOURCES: Final = (
     "germane.model.memory",
     "germane.model.query",
     "germane.model.plan",
-    "germane.model.space",
+    "germane.spaces",
     "germane.working_sets",
     "germane.model.context",
     "germane.model.conversation",
@@ -100,7 +83,7 @@ def checked_fields(**limits: tuple[float, float]) -> Callable[[Made], Made]:
 
     InvalidInput names the field; checked is what `checked_value` says, and that a number lies within
     its limits, both included. Texts that name a member of a closed list or a scope become that, and any
-    sequence becomes a tuple where one is asked for. A `__post_init__` of the class runs afterwards.
+    sequence becomes a tuple where one is expected. A `__post_init__` of the class runs afterwards.
     """
 
     def checking(made: Made) -> Made:
@@ -113,7 +96,8 @@ def checked_fields(**limits: tuple[float, float]) -> Callable[[Made], Made]:
                 # These values are made for each question, and most of their fields need no second look.
                 if given is default:
                     continue
-                if type(given).__name__ in plain and _AT_ONCE.get(type(given), _always)(given):
+                at_once = _AT_ONCE.get(type(given))
+                if type(given).__name__ in plain and (at_once is None or at_once(given)):
                     continue
                 if name in limits:
                     _check_limits(given, *limits[name], name=name)
@@ -138,10 +122,6 @@ def _fields_of(made: type, limits: Collection[str]) -> Iterator[tuple[str, objec
             yield name, default.default, annotation, plain
 
 
-def _always(_: object) -> bool:
-    return True
-
-
 def checked_value(value: object, forms: Forms, name: str) -> Any:
     """The value, as one of the forms that an annotation allows; InvalidInput names the argument.
 
@@ -161,7 +141,12 @@ def checked_value(value: object, forms: Forms, name: str) -> Any:
         if named is not None:
             return named.parse(value) if form.head == "Scope" else checked_word(named, value, name=name)
     if len(forms) - (_NONE in forms) == 1:
-        _refuse(value, forms[0], name)
+        # Some forms have a more telling error for what isn't of them.
+        head = forms[0].head
+        if head == "str" and name.endswith("_id"):
+            checked_id(value, name=name)
+        elif head in _REFUSING:
+            _REFUSING[head](value, name)
     wanted = " or ".join(dict.fromkeys(_described(form) for form in forms if form.head != "Wrapping"))
     raise InvalidInput(f"{name}={shown(value)} is {type(value).__name__}; pass {wanted}.")
 
@@ -169,22 +154,22 @@ def checked_value(value: object, forms: Forms, name: str) -> Any:
 @cache
 def forms_of(annotation: str, module: str) -> Forms:
     """The forms that an annotation allows, in the module that it stands in."""
-    found: list[_Form] = []
+    forms: list[_Form] = []
     for text in _split(annotation, "|"):
         head, bracket, inner = text.partition("[")
         alias = vars(sys.modules[module]).get(head)
         if head in _ALIASES:
-            found += forms_of(_ALIASES[head], module)
+            forms += forms_of(_ALIASES[head], module)
         elif get_origin(alias) is Literal:
-            found.append(_Form("str", words=get_args(alias)))
+            forms.append(_Form("str", words=get_args(alias)))
         elif head in _TEXTS:
-            found.append(_Form("str"))
+            forms.append(_Form("str"))
         elif head in _FUNCTIONS:
-            found.append(_Form("Callable"))
+            forms.append(_Form("Callable"))
         else:
             parts = _split(inner[:-1], ",") if bracket else ()
-            found.append(_Form(head, tuple(forms_of(part, module) for part in parts)))
-    return tuple(found)
+            forms.append(_Form(head, tuple(forms_of(part, module) for part in parts)))
+    return tuple(forms)
 
 
 def _split(text: str, mark: str) -> tuple[str, ...]:
@@ -202,11 +187,11 @@ def _split(text: str, mark: str) -> tuple[str, ...]:
 @cache
 def _named_by_text(head: str) -> Any:
     """The closed list of that name, or `Scope`; None for any other class."""
-    found = next(
+    named = next(
         (vars(module)[head] for module in map(import_module, _SOURCES) if head in vars(module)), None
     )
-    closed = isinstance(found, type) and issubclass(found, StrEnum)
-    return found if closed or head == "Scope" else None
+    closed = isinstance(named, type) and issubclass(named, StrEnum)
+    return named if closed or head == "Scope" else None
 
 
 def _has_form(value: object, form: _Form) -> bool:
@@ -220,7 +205,7 @@ def _has_form(value: object, form: _Form) -> bool:
         return callable(value)
     if head in _UNCHECKED:
         return True
-    # A protocol that isn't loaded yet is asked for by nobody.
+    # A protocol that isn't loaded yet can't be the type of a value.
     named: Any = getattr(sys.modules.get("germane.protocols"), head, None)
     if getattr(named, "_is_protocol", False):
         return not isinstance(value, type) and isinstance(value, named)
@@ -248,8 +233,8 @@ def _in_range(value: Any, form: _Form, name: str) -> object:
         return as_utc(value, name=name)
     if head == "int" and value not in _INTEGERS:
         raise InvalidInput(f"{name}={shown(value)} is out of range: take a number of at most 64 bits.")
-    if head == "float":
-        return _checked_float(value, name)
+    if head == "float" and isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise InvalidInput(f"{name}={shown(value)} is out of range: take a number that a float can hold.")
     if head == "tuple":
         return _checked_tuple(tuple(value), form, name)
     if head in _SEQUENCES:
@@ -267,25 +252,12 @@ def _in_range(value: Any, form: _Form, name: str) -> object:
 
 
 def _checked_tuple(values: tuple[Any, ...], form: _Form, name: str) -> tuple[Any, ...]:
-    if form.inner[-1] == _MORE:
-        made = tuple(checked_value(each, form.inner[0], name) for each in values)
-    elif len(values) == len(form.inner):
-        made = tuple(map(checked_value, values, form.inner, [name] * len(values)))
-    else:
+    forms = form.inner[:1] * len(values) if form.inner[-1] == _MORE else form.inner
+    if len(values) != len(forms):
         raise InvalidInput(
-            f"{name} holds {shown(values)}, which is {len(values)} values; pass {len(form.inner)} of them."
+            f"{name} holds {shown(values)}, which is {len(values)} values; pass {len(forms)} of them."
         )
-    return made
-
-
-def _checked_float(value: float, name: str) -> float:
-    try:
-        float(value)
-    except OverflowError:
-        raise InvalidInput(
-            f"{name}={shown(value)} is out of range: take a number that a float can hold."
-        ) from None
-    return value
+    return tuple(checked_value(value, each, name) for value, each in zip(values, forms, strict=True))
 
 
 def check_nested(value: object, name: str) -> None:
@@ -307,14 +279,6 @@ def check_nested(value: object, name: str) -> None:
     raise InvalidInput(
         f"{name} is nested deeper than {_DEEPEST} levels, or holds itself. Flatten it, or pass JSON text."
     )
-
-
-def _refuse(value: object, form: _Form, name: str) -> None:
-    """Raise the more telling error that a form has for what isn't of it."""
-    if form.head == "str" and name.endswith("_id"):
-        checked_id(value, name=name)
-    elif form.head in _REFUSING:
-        _REFUSING[form.head](value, name)
 
 
 def _described(form: _Form) -> str:
@@ -355,7 +319,7 @@ def checked_text(value: object, *, name: str) -> str:
 
 
 def checked_id(value: object, *, name: str = "memory_id") -> str:
-    """The id of a memory. Whoever passes the memory itself is told so."""
+    """The id of a memory. Raises InvalidInput, with a hint where the memory itself is passed."""
     if not isinstance(value, str) and isinstance(getattr(value, "id", None), str):
         raise InvalidInput(f"{name} is a {type(value).__name__}; pass its id: memory.id.")
     return checked_text(value, name=name)
@@ -397,14 +361,13 @@ def checked_words(values: object, *, name: str) -> tuple[str, ...]:
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Tags in the order given, each once; a tag is a path such as 'storage:cache'."""
-    kept: dict[str, None] = {}
-    for text in checked_words(tags, name="tags"):
+    words = tuple(dict.fromkeys(checked_words(tags, name="tags")))
+    for text in words:
         if not all(part.strip() for part in text.split(":")):
             raise InvalidInput(
-                f"tag={shown(text)} has an empty part: write words parted by ':', such as 'storage:cache'."
+                f"tag={shown(text)} has an empty part: separate words by ':', such as 'storage:cache'."
             )
-        kept[text] = None
-    return tuple(kept)
+    return words
 
 
 def checked_moment(value: object, *, name: str) -> datetime:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from germane.operations import (
+        assemble,
         conversation,
         drafts,
         feedback,
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
         lifecycle,
         memories,
         read,
+        recording,
         refresh,
         request,
-        scoped,
         search,
         spaces,
         working_set,
     )
 
 __all__ = [
+    "assemble",
     "conversation",
     "drafts",
     "feedback",
@@ -37,9 +39,9 @@ __all__ = [
     "lifecycle",
     "memories",
     "read",
+    "recording",
     "refresh",
     "request",
-    "scoped",
     "search",
     "spaces",
     "working_set",

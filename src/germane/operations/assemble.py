@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
-from germane.kinds import Kinds
+from germane.kinds import COMMIT, Kinds
 from germane.lifecycle import DecisionCalibration
-from germane.model.context import Context, Reason, TraceNote
-from germane.model.memory import Memory, Status, as_utc
-from germane.model.plan import Plan, RollOver, Section
+from germane.model.context import ESTIMATED, Context, Reason, TraceNote
+from germane.model.memory import Memory, Status
+from germane.model.plan import Plan, RollOver, Section, TaskContext, TaskInput
 from germane.model.query import (
     Candidate,
     CandidateTable,
@@ -25,119 +25,204 @@ from germane.model.query import (
     Slice,
     TimeRange,
 )
-from germane.operations.context import AgentContext, LearnedValues, failures, found_apart
-from germane.operations.frame import Framed, Framing, associated, framed
-from germane.operations.inputs import checked_words, settled
+from germane.model.text import DEFAULT_BUDGET
+from germane.model.validation import as_utc, checked_moment, checked_words
+from germane.operations.context import (
+    AgentContext,
+    LearnedValues,
+    advised,
+    failures,
+    found_apart,
+    judged,
+)
+from germane.operations.frame import Framed, PlanInput, associated, framed
+from germane.operations.inputs import settled
 from germane.operations.read import head_of
-from germane.operations.search import ParsedQuery, gather_together, of_no_topic, query_of, understand
+from germane.operations.search import (
+    ParsedQuery,
+    gather_together,
+    of_no_topic,
+    passage_search,
+    query_of,
+    understand,
+)
 from germane.packing.lines import RememberedLines
-from germane.pipeline import AssembleRequest, text_left_out
+from germane.pipeline import PipelineInput, text_left_out
 from germane.pipeline import assemble as assemble_context
+from germane.plans.scoped import ScopedPlan, places_of, scoped, scoped_named, with_history
 from germane.protocols import Scorer, TokenCounter
-from germane.ranking.learning import FEWEST
 from germane.ranking.scores import is_of
 from germane.ranking.similarity import in_order, nothing_then
+from germane.scopes import checked_path
+from germane.tokens import get_counter
 
 if TYPE_CHECKING:
     from germane.operations.conversation import Conversation
-
-__all__ = [
-    "advised",
-    "assemble",
-    "calibration_of",
-    "exclusions_of",
-    "gathered_limit",
-    "lifted",
-    "named_pins",
-    "sought_for",
-    "split_off",
-    "with_pinned",
-    "within_domain",
-]
 
 _ACTIVE = Filter()
 _SHORTEST_WHOLE = 12
 """Tokens that a memory takes at least, or that its bullet, day and source add to its text."""
 _MOST_PINNED = 1000
 """Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
+_OF_A_SCOPE = 1000
+"""Memories of a scope that are looked at; of more, the newest and most relevant of each kind are."""
+_OF_A_KIND, _RELEVANT = 300, 200
+_OF_ANY_DOMAIN = 200
 
 
-def assemble(
-    session: AgentContext,
-    query: str,
-    *,
-    budget: int | None,
-    where: Filter,
-    plan: str | Plan,
-    frame: Framing,
-    counter: TokenCounter,
-    pins: Iterable[str] = (),
-    scorer: Scorer | None = None,
-    spaces: Sequence[AgentContext] = (),
-    conversation: str | Conversation | None = None,
-    guidance: bool | str = False,
-    gate: bool | None = None,
-    dates: bool = True,
-    sources: bool = True,
-    ids: bool = False,
-) -> Context:
-    """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDetails:
+    """What ends each item: its day and a short source, where the plan shows them, and an id to `expand`."""
 
-    What was remembered as pinned is included like `pins`. The filter binds all but `pins`; only its time
-    range is lifted for what is always shown, with a note. What `conversation` contains is left out.
+    dates: bool = True
+    sources: bool = True
+    ids: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembleRequest:
+    """What one assembly is asked for, whatever the plan is: built where the call comes in, and checked there.
+
+    `where` is all of the caller's filter; `spaces` are the agent's sides of spaces that take part, and `pins`
+    ids of what must stand in the context. `gate` None is the plan's own way. What `conversation` contains is
+    left out. `work` is for a scoped plan. Raises InvalidInput for work beside any other plan.
     """
-    parsed = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
-    how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": bool(guidance)}
-    framing = framed(session, query, dated=parsed.question.when is not None, **how)
-    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
-    framing = replace(framing, plan=_settled(shown, now))
-    parsed = of_no_topic(parsed) if framing.looks_back else parsed
-    parsed, found, pinned, judgement = _gathered(session, parsed, framing, pins, spaces)
-    plain = scorer is None and not spaces
-    found = _with_rest(session, parsed, framing, found) if plain and gate is None else found
+
+    query: str
+    where: Filter
+    counter: TokenCounter
+    how: PlanInput = field(default_factory=PlanInput)
+    spaces: tuple[AgentContext, ...] = ()
+    pins: Sequence[str] = ()
+    scorer: Scorer | None = None
+    conversation: str | Conversation | None = None
+    gate: bool | None = None
+    work: TaskInput = field(default_factory=TaskInput)
+    details: ItemDetails = field(default_factory=ItemDetails)
+
+    def __post_init__(self) -> None:
+        if self.work and scoped_named(self.how.plan) is None:
+            plan = self.how.plan
+            raise InvalidInput(
+                f"plan={getattr(plan, 'name', plan)!r} doesn't go by a task, paths or what changed. Pass "
+                "plan='scoped', or name scopes and words: assemble(query, scopes=['task:T-42'])."
+            )
+
+
+def assemble(session: AgentContext, request: AssembleRequest) -> Context:
+    """The best context for a request, also from spaces. Reading changes nothing.
+
+    What was remembered as pinned is included like the request's pins. The filter binds all but these; only
+    its time range is lifted for what is always shown, with a note. Raises BudgetTooSmall, InvalidInput,
+    InvalidPlan, NotFound for pins, and NotAllowed for spaces.
+    """
+    now = as_utc(session.clock(), name="clock")
+    how = scoped_named(request.how.plan)
+    parsed, framing = _planned(session, request, how, now)
+    parsed, query, found, pinned, judgement = _gathered(session, request, parsed, framing)
+    if how is not None:
+        plan, found = with_history(framing.plan, found, how)
+        framing = replace(framing, plan=plan)
+    plain = request.scorer is None and not request.spaces
+    if plain and request.gate is None and parsed.vector is None:
+        found = _with_rest(session, parsed, framing, found)
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     plan, unadvised = advised(framing.plan, judgement)
-    told = (*lifted(parsed.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
-    request = AssembleRequest(
+    passages = passage_search(session, query, found)
+    told = (
+        *(lifted(plan, found, pinned, time) if (time := parsed.where.when) else ()),
+        *(failures(plan, found, session.kinds) if found.failed else ()),
+        *unadvised,
+    )
+    counter, gate = request.counter, request.gate
+    if how is not None and how.estimate and counter is session.counter:
+        # Where nobody asks for a counter, an estimate is in its own unit.
+        counter = get_counter("bytes_div_4_floor")
+    remembers = counter is session.counter or plan.counts_content
+    given = PipelineInput(
         plan=plan,
         question=parsed.question,
-        query=query_of(parsed, _slices(framing.plan, parsed.where)),
+        query=query,
         budget=framing.budget,
         counter=counter,
         kinds=session.kinds,
         now=now,
         pinned=pinned,
         prefer=parsed.prefers,
-        scorer=scorer,
-        gated=(framing.plan.gate if gate is None else gate) and scorer is None and found.by_relevance,
+        scorer=request.scorer,
+        gated=(framing.plan.gate if gate is None else gate) and request.scorer is None and found.by_relevance,
         gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(*parsed.notes, *framing.notes, *told),
-        left_out=exclusions_of(session, found, conversation),
+        left_out={} if request.conversation is None else _exclusions(session, found, request.conversation),
         domain=framing.domain,
         frame=framing.choice,
-        lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
+        work=TaskContext() if how is None or how.estimate else _work(session, request, now),
+        lines=RememberedLines() if request.spaces or not remembers else session.lines,
+        passages=None if passages is None else passages.scores,
     )
-    when = parsed.question.when or where.when if framing.searches else None
-    context = _noted(_assembled(session, request, found, alone=not spaces), framing.plan, found, where, when)
-    return context if guidance is True else _without_note(context, text_left_out("frame"))
+    context = _assembled(session, given, found, alone=not request.spaces)
+    more: tuple[TraceNote, ...] = ()
+    if framing.searches and how is None and (when := parsed.question.when or request.where.when):
+        more = _of_another_time(context, framing.plan, found, when)
+    elif how is not None and how.estimate:
+        more = (_estimate(context, session.counter),)
+    return _noted(context, request, more)
 
 
-# Guidance that comes with the name of a frame is shown if there is room, and nobody asked for it.
-def _without_note(context: Context, note: TraceNote) -> Context:
-    if note not in context.trace.notes:
-        return context
-    notes = tuple(each for each in context.trace.notes if each != note)
-    return replace(context, trace=replace(context.trace, notes=notes))
+def _noted(context: Context, request: AssembleRequest, more: Sequence[TraceNote]) -> Context:
+    """The context with the caller's filter and more notes in its trace.
+
+    Guidance that comes with the name of a frame is shown if there is room, and nobody asked for it: no note
+    says where there isn't.
+    """
+    left_out = None if request.how.guidance is True else text_left_out("frame")
+    notes = tuple(note for note in (*context.trace.notes, *more) if note != left_out)
+    return replace(context, trace=replace(context.trace, where=request.where, notes=notes))
 
 
-def _noted(
-    context: Context, plan: Plan, found: SearchResult, where: Filter, when: TimeRange | None
-) -> Context:
-    """The context with the caller's filter in its trace, and a note where nothing is of that time."""
-    notes = (*context.trace.notes, *_of_another_time(context, plan, found, when))
-    return replace(context, trace=replace(context.trace, where=where, notes=notes))
+def _planned(
+    session: AgentContext, request: AssembleRequest, how: ScopedPlan | None, now: datetime
+) -> tuple[ParsedQuery, Framed]:
+    """What is looked for, and the plan for it: by the scopes of the work at hand, or by the question."""
+    where, details = request.where, request.details
+    shown = {"dates": details.dates, "sources": details.sources, "ids": details.ids}
+    if how is None:
+        parsed = understand(session, request.query, where, now=now)
+        framing = framed(session, request.query, request.how, dated=parsed.question.when is not None)
+        plan = framing.plan.showing(**shown)
+        if isinstance(request.how.plan, Plan):
+            plan = _settled(plan, now)
+        framing = replace(framing, plan=plan)
+        return of_no_topic(parsed) if framing.looks_back else parsed, framing
+    places, described = places_of(how, request.work, where.scopes)
+    plan = scoped(how, session.kinds, places, where=where).showing(**shown)
+    parsed = understand(session, request.query or described, where, now=now)
+    everywhere = replace(where, scopes=(), applies_to=tuple(chain.from_iterable(places.values())))
+    budget = DEFAULT_BUDGET if request.how.budget is None else request.how.budget
+    return replace(parsed, where=everywhere), Framed(plan=plan, budget=budget)
+
+
+def _estimate(context: Context, counter: TokenCounter) -> TraceNote:
+    """A note of what the whole text of an estimated context counts by the engine's own counter."""
+    tokens, trace = counter.count(context.text), context.trace
+    over = f", {tokens - trace.budget:,} more than the budget" if tokens > trace.budget else ""
+    text = f"Token counts here are estimates by {trace.counter}. The whole text has {tokens:,} tokens by the "
+    return TraceNote(code=ESTIMATED, text=f"{text}engine's counter {counter.name}{over}.")
+
+
+def _work(session: AgentContext, request: AssembleRequest, now: datetime) -> TaskContext:
+    """What ranks by the work at hand: its paths, what changed there, and how work turned out before."""
+    outcomes: dict[str, float] = {}
+    for one in (session, *request.spaces):
+        outcomes |= one.outcome_cache.of(one.store, one.agent, now=now)
+    changed = {
+        checked_path(path): checked_moment(at, name=f"changed[{path!r}]")
+        for path, at in (request.work.changed or {}).items()
+    }
+    paths = tuple(dict.fromkeys(map(checked_path, request.work.paths)))
+    return TaskContext(paths=paths, changed=changed, leanings=outcomes)
 
 
 def _with_rest(
@@ -149,7 +234,7 @@ def _with_rest(
     out gains nothing; what the question didn't find has no signal, and so comes last.
     """
     gathered = sum(map(len, found.slices))
-    if framing.plan.roll_over is not RollOver.BEST or parsed.vector is not None:
+    if framing.plan.roll_over is not RollOver.BEST:
         return found
     if not (framing.searches and found.by_relevance):
         return found
@@ -158,7 +243,7 @@ def _with_rest(
     sections = [section for section in framing.plan.sections if section.gathers]
     slices = tuple(
         replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or parsed.where)
-        for part in _slices(framing.plan, parsed.where)
+        for part in _slices(framing.plan, parsed.where, parsed.where)
     )
     every = found_apart(session.store, session.agent, Query(filter=parsed.where, slices=slices))
     whole = sum(one.memory.renditions.full.tokens + _SHORTEST_WHOLE for part in every.slices for one in part)
@@ -173,11 +258,11 @@ def _with_rest(
 
 
 def _of_another_time(
-    context: Context, plan: Plan, found: SearchResult, when: TimeRange | None
+    context: Context, plan: Plan, found: SearchResult, when: TimeRange
 ) -> tuple[TraceNote, ...]:
     """A note where a time was named and nothing is of it that the question brought."""
     ranked = {section.name for section in plan.sections if section.gathers and section.order is None}
-    if when is None or not ranked:
+    if not ranked:
         return ()
     gathering = [section for section in plan.sections if section.gathers]
     shown = [item.memory for item in context.items if item.section in ranked]
@@ -204,11 +289,9 @@ def _settled(plan: Plan, now: datetime) -> Plan:
     return replace(plan, sections=sections)
 
 
-def _assembled(
-    session: AgentContext, request: AssembleRequest, found: SearchResult, *, alone: bool
-) -> Context:
+def _assembled(session: AgentContext, request: PipelineInput, found: SearchResult, *, alone: bool) -> Context:
     context = assemble_context(request, found)
-    if not (alone and request.gated):
+    if not (alone and request.gated and any(section.associates for section in request.plan.sections)):
         return context
     # Where everything fits, the gate drops nothing; which section it would empty, it says where it does.
     shows_all = request.gate is None and not any(use.excluded for use in context.trace.sections)
@@ -222,50 +305,105 @@ def _assembled(
 
 def _taught(session: AgentContext, found: SearchResult, plan: Plan) -> LearnedValues:
     """What use has taught, where relevance ranks by it; the note's sum is its own."""
-    if not found.by_relevance or plan.fusion == "weighted_sum_v1":
+    ranks = plan.kinds_first is None or plan.kinds_first.relevance
+    if not (ranks and found.by_relevance) or plan.fusion == "weighted_sum_v1":
         return LearnedValues()
     return session.weight_cache.taught(session.store, session.agent, found.learning)
 
 
 def _gathered(
-    session: AgentContext,
-    parsed: ParsedQuery,
-    framing: Framed,
-    pins: Iterable[str],
-    spaces: Sequence[AgentContext],
-) -> tuple[ParsedQuery, SearchResult, frozenset[str], DecisionCalibration | Exception | None]:
+    session: AgentContext, request: AssembleRequest, parsed: ParsedQuery, framing: Framed
+) -> tuple[ParsedQuery, Query, SearchResult, frozenset[str], DecisionCalibration | Exception | None]:
     """What each section of the plan may show, the ids of what is pinned, and how well the agent judges.
 
     Where nothing is asked, only what is shown whatever the question is gathered.
     """
-    sections = [section for section in framing.plan.sections if section.gathers]
-    slices = _slices(framing.plan, parsed.where)
+    plan, where = framing.plan, parsed.where
+    sections = [section for section in plan.sections if section.gathers]
+    slices = _slices(plan, where, request.where)
     always = Slice(
         order=Order.IMPORTANT,
-        where=parsed.where.whenever,
-        also=Filter(pinned=True),
+        where=where.whenever,
+        also=Filter(pinned=True, applies_to=request.where.applies_to),
         limit=_MOST_PINNED,
     )
     sought = [framing.searches or section.order is not None for section in sections]
-    judging = sought_for(session, framing.plan, parsed.where)
+    advises = any(section.advises for section in plan.sections)
+    judging = session.calibration_cache.sought(session.agent, session.kinds, where) if advises else ()
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
-    if framing.plan.by_meaning:
+    asked = parsed
+    if plan.by_meaning:
         parsed = replace(parsed, question=replace(parsed.question, when=None))
-    gathered, found = gather_together(session, _meant(parsed, framing.plan), wanted, spaces)
+        asked = _meant(parsed)
+    gathered, query, found = gather_together(session, asked, wanted, request.spaces)
     parsed = replace(parsed, notes=gathered.notes)
-    found, judgement = split_off(session, framing.plan, found, judging, where=parsed.where)
+    if plan.by_meaning:
+        query = query_of(parsed, ())
+    found, judgement = judged(session, found, judging, where=where) if advises else (found, None)
     if not all(sought):
         found = _spread(found, sought)
-    found = within_domain(framing.plan, found, framing.domain, session.kinds)
-    pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
-    found = with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
-    found = _each_in_one(framing.plan, found)
-    return parsed, found, frozenset(memory.ref for memory in pinned), judgement
+    if plan.kinds_first is not None:
+        parsed, found = _widened(session, request, parsed, plan, found)
+    found = within_domain(plan, found, framing.domain, session.kinds)
+    named = named_pins((session, *request.spaces), request.pins) if request.pins else ()
+    pinned = (*named, *(one.memory for one in found.slices[-1]))
+    found = replace(found, slices=found.slices[:-1])
+    if pinned:
+        found = with_pinned(plan, found, pinned)
+    if plan.kinds_first is None:
+        found = _each_in_one(plan, found)
+    return parsed, query, found, frozenset(memory.ref for memory in pinned), judgement
 
 
-def _meant(parsed: ParsedQuery, plan: Plan) -> ParsedQuery:
-    """The question as its vector alone, where the plan asks by meaning and it has one."""
-    if not plan.by_meaning or parsed.vector is None:
+def _widened(
+    session: AgentContext, request: AssembleRequest, parsed: ParsedQuery, plan: Plan, found: SearchResult
+) -> tuple[ParsedQuery, SearchResult]:
+    """What was found by scope, and where that is cut off the newest of each kind and what is most relevant.
+
+    A note names the sections that were cut off.
+    """
+    cut = [number for number, each in enumerate(found.slices[:-1]) if len(each) >= _OF_A_SCOPE]
+    if not cut:
+        return parsed, found
+    slices = _slices(plan, parsed.where, request.where)
+    kinds = [kind.name for kind in session.kinds]
+    others = tuple(kind for kind in kinds if kind != COMMIT)
+    # However many commits there are, as much is looked at of other kinds as without them.
+    crowded = {number for number in cut if any(one.memory.kind == COMMIT for one in found.slices[number])}
+    of_a_kind = [
+        replace(
+            slices[number],
+            kinds=(kind,),
+            limit=_OF_A_SCOPE if number in crowded and kind != COMMIT else _OF_A_KIND,
+        )
+        for number in cut
+        for kind in kinds
+    ]
+    relevant = [
+        replace(slices[number], kinds=others if number in crowded else (), order=None, limit=_RELEVANT)
+        for number in cut
+    ]
+    _, _, further = gather_together(session, parsed, (*of_a_kind, *relevant), request.spaces)
+    for error in further.failed.values():
+        raise error
+    united = list(found.slices)
+    for place, number in enumerate(cut):
+        own = further.slices[place * len(kinds) : (place + 1) * len(kinds)]
+        best = further.slices[len(cut) * len(kinds) + place]
+        united[number] = CandidateTable.united((united[number], *own, best))
+    sections = [section for section in plan.sections if section.gathers]
+    named = ", ".join(sections[number].name for number in cut)
+    note = TraceNote(
+        code="gathered_in_part",
+        text=f"There are more than {_OF_A_SCOPE:,} memories in scope ({named}): of these the newest "
+        f"{_OF_A_KIND} of each kind were looked at, and the {_RELEVANT} that have most to do with the task.",
+    )
+    return replace(parsed, notes=(*parsed.notes, note)), replace(found, slices=tuple(united))
+
+
+def _meant(parsed: ParsedQuery) -> ParsedQuery:
+    """The question as its vector alone, where it has one."""
+    if parsed.vector is None:
         return parsed
     return replace(parsed, question=replace(parsed.question, terms=()), informative=())
 
@@ -279,40 +417,46 @@ def _spread(found: SearchResult, sought: Sequence[bool]) -> SearchResult:
     return replace(found, slices=slices, failed=failed)
 
 
-def exclusions_of(
-    session: AgentContext, found: SearchResult, conversation: str | Conversation | None
+def _exclusions(
+    session: AgentContext, found: SearchResult, conversation: str | Conversation
 ) -> Mapping[str, Reason]:
     """Why memories are left out that a running conversation contains already, by their ids."""
-    if conversation is None:
-        return {}
     from germane.operations.conversation import in_conversation  # noqa: PLC0415 - Most calls name no conversation.
 
     candidates = [candidate for part in found.slices for candidate in part]
     return in_conversation(candidates, conversation, language=session.language)
 
 
-def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
-    """What each section that shows memories gathers: by the caller's filter, and by its own.
+def _slices(plan: Plan, where: Filter, given: Filter) -> tuple[Slice, ...]:
+    """What each section that shows memories gathers: by the filter of the search, and by its own.
 
-    One that shows the same whatever the question gathers what is active, of any time.
+    One that shows the same whatever the question gathers what is active, of any time. A section of a plan by
+    kinds gathers the newest by its filter alone, which has its places where the `given` one may name others.
     """
+    sections = [section for section in plan.sections if section.gathers]
+    if plan.kinds_first is not None:
+        also = replace(given, scopes=()) if given.applies_to else None
+        return tuple(
+            Slice(order=Order.NEWEST, where=section.where, also=also, limit=_OF_A_SCOPE)
+            for section in sections
+        )
     return tuple(
         Slice(
             kinds=section.kinds,
-            limit=gathered_limit(section),
+            # More than the limit, so that enough are left of the frame's domain.
+            limit=max(section.limit, _OF_ANY_DOMAIN) if section.of_domain else section.limit,
             order=section.order,
             where=None if section.order is None else where.whenever,
             also=section.where or (None if section.order is None else _ACTIVE),
         )
-        for section in plan.sections
-        if section.gathers
+        for section in sections
     )
 
 
-def lifted(where: Filter, plan: Plan, found: SearchResult, pinned: Collection[str]) -> tuple[TraceNote, ...]:
+def lifted(
+    plan: Plan, found: SearchResult, pinned: Collection[str], when: TimeRange
+) -> tuple[TraceNote, ...]:
     """A note of what is always shown and isn't of the time that the filter names, or nothing."""
-    if where.when is None:
-        return ()
     names: dict[str, None] = {}
     ids = set()
     sections = [section for section in plan.sections if section.gathers]
@@ -320,7 +464,7 @@ def lifted(where: Filter, plan: Plan, found: SearchResult, pinned: Collection[st
         always = section.order is not None
         for one in part:
             memory = one.memory
-            if (always or memory.ref in pinned) and memory.created_at not in where.when:
+            if (always or memory.ref in pinned) and memory.created_at not in when:
                 names[section.name if always else "pinned"] = None
                 ids.add(memory.ref)
     if not ids:
@@ -329,7 +473,7 @@ def lifted(where: Filter, plan: Plan, found: SearchResult, pinned: Collection[st
     return (
         TraceNote(
             code="time_lifted",
-            text=f"The time range, {where.when}, binds what is ranked; of any time {named} may stand here.",
+            text=f"The time range, {when}, binds what is ranked; of any time {named} may stand here.",
         ),
     )
 
@@ -387,8 +531,6 @@ def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[M
 
 def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> SearchResult:
     """What was found, with each pinned memory in its section once; one without a section goes last."""
-    if not pinned:
-        return found
     sections = [section for section in plan.sections if section.gathers]
     slices = [list(candidates) for candidates in found.slices]
     stands = set(chain.from_iterable(map(_ids_of, found.slices)))
@@ -403,80 +545,10 @@ def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> 
     return replace(found, slices=tuple(tuple(candidates) for candidates in slices))
 
 
-# Writes into a plan's sections what the agent's own record says: how far its confidence is to be trusted.
-
-
-def sought_for(session: AgentContext, plan: Plan, where: Filter) -> tuple[Slice, ...]:
-    """What a search has to bring besides for a plan whose sections advise: a slice or nothing."""
-    sought = session.calibration_cache.sought(session.agent, session.kinds, where) if _advises(plan) else None
-    return () if sought is None else (sought,)
-
-
-def split_off(
-    session: AgentContext, plan: Plan, found: SearchResult, sought: tuple[Slice, ...], *, where: Filter
-) -> tuple[SearchResult, DecisionCalibration | Exception | None]:
-    """What was found without the last slice where that was `sought` for the judgement; and the judgement.
-
-    There is none for a plan without a section that advises.
-    """
-    if not sought:
-        return found, calibration_of(session, where, found=found) if _advises(plan) else None
-    place = len(found.slices) - 1
-    failed = {number: error for number, error in found.failed.items() if number != place}
-    rest = replace(found, slices=found.slices[:place], failed=failed)
-    if place in found.failed:
-        return rest, found.failed[place]
-    return rest, session.calibration_cache.from_search(session.agent, found, place, where)
-
-
-def calibration_of(
-    session: AgentContext, where: Filter, *, found: SearchResult | None = None
-) -> DecisionCalibration | Exception:
-    """The judgement, or why there is none; by a search of its own unless what was `found` tells enough."""
-    try:
-        return session.calibration_cache.of(session.store, session.agent, session.kinds, where, found=found)
-    except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
-        return error
-
-
-def advised(
-    plan: Plan, calibration: DecisionCalibration | Exception | None
-) -> tuple[Plan, tuple[TraceNote, ...]]:
-    """The plan with one sentence as the text of each section that `advises`.
-
-    Where fewer than ten decisions have a confidence and an outcome there is nothing to say yet. Where the
-    decisions couldn't be read the section stays without, and a note says so.
-    """
-    if isinstance(calibration, Exception):
-        why = f"could not be told how decisions turned out: {type(calibration).__name__}: {calibration}"
-        return plan, tuple(
-            TraceNote(code="section_failed", text=f"Section {section.name!r} {why}")
-            for section in plan.sections
-            if section.advises
-        )
-    if calibration is None or calibration.count < FEWEST:
-        return plan, ()
-    sections = tuple(
-        replace(section, text=calibration.advice) if section.advises else section for section in plan.sections
-    )
-    return replace(plan, sections=sections), ()
-
-
-def _advises(plan: Plan) -> bool:
-    return any(section.advises for section in plan.sections)
-
-
 # Keeps what belongs to another domain out of the sections that show only the frame's own.
 #
 # No store knows domains, which stand in the metadata, so more is gathered than the section's limit says and
 # the best are kept.
-
-_OF_ANY_DOMAIN: Final = 200
-
-
-def gathered_limit(section: Section) -> int:
-    """How many to gather, so that enough are left of the frame's domain."""
-    return max(section.limit, _OF_ANY_DOMAIN) if section.of_domain else section.limit
 
 
 def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kinds: Kinds) -> SearchResult:

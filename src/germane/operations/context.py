@@ -19,10 +19,11 @@ from germane.ids import IdSequence
 from germane.kinds import Kinds
 from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
-from germane.model.learning import Example, LearningStatus, OutcomeHistory, Weights
+from germane.model.learning import Example, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
-from germane.model.query import Candidate, Filter, Order, Query, SearchResult, Slice
+from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
+from germane.operations.passages import PassageCache
 from germane.packing.lines import RememberedLines
 from germane.protocols import (
     Clock,
@@ -32,29 +33,14 @@ from germane.protocols import (
     Summarizer,
     TokenCounter,
 )
-from germane.ranking.learning import calibrated, fit_weights, leanings, signals_of, usefulness
-from germane.stores.substores import FEEDBACK, MAINTENANCE
+from germane.ranking.learning import FEWEST, calibrated, fit_weights, leanings, signals_of, usefulness
+from germane.stores.location import FEEDBACK, MAINTENANCE
 from germane.tokens import CachedCounter
 
 if TYPE_CHECKING:
     from germane.conversation.layout import Arrangement
     from germane.conversation.views import Tiers
     from germane.model.conversation import Provider
-
-__all__ = [
-    "MANY_TERMS",
-    "AgentContext",
-    "Arrangements",
-    "CalibrationCache",
-    "LearnedValues",
-    "OutcomeCache",
-    "WeightCache",
-    "failures",
-    "found_apart",
-    "found_with_named",
-    "settled_language",
-    "unknown_kinds",
-]
 
 # How work turned out with an agent's memories, as it stands at a moment.
 
@@ -113,16 +99,17 @@ class CalibrationCache:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, ...], DecisionCalibration]] = {}
 
-    def sought(self, agent: str, kinds: Kinds, where: Filter) -> Slice | None:
+    def sought(self, agent: str, kinds: Kinds, where: Filter) -> tuple[Slice, ...]:
         """What a search has to bring besides for `from_search`: all decisions that stand, archived ones
         included.
 
-        None where there are none, or the latest judgement may still hold: what else is searched for says
+        Nothing where there are none, or the latest judgement may still hold: what else is searched for says
         whether it does.
         """
-        if _binds(where) is None and agent in self._known:
-            return None
-        return _decisions(kinds, where)
+        if agent in self._known and _binds(where) is None:
+            return ()
+        decisions = _decisions(kinds, where)
+        return () if decisions is None else (decisions,)
 
     def from_search(self, agent: str, found: SearchResult, place: int, where: Filter) -> DecisionCalibration:
         """The judgement by what the slice at that place brought.
@@ -447,7 +434,8 @@ class AgentContext:
 
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
-    `lines` remembers how memories look in a context and what they cost there, by `counter`;
+    `lines` remembers how memories look in a context and what they cost there, by `counter`, and `passages`
+    those of long memories;
     `weight_cache` what use has taught, `outcome_cache` how work turned out, `calibration_cache` how well the
     agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
     the ledger unless a call says otherwise; `timer` tells the seconds for it.
@@ -466,9 +454,60 @@ class AgentContext:
     frames: tuple[Frame, ...] = ()
     frame_selector: FrameSelector | None = None
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
+    passages: PassageCache = field(default_factory=PassageCache, repr=False, compare=False)
     weight_cache: WeightCache = field(default_factory=WeightCache, repr=False, compare=False)
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
     outcome_cache: OutcomeCache = field(default_factory=OutcomeCache, repr=False, compare=False)
     calibration_cache: CalibrationCache = field(default_factory=CalibrationCache, repr=False, compare=False)
+
+
+# Writes into a plan's sections what the agent's own record says: how far its confidence is to be trusted.
+
+
+def judged(
+    session: AgentContext, found: SearchResult, sought: tuple[Slice, ...], *, where: Filter
+) -> tuple[SearchResult, DecisionCalibration | Exception]:
+    """What was found without the last slice where that was `sought` for the judgement; and the judgement."""
+    if not sought:
+        return found, calibration_of(session, where, found=found)
+    place = len(found.slices) - 1
+    failed = {number: error for number, error in found.failed.items() if number != place}
+    rest = replace(found, slices=found.slices[:place], failed=failed)
+    if place in found.failed:
+        return rest, found.failed[place]
+    return rest, session.calibration_cache.from_search(session.agent, found, place, where)
+
+
+def calibration_of(
+    session: AgentContext, where: Filter, *, found: SearchResult | None = None
+) -> DecisionCalibration | Exception:
+    """The judgement, or why there is none; by a search of its own unless what was `found` tells enough."""
+    try:
+        return session.calibration_cache.of(session.store, session.agent, session.kinds, where, found=found)
+    except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
+        return error
+
+
+def advised(
+    plan: Plan, calibration: DecisionCalibration | Exception | None
+) -> tuple[Plan, tuple[TraceNote, ...]]:
+    """The plan with one sentence as the text of each section that `advises`.
+
+    Where fewer than ten decisions have a confidence and an outcome there is nothing to say yet. Where the
+    decisions couldn't be read the section stays without, and a note says so.
+    """
+    if isinstance(calibration, Exception):
+        why = f"could not be told how decisions turned out: {type(calibration).__name__}: {calibration}"
+        return plan, tuple(
+            TraceNote(code="section_failed", text=f"Section {section.name!r} {why}")
+            for section in plan.sections
+            if section.advises
+        )
+    if calibration is None or calibration.count < FEWEST:
+        return plan, ()
+    sections = tuple(
+        replace(section, text=calibration.advice) if section.advises else section for section in plan.sections
+    )
+    return replace(plan, sections=sections), ()

@@ -31,7 +31,6 @@ from germane.errors import InvalidInput, MessageNotFound, PurgeNotConfirmed
 from germane.model.context import Reason
 from germane.model.conversation import (
     Anchored,
-    Append,
     ConversationChange,
     Cost,
     DerivedQuery,
@@ -50,30 +49,18 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
-from germane.model.memory import as_utc
 from germane.model.query import Candidate
+from germane.model.validation import as_utc, checked_moment, checked_text
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_count, checked_moment, checked_text, checking_verbs
+from germane.operations.inputs import checked_count, checking_verbs
 from germane.protocols import TokenCounter
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.substores import CONVERSATIONS
+from germane.stores.location import CONVERSATIONS
 from germane.tokens import CachedCounter, get_counter, spendable
 
 if TYPE_CHECKING:
     from germane.stores.relational.conversations import ConversationTables
-
-__all__ = [
-    "Call",
-    "Conversation",
-    "Result",
-    "append",
-    "conversation",
-    "derived",
-    "in_conversation",
-    "matched",
-    "message_of",
-]
 
 
 def conversation(session: AgentContext, name: str) -> Conversation:
@@ -422,8 +409,7 @@ def append(
     # Only a result needs earlier messages: it belongs to the group of its call.
     returns = any(message.results and message.group is None for message in new)
     earlier = log.messages(session.agent, name, hidden=True) if returns else ()
-    joined = placed(new, earlier)
-    return log.apply(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
+    return log.apply(session.agent, name, [placed(new, earlier)])
 
 
 # Search a conversation's log for the groups that match a prompt.

@@ -29,19 +29,16 @@ from germane.model.memory import (
     day_of,
 )
 from germane.model.query import Filter, Query, Slice, TimeRange
-from germane.operations.context import AgentContext
-from germane.operations.inputs import (
-    checked_content,
+from germane.model.validation import (
     checked_flag,
-    checked_json,
     checked_moment,
     checked_number,
     checked_tags,
     checked_text,
     checked_word,
-    embed_texts,
-    vectors_to_store,
 )
+from germane.operations.context import AgentContext
+from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
 from germane.operations.read import get, head_of, mark_outdated, store_version
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
@@ -49,27 +46,13 @@ from germane.retrieval.quality import quality_flag_of
 from germane.retrieval.tokenizer import query_terms
 from germane.tokens import uncached
 
-__all__ = [
-    "QUALITY_FLAG",
-    "Quality",
-    "content_hash_of",
-    "draft_of",
-    "given_in",
-    "import_memories",
-    "keep",
-    "memory_of",
-    "renew_renditions",
-    "updated",
-    "weighed",
-]
-
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
 
 # Made once: `json.dumps` makes one for each call that doesn't want ASCII.
 _in_json = json.JSONEncoder(ensure_ascii=False).encode
 
-_APPLIED = ("tags", "outcome", "importance", "confidence", "pinned", "metadata")
+_APPLIED = ("tags", "outcome", "importance", "confidence", "trust", "pinned", "metadata")
 """What saying a known text again may change."""
 
 _TRIES = 20
@@ -324,7 +307,9 @@ def updated(
 
 
 def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any]:
-    """What a memory says anew of a known one: further tags, outcomes and metadata, other numbers, a pin."""
+    """What a memory says anew of a known one: further tags, outcomes and metadata, other numbers, another
+    trust, a pin.
+    """
     changes: dict[str, Any] = {name: getattr(given, name) for name in _APPLIED if name in fields}
     if "tags" in changes:
         changes["tags"] = tuple(dict.fromkeys((*known.tags, *given.tags)))

@@ -22,31 +22,15 @@ from germane.model.learning import (
     ObserveResult,
     OutcomeResult,
 )
-from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, as_utc, split_id
+from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, split_id
+from germane.model.validation import as_utc, checked_flag, checked_text, checked_word, checked_words
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_flag, checked_text, checked_word, checked_words
 from germane.operations.search import RecallResult
 from germane.ranking.learning import NAMED, SHOWN, signals_of
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.substores import FEEDBACK, LIFECYCLE
+from germane.stores.location import FEEDBACK, LIFECYCLE
 from germane.working_sets import WorkingSetItem
-
-__all__ = [
-    "USED_FROM",
-    "Named",
-    "contained",
-    "feedback",
-    "ids_shown",
-    "import_usage_history",
-    "observe",
-    "outcome",
-    "reset_learning",
-    "set_learning",
-    "shown_of",
-    "still_there",
-    "usage_history",
-]
 
 Named: TypeAlias = str | Memory | Item | Ranked | WorkingSetItem
 """A memory named by its id, or by itself as a context, a recall or a working set shows it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -19,28 +19,17 @@ from germane.model.query import Candidate, Query, SearchResult, Slice
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, embed_texts, is_eager
-from germane.pipeline import AssembleRequest
-from germane.plans.frames import choose_frame, frame_named, with_frames
-from germane.plans.intent import Intent, IntentKind, complexity_of, read_intent
+from germane.plans.frames import FRAMES, choose_frame, frame_named, with_frames
+from germane.plans.intent import Complexity, Intent, IntentKind, complexity_of, read_intent
 from germane.plans.layered import FRAMED, TOTAL, Past, budgeted, layered, layered_strict, plan_for
+from germane.plans.scoped import ScopedPlan
 from germane.protocols import FrameSelector
 from germane.ranking.signals import asks_for_history, rest_of_releases
 from germane.retrieval.dates import LONGEST_QUESTION
 from germane.retrieval.tokenizer import query_terms
 
-__all__ = [
-    "LEAST_NEARNESS",
-    "MOST",
-    "Framed",
-    "Framing",
-    "associated",
-    "choice_of",
-    "framed",
-    "frames_of",
-    "guidance_of",
-    "own_frames",
-    "wants",
-]
+if TYPE_CHECKING:
+    from germane.pipeline import PipelineInput
 
 Framing: TypeAlias = str | Frame | FrameSelector
 """A frame by its name, as it is, or by who chooses it; "auto" is words, or the engine's own selector."""
@@ -48,43 +37,59 @@ Framing: TypeAlias = str | Frame | FrameSelector
 _EMPTY_TEXT = {IntentKind.GREET: "A greeting", IntentKind.ACKNOWLEDGE: "An acknowledgement"}
 
 
-def guidance_of(frame: Framing | None) -> bool | str:
-    """Whether a frame's own words are shown where the caller says nothing of them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInput:
+    """The plan that a caller wants, in which frame, with its own words or without, and for how many tokens.
 
-    Those of a frame that was named are shown if there is room for them, and no note says where there isn't.
+    `budget` None is the frame's total. With `guidance` "named" the frame's words are shown if there is room
+    for them, and no note says where there isn't. Raises InvalidInput for a budget below 0.
     """
-    return "named" if frame is not None and frame != AUTO else False
+
+    plan: str | Plan | ScopedPlan = "layered"
+    frame: Framing = DEFAULT_FRAME
+    guidance: bool | str = False
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            checked_count(self.budget, name="budget")
+
+    @classmethod
+    def of(
+        cls,
+        plan: str | Plan | ScopedPlan,
+        *,
+        frame: Framing | None,
+        guidance: bool | str | None,
+        budget: int | None,
+    ) -> Self:
+        """The same from what callers may leave out: a frame that is named shows its words if it can."""
+        if guidance is None:
+            guidance = "named" if frame is not None and frame != AUTO else False
+        frame = DEFAULT_FRAME if frame is None else frame
+        return cls(plan=plan, frame=frame, guidance=guidance, budget=budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framed:
-    """A plan with its budget; the frame and the intent where it was built for any."""
+    """A plan with its budget, and where it was built for a frame, that frame and its domain.
+
+    It `looks_back` where what happened of late is asked for and no topic is named, and `searches` unless
+    there is nothing to look for.
+    """
 
     plan: Plan
     budget: int
     choice: FrameChoice | None = None
-    intent: Intent | None = None
+    domain: tuple[str, ...] = ()
+    looks_back: bool = False
+    searches: bool = True
     notes: tuple[TraceNote, ...] = ()
-
-    @property
-    def domain(self) -> tuple[str, ...]:
-        """What the frame is about."""
-        return () if self.choice is None else self.choice.frame.domain
-
-    @property
-    def looks_back(self) -> bool:
-        """Whether what happened of late is asked for, and no topic is named."""
-        return self.intent is not None and self.intent.plain
-
-    @property
-    def searches(self) -> bool:
-        """Whether there is anything to look for."""
-        return self.intent is None or self.intent.asks
 
 
 def frames_of(session: AgentContext) -> tuple[Frame, ...]:
     """The built-in frames, and those that the agent's engine was opened with."""
-    return with_frames(session.frames)
+    return with_frames(session.frames) if session.frames else FRAMES
 
 
 def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
@@ -109,16 +114,7 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
     return tuple(each for each in several if isinstance(each, Frame))
 
 
-def framed(
-    session: AgentContext,
-    text: str,
-    *,
-    plan: str | Plan,
-    frame: Framing,
-    budget: int | None,
-    dated: bool,
-    guidance: bool = False,
-) -> Framed:
+def framed(session: AgentContext, text: str, how: PlanInput, *, dated: bool) -> Framed:
     """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
 
     A text that looks back and names no topic gets what is latest. Where the frame is to be chosen, the text
@@ -126,36 +122,49 @@ def framed(
     limits, and how much is asked scales the shares; none of it in "layered_strict". `dated` says that the
     text names a time. Raises InvalidInput or InvalidPlan.
     """
-    if budget is not None:
-        checked_count(budget, name="budget")
+    plan, budget = how.plan, how.budget
+    assert not isinstance(plan, ScopedPlan)  # noqa: S101 - Such a plan goes by no text; this tells the checker.
     if plan not in FRAMED:
         chosen = plan_for(plan, kinds=session.kinds, frame=DEFAULT_FRAME)
         return Framed(plan=chosen, budget=DEFAULT_BUDGET if budget is None else budget)
-    choice, notes = choice_of(session, text, frame)
+    choice, notes = choice_of(session, text, how.frame)
     if plan == "layered_strict":
         chosen = layered_strict(session.kinds, choice.frame)
-        return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
+        total, domain = TOTAL if budget is None else budget, choice.frame.domain
+        return Framed(plan=chosen, budget=total, choice=choice, domain=domain, notes=notes)
+    complexity, usual = Complexity.USUAL, choice.frame.budget
     if choice.by == "caller":
         intent = wants(session, text, dated=dated) if len(text) <= LONGEST_QUESTION else None
         # Who names no topic has nothing to look for by words, whatever the frame is.
         intent = intent if intent is not None and intent.plain else None
-        total = choice.frame.budget if budget is None else budget
-        how: dict[str, Any] = {"guidance": guidance, "past": _past(session, text, intent, dated=dated)}
-        chosen = layered(session.kinds, choice.frame, intent=intent, total=total, **how)
-        return Framed(plan=chosen, budget=total, choice=choice, intent=intent)
-    intent = wants(session, text, dated=dated)
-    complexity = complexity_of(text)
-    total = budgeted(choice.frame, complexity=complexity, intent=intent).total
-    total = total if budget is None else budget
-    how = {"guidance": guidance, "past": _past(session, text, intent, dated=dated)}
-    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, total=total, **how)
-    said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
-    hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
-    notes = (*notes, TraceNote(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
-    if not intent.asks:
-        what = _EMPTY_TEXT[intent.aim]
-        notes = (*notes, TraceNote(code="nothing_asked", text=f"{what} names nothing to look for."))
-    return Framed(plan=chosen, budget=total, choice=choice, intent=intent, notes=notes)
+    else:
+        intent, complexity = wants(session, text, dated=dated), complexity_of(text)
+        usual = budgeted(choice.frame, complexity=complexity, intent=intent).total
+        said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
+        hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
+        notes = (*notes, TraceNote(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
+        if not intent.asks:
+            what = _EMPTY_TEXT[intent.aim]
+            notes = (*notes, TraceNote(code="nothing_asked", text=f"{what} names nothing to look for."))
+    total = usual if budget is None else budget
+    chosen = layered(
+        session.kinds,
+        choice.frame,
+        complexity=complexity,
+        intent=intent,
+        guidance=bool(how.guidance),
+        past=_past(session, text, intent, dated=dated),
+        total=total,
+    )
+    return Framed(
+        plan=chosen,
+        budget=total,
+        choice=choice,
+        domain=choice.frame.domain,
+        looks_back=intent is not None and intent.plain,
+        searches=intent is None or intent.asks,
+        notes=notes,
+    )
 
 
 def _past(session: AgentContext, text: str, intent: Intent | None, *, dated: bool) -> Past:
@@ -216,8 +225,8 @@ _RANKS = ("floored", "rrf")
 
 
 def associated(
-    session: AgentContext, request: AssembleRequest, found: SearchResult, context: Context
-) -> tuple[AssembleRequest, SearchResult] | None:
+    session: AgentContext, request: PipelineInput, found: SearchResult, context: Context
+) -> tuple[PipelineInput, SearchResult] | None:
     """The request and what was found for it with what is near; None where nothing is missing, or near.
 
     Only an embedder that answers at once is asked. It embeds again the memories that stand in the context
@@ -264,7 +273,7 @@ def _together(vectors: Sequence[Vector | None]) -> Vector | None:
 
 def _note_near(
     session: AgentContext,
-    request: AssembleRequest,
+    request: PipelineInput,
     vector: Vector,
     sections: Sequence[Section],
     near: Mapping[str, dict[str, tuple[float, Memory]]],
@@ -280,13 +289,13 @@ def _note_near(
                 known[one.memory.id] = cosine, one.memory
 
 
-def _doing(request: AssembleRequest) -> str:
+def _doing(request: PipelineInput) -> str:
     """What the frame says is being done: what a way of doing it is near to, whatever the matter."""
     choice = request.frame
     return "" if choice is None else " ".join([choice.frame.name, *choice.frame.domain])
 
 
-def _empty(request: AssembleRequest, found: SearchResult, context: Context) -> list[Section]:
+def _empty(request: PipelineInput, found: SearchResult, context: Context) -> list[Section]:
     """The sections for which nothing is relevant although there is something of their kinds: no other could
     be near.
 
@@ -327,7 +336,7 @@ def _best(near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
 
 
 def _with(
-    request: AssembleRequest, found: SearchResult, chosen: Mapping[str, Sequence[Memory]]
+    request: PipelineInput, found: SearchResult, chosen: Mapping[str, Sequence[Memory]]
 ) -> SearchResult:
     """What was found, and what is near, each in its section once."""
     gathering = [section for section in request.plan.sections if section.gathers]

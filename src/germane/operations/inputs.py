@@ -25,46 +25,14 @@ from germane.model.text import is_tenant, own_text
 from germane.model.validation import (
     as_utc,
     check_nested,
-    checked_flag,
-    checked_id,
     checked_moment,
     checked_number,
-    checked_sequence,
-    checked_tags,
     checked_text,
     checked_value,
-    checked_word,
-    checked_words,
     forms_of,
 )
 from germane.protocols import Clock, Embedder
 from germane.retrieval.vectors import validate
-
-__all__ = [
-    "MAX_CONTENT",
-    "checked_agent",
-    "checked_content",
-    "checked_count",
-    "checked_filter",
-    "checked_flag",
-    "checked_id",
-    "checked_json",
-    "checked_moment",
-    "checked_number",
-    "checked_sequence",
-    "checked_tags",
-    "checked_text",
-    "checked_time",
-    "checked_word",
-    "checked_words",
-    "checking",
-    "checking_verbs",
-    "embed_texts",
-    "is_eager",
-    "least_cosine_of",
-    "settled",
-    "vectors_to_store",
-]
 
 MAX_CONTENT = 10_000_000
 """Characters in one memory; more than that is a file, to be imported in parts."""
@@ -172,16 +140,6 @@ def settled(where: Filter, clock: Clock) -> Filter:
         for name, end in (("since", when.since), ("until", when.until))
     }
     return replace(where, when=TimeRange(**ends))
-
-
-def checked_filter(where: object) -> Filter:
-    """A filter, and not the mapping that would say the same."""
-    if not isinstance(where, Filter):
-        raise InvalidInput(
-            f"where={shown(where)} is {type(where).__name__}; "
-            "pass one such as germane.Filter(kinds=['fact'])."
-        )
-    return where
 
 
 def checked_count(value: object, *, name: str, least: int = 0) -> int:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
 from germane.ledger import (
-    MADE_FOR,
     Assembly,
     AssemblyDiff,
     Day,
@@ -26,13 +25,17 @@ from germane.ledger import (
 )
 from germane.model.context import Context
 from germane.model.conversation import MessageRole
-from germane.model.memory import Memory, Stage, Status, as_utc
+from germane.model.memory import Memory, Stage, Status
+from germane.model.plan import TaskInput
 from germane.model.query import Filter, TimeRange
 from germane.model.text import is_tenant
+from germane.model.validation import as_utc
+from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
+from germane.operations.frame import PlanInput
 from germane.operations.inputs import checked_time, checking_verbs
+from germane.operations.recording import assembly_of
 from germane.operations.refresh import CUT, cut_again
-from germane.operations.scoped import assemble, assembly_of
 from germane.operations.search import entered_spaces
 from germane.operations.working_set import (
     WORKING_SET,
@@ -41,13 +44,11 @@ from germane.operations.working_set import (
     records_working_set,
 )
 from germane.packing.lines import RememberedLines
-from germane.stores.substores import CONVERSATIONS, LEDGER
+from germane.stores.location import CONVERSATIONS, LEDGER
 from germane.tokens import CachedCounter, get_counter
 
 if TYPE_CHECKING:
     from germane.stores.relational.ledger import LedgerTables
-
-__all__ = ["DEFAULT_DAYS", "Ledger", "difference", "ledger", "metrics"]
 
 _TELLING = {
     MemoryChangeKind.SEEN: "was said again or used, or its counts moved",
@@ -162,19 +163,31 @@ def _again(session: AgentContext, assembly: Assembly, given: dict[str, Any]) -> 
         plan = given.get("plan", assembly.plan)
         with _all_past(session, assembly) as past:
             return cut_again(past, assembly, plan=plan, counter=counter)
-    asked: dict[str, Any] = {
-        **{name: value for name, value in assembly.options.items() if name != MADE_FOR},
-        "where": assembly.where,
-        "plan": given.get("plan", assembly.plan),
-        "frame": given.get("frame", assembly.frame),
-        "budget": assembly.budget if assembly.given_budget else None,
-        "counter": counter,
-        "pins": [entry.memory_id for entry in assembly.entries if entry.pinned],
-        **{name: given[name] for name in ("scorer", "conversation") if name in given},
-    }
+    options = assembly.options
+    details = {name: options[name] for name in ("dates", "sources", "ids") if name in options}
+    request = AssembleRequest(
+        query=assembly.question,
+        where=assembly.where,
+        counter=counter,
+        how=PlanInput(
+            plan=given.get("plan", assembly.plan),
+            frame=given.get("frame", assembly.frame),
+            guidance=options.get("guidance", False),
+            budget=assembly.budget if assembly.given_budget else None,
+        ),
+        pins=[entry.memory_id for entry in assembly.entries if entry.pinned],
+        scorer=given.get("scorer"),
+        conversation=given.get("conversation"),
+        gate=options.get("gate"),
+        work=TaskInput(
+            task=options.get("task"), paths=options.get("paths", ()), changed=options.get("changed")
+        ),
+        details=ItemDetails(**details),
+    )
     with _all_past(session, assembly) as past:
-        context = assemble(past[0], assembly.question, spaces=past[1:], **asked)
-        return context, assembly_of(past[0], context, spaces=past[1:], points=assembly.points, **asked)
+        request = replace(request, spaces=tuple(past[1:]))
+        context = assemble(past[0], request)
+        return context, assembly_of(past[0], context, request, points=assembly.points)
 
 
 def _replay_working_set(

@@ -28,39 +28,16 @@ from germane.model.memory import (
     Stage,
     Status,
     Trust,
-    as_utc,
 )
 from germane.model.query import Filter, Order
+from germane.model.validation import as_utc, checked_flag, checked_text, checked_word, checked_words
 from germane.operations.context import AgentContext
 from germane.operations.drafts import renew_renditions
-from germane.operations.inputs import (
-    checked_count,
-    checked_flag,
-    checked_text,
-    checked_word,
-    checked_words,
-    embed_texts,
-    vectors_to_store,
-)
+from germane.operations.inputs import checked_count, embed_texts, vectors_to_store
 from germane.operations.read import current, get, head_of, marks, store_version, with_mark
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
-from germane.stores.substores import LIFECYCLE
-
-__all__ = [
-    "UpkeepCallback",
-    "confirm",
-    "contradict",
-    "events",
-    "lifecycle_state",
-    "lifecycle_states",
-    "maintain",
-    "move",
-    "outcome_of",
-    "record_trigger",
-    "restored",
-    "retire",
-]
+from germane.stores.location import LIFECYCLE
 
 _TRIES: Final = 20
 """Somebody else may revise a constraint while its next version is made; nobody does so twenty times in

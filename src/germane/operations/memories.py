@@ -10,18 +10,18 @@ from typing import Any
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
 from germane.lifecycle import Reconcile
 from germane.model.change import Applied, Purge, SetStatus
-from germane.model.memory import (
-    Cause,
-    Draft,
-    LifecycleSignal,
-    Memory,
-    Outcome,
-    RememberResult,
-    Status,
-    Trust,
-    as_utc,
-)
+from germane.model.memory import Cause, Draft, LifecycleSignal, Memory, Outcome, RememberResult, Status, Trust
 from germane.model.query import Filter, Query, Slice
+from germane.model.validation import (
+    as_utc,
+    checked_flag,
+    checked_id,
+    checked_number,
+    checked_sequence,
+    checked_tags,
+    checked_text,
+    checked_word,
+)
 from germane.operations.context import AgentContext
 from germane.operations.drafts import (
     Quality,
@@ -37,14 +37,7 @@ from germane.operations.drafts import (
 from germane.operations.inputs import (
     checked_content,
     checked_count,
-    checked_flag,
-    checked_id,
     checked_json,
-    checked_number,
-    checked_sequence,
-    checked_tags,
-    checked_text,
-    checked_word,
     embed_texts,
     vectors_to_store,
 )
@@ -52,20 +45,6 @@ from germane.operations.lifecycle import move, restored
 from germane.operations.read import checked_quotations, current, get_many, head_of, store_version
 from germane.ranking.similarity import could_be_same, normalised
 from germane.retrieval.tokenizer import query_terms
-
-__all__ = [
-    "Changes",
-    "forget",
-    "forget_many",
-    "purge",
-    "purge_many",
-    "reconciled",
-    "remember_many",
-    "restore",
-    "revise",
-    "rules_of",
-    "supersede",
-]
 
 
 def remember_many(

@@ -27,33 +27,15 @@ from germane.model.memory import (
     split_id,
 )
 from germane.model.query import Filter, Order, Query, Slice
+from germane.model.validation import checked_id, checked_word
 from germane.operations.context import AgentContext, unknown_kinds
-from germane.operations.inputs import checked_count, checked_filter, checked_id, checked_word, settled
+from germane.operations.inputs import checked_count, settled
 from germane.packing.render import fence
 from germane.protocols import TokenCounter
 from germane.ranking.learning import calibrated
 from germane.ranking.similarity import is_quoted
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.substores import LIFECYCLE
-
-__all__ = [
-    "OUTDATED",
-    "calibration",
-    "checked_quotations",
-    "count",
-    "current",
-    "expand",
-    "filter_warnings",
-    "get",
-    "head_of",
-    "history",
-    "large_findings",
-    "mark_outdated",
-    "marks",
-    "memories",
-    "store_version",
-    "with_mark",
-]
+from germane.stores.location import LIFECYCLE
 
 _SHORT_ID = re.compile(r"[0-9a-f]{8}")
 _PAGE = 1000
@@ -144,7 +126,7 @@ def memories(
     """
     return session.store.find(
         session.agent,
-        settled(checked_filter(where), session.clock),
+        settled(where, session.clock),
         order=checked_word(Order, order, name="order"),
         limit=None if limit is None else checked_count(limit, name="limit"),
         after=None if after is None else checked_id(after, name="after"),
@@ -153,14 +135,14 @@ def memories(
 
 def count(session: AgentContext, where: Filter) -> int:
     """How many memories pass a filter."""
-    admits = settled(checked_filter(where), session.clock)
+    admits = settled(where, session.clock)
     one = Query(filter=admits, slices=(Slice(limit=1, order=Order.NEWEST),))
     return session.store.search(session.agent, one).admitted
 
 
 def filter_warnings(session: AgentContext, where: Filter) -> tuple[TraceNote, ...]:
     """What is worth knowing of a filter beside what passes it."""
-    return unknown_kinds((session,), checked_filter(where))
+    return unknown_kinds((session,), where)
 
 
 def large_findings(session: AgentContext) -> tuple[Finding, ...]:

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from germane.errors import BudgetTooSmall, EmbeddingFailed, InvalidInput, NotFound
 from germane.ledger import MADE_FOR, Assembly
 from germane.model.context import Context, Question, Ranked, Reason, RefreshReason, RefreshResult, TraceNote
-from germane.model.memory import Memory, as_utc
+from germane.model.memory import Memory
 from germane.model.plan import FrameChoice, Plan, Section
 from germane.model.query import Candidate, Filter, Query, SearchResult
 from germane.model.text import is_tenant, space_of
-from germane.operations.assemble import advised, calibration_of
-from germane.operations.context import AgentContext
-from germane.operations.frame import Framing, choice_of, frames_of, guidance_of, wants
-from germane.operations.inputs import checked_count, checked_text, embed_texts
-from germane.operations.scoped import assemble, assemble_recorded, assembly_of, scoped_named
+from germane.model.validation import as_utc, checked_text
+from germane.operations.assemble import AssembleRequest, assemble
+from germane.operations.context import AgentContext, advised, calibration_of
+from germane.operations.frame import Framing, PlanInput, choice_of, frames_of, wants
+from germane.operations.inputs import checked_count, embed_texts
+from germane.operations.recording import assemble_recorded, assembly_of, points_of
 from germane.operations.search import entered_spaces, understand
-from germane.pipeline import AssembleRequest, pack
+from germane.pipeline import PipelineInput, pack
 from germane.plans.frames import frame_named
 from germane.plans.intent import (
     LEAST_INFORMATION,
@@ -34,84 +35,66 @@ from germane.plans.intent import (
     substance,
     token_pressure,
 )
-from germane.plans.layered import frame_section, plan_for
+from germane.plans.layered import PLANS, frame_section, plan_for, unknown_plan
+from germane.plans.scoped import scoped_named
 from germane.protocols import TokenCounter
 from germane.ranking.relevance import Gated
 from germane.retrieval.quality import english_idf, information
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.substores import LEDGER
-
-__all__ = ["CUT", "cut", "cut_again", "cut_recorded", "is_guided", "refresh", "similarity_of"]
+from germane.stores.location import LEDGER
 
 _DECISION = "decision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RefreshRequest:
-    """What a refresh was asked for, beside the context."""
+class RefreshRequest:
+    """What a refresh is asked for, beside the context: built where the call comes in, and checked there.
+
+    `how` is the plan of a new context, `free_tokens` the most that any may have, None without a limit. With
+    `acting` the agent is about to act. `cold` says that a new context is the first of its engine. Raises
+    InvalidInput.
+    """
 
     text: str
-    plan: str | Plan
-    frame: Framing
-    budget: int | None
-    free_tokens: int | None
     where: Filter
     counter: TokenCounter
-    cold: bool
-    guidance: bool | str
+    how: PlanInput
+    free_tokens: int | None = None
+    acting: bool = False
+    cold: bool = False
+
+    def __post_init__(self) -> None:
+        checked_text(self.text, name="new_input")
+        if isinstance(self.how.plan, str) and self.how.plan not in PLANS:
+            raise unknown_plan(self.how.plan)
+        if self.free_tokens is not None:
+            checked_count(self.free_tokens, name="free_tokens")
 
 
-def refresh(
-    session: AgentContext,
-    context: Context | None,
-    new_input: str,
-    *,
-    plan: str | Plan,
-    frame: Framing,
-    budget: int | None,
-    free_tokens: int | None,
-    acting: bool,
-    where: Filter,
-    counter: TokenCounter,
-    cold: bool = False,
-) -> RefreshResult:
+def refresh(session: AgentContext, context: Context | None, request: RefreshRequest) -> RefreshResult:
     """Whether a context still serves what is said now, why not, and the one that does.
 
     The causes are asked for in the order of `RefreshReason`; the last of them makes the context smaller,
     the others make a new one, which keeps within the room as well. It is for what is said; where that names
-    nothing to look for, as "go ahead" does, it is for the question that the context was for. `cold` says
-    that a new one is the first of its engine. Raises BudgetTooSmall or InvalidInput.
+    nothing to look for, as "go ahead" does, it is for the question that the context was for. Raises
+    BudgetTooSmall or InvalidInput.
     """
-    checked_text(new_input, name="new_input")
-    for name, value in (("budget", budget), ("free_tokens", free_tokens)):
-        if value is not None:
-            checked_count(value, name=name)
-    turn = _RefreshRequest(
-        text=new_input,
-        plan=plan,
-        frame=frame,
-        budget=budget,
-        free_tokens=free_tokens,
-        where=where,
-        counter=counter,
-        cold=cold,
-        guidance=guidance_of(frame) or (context is not None and is_guided(context)),
-    )
     if context is None:
-        return RefreshResult(
-            needed=True, reason=RefreshReason.FIRST, context=_assembled(session, turn, frame=frame)
-        )
-    similarity = similarity_of(session, context, substance(new_input))
-    (_, reason), choice = _verdict(session, context, turn, similarity=similarity, acting=acting)
+        made = _assembled(session, request, frame=request.how.frame)
+        return RefreshResult(needed=True, reason=RefreshReason.FIRST, context=made)
+    if is_guided(context) and not request.how.guidance:
+        request = replace(request, how=replace(request.how, guidance=True))
+    similarity = similarity_of(session, context, substance(request.text))
+    (_, reason), choice = _verdict(session, context, request, similarity=similarity)
     if reason is None:
         return RefreshResult(needed=False, reason=None, context=context, similarity=similarity)
     if reason is RefreshReason.PRESSURE:
-        made = _cut(session, context, turn)
+        made = (cut_recorded if session.records else cut)(session, context, request)
     else:
         if similarity is None:
-            turn = replace(turn, text=context.trace.question.text)
+            request = replace(request, text=context.trace.question.text)
             choice = None if choice is None else replace(choice, by="caller")
-        made = _assembled(session, turn, frame=_frame_for(session, context, turn, reason, choice))
+        made = _assembled(session, request, frame=_frame_for(session, context, request, reason, choice))
     return RefreshResult(needed=True, reason=reason, context=made, similarity=similarity)
 
 
@@ -150,21 +133,21 @@ def _is_remark(session: AgentContext, text: str) -> bool:
 
 
 def _verdict(
-    session: AgentContext, context: Context, turn: _RefreshRequest, *, similarity: float | None, acting: bool
+    session: AgentContext, context: Context, request: RefreshRequest, *, similarity: float | None
 ) -> tuple[Verdict, FrameChoice | None]:
     """The first cause that holds, and the frame that was chosen on the way."""
     current = context.trace.frame
     choice: FrameChoice | None = None
-    if turn.where != context.trace.where:
+    if request.where != context.trace.where:
         return (True, RefreshReason.FILTER), None
-    if current is not None and (acting or wants(session, turn.text).asks):
-        choice, _ = choice_of(session, turn.text, turn.frame)
+    if current is not None and (request.acting or wants(session, request.text).asks):
+        choice, _ = choice_of(session, request.text, request.how.frame)
         if (verdict := frame_switch(current, choice, similarity=similarity))[0]:
             return verdict, choice
     for verdict in (
-        decision_point(turn.text, current=current or _DECISION, acting=acting),
+        decision_point(request.text, current=current or _DECISION, acting=request.acting),
         new_topic(similarity),
-        token_pressure(turn.counter.count(context.text), turn.free_tokens),
+        token_pressure(request.counter.count(context.text), request.free_tokens),
     ):
         if verdict[0]:
             return verdict, choice
@@ -174,7 +157,7 @@ def _verdict(
 def _frame_for(
     session: AgentContext,
     context: Context,
-    turn: _RefreshRequest,
+    request: RefreshRequest,
     reason: RefreshReason,
     choice: FrameChoice | None,
 ) -> Framing:
@@ -183,42 +166,20 @@ def _frame_for(
         return frame_named(_DECISION, frames)
     if reason is RefreshReason.FRAME and choice is not None:
         # Words choose the same again, and read the rest with it; a model isn't asked twice.
-        return turn.frame if choice.by == "words" else choice.frame
-    return turn.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
+        return request.how.frame if choice.by == "words" else choice.frame
+    return request.how.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
 
 
-def _assembled(session: AgentContext, turn: _RefreshRequest, *, frame: Framing) -> Context:
+def _assembled(session: AgentContext, request: RefreshRequest, *, frame: Framing) -> Context:
     def made(budget: int | None, *, cold: bool) -> Context:
-        asks: dict[str, Any] = {
-            "budget": budget,
-            "where": turn.where,
-            "plan": turn.plan,
-            "frame": frame,
-            "counter": turn.counter,
-            "guidance": turn.guidance,
-        }
-        if session.records:
-            return assemble_recorded(session, turn.text, cold=cold, **asks)
-        return assemble(session, turn.text, **asks)
+        how = replace(request.how, frame=frame, budget=budget)
+        asked = AssembleRequest(query=request.text, where=request.where, counter=request.counter, how=how)
+        return assemble_recorded(session, asked, cold=cold) if session.records else assemble(session, asked)
 
-    context = made(turn.budget, cold=turn.cold)
-    return (
-        context
-        if turn.free_tokens is None or context.tokens <= turn.free_tokens
-        else made(turn.free_tokens, cold=False)
-    )
-
-
-def _cut(session: AgentContext, context: Context, turn: _RefreshRequest) -> Context:
-    make = cut_recorded if session.records else cut
-    return make(
-        session,
-        context,
-        plan=turn.plan,
-        free_tokens=turn.free_tokens or 0,
-        counter=turn.counter,
-        where=turn.where,
-    )
+    context = made(request.how.budget, cold=request.cold)
+    if request.free_tokens is None or context.tokens <= request.free_tokens:
+        return context
+    return made(request.free_tokens, cold=False)
 
 
 # Cut a context to a room: what has least to do with its question leaves, and nothing new comes in.
@@ -230,7 +191,6 @@ CUT: Final = "cut"
 """What such an assembly was made for."""
 
 _CUT_DECISION: Final = "decision"
-_ANY: Final = Filter()
 _AS_OF, _CONFIDENCE, _GUIDANCE = "as_of", "frame_confidence", "guidance"
 _FRAME: Final = "frame"
 
@@ -247,32 +207,20 @@ class _Whole:
     """Each memory with its score, by its section."""
 
 
-def cut(
-    session: AgentContext,
-    context: Context,
-    *,
-    plan: str | Plan,
-    free_tokens: int,
-    counter: TokenCounter,
-    where: Filter = _ANY,
-) -> Context:
-    """The context without what has least to do with its question, within the room.
+def cut(session: AgentContext, context: Context, request: RefreshRequest) -> Context:
+    """The context without what has least to do with its question, within the free tokens.
 
     What relevance brought leaves first, the lowest score before all; identity, constraints and the frame
-    stay, as does what is pinned. `plan` is that of the context where it has no name; the judgement counts
-    what `where` admits. Raises BudgetTooSmall, or InvalidInput for a context of another plan.
+    stay, as does what is pinned. The plan of the request is the context's own where that has no name; the
+    judgement counts what its filter admits. Raises BudgetTooSmall, or InvalidInput for a context of another
+    plan.
     """
-    trace = context.trace
+    trace, counter = context.trace, request.counter
     shown = {item.section for item in context.items}
     memories = {item.memory.ref: item.memory for item in context.items}
+    plan = _plan_of(session, request, named=trace.plan, frame=trace.frame, shown=shown)
     whole = _Whole(
-        plan=_guided(
-            session,
-            _plan_of(
-                session, plan, named=trace.plan, frame=trace.frame, shown=shown, free_tokens=free_tokens
-            ),
-            trace.frame if is_guided(context) else None,
-        ),
+        plan=_guided(session, plan, trace.frame if is_guided(context) else None),
         question=trace.question,
         now=trace.now,
         frame=_choice(session, trace.frame, trace.frame_confidence),
@@ -281,25 +229,16 @@ def cut(
             for entry in trace.included
         ),
     )
-    leaving = _leaving(session, context, whole.plan, free_tokens=free_tokens, counter=counter)
-    made = _packed(session, whole, leaving, free_tokens=free_tokens, counter=counter, where=where)
+    made = _packed(session, whole, _leaving(session, context, whole.plan, request), request)
     for section in whole.plan.sections:
         if section.text and section.heading in set(context.text.splitlines()) - set(made.text.splitlines()):
             needed = made.tokens + _cost(section, counter)
-            raise BudgetTooSmall(budget=free_tokens, needed=needed, required=(section.name,))
+            raise BudgetTooSmall(budget=request.free_tokens or 0, needed=needed, required=(section.name,))
     # The parts of its scores are as they were weighed before.
-    return replace(made, trace=replace(made.trace, weights=trace.weights, where=trace.where))
+    return replace(made, trace=replace(made.trace, weights=trace.weights))
 
 
-def cut_recorded(
-    session: AgentContext,
-    context: Context,
-    *,
-    plan: str | Plan,
-    free_tokens: int,
-    counter: TokenCounter,
-    where: Filter = _ANY,
-) -> Context:
+def cut_recorded(session: AgentContext, context: Context, request: RefreshRequest) -> Context:
     """What `cut` gives, and a record of it in the ledger; raises as that does, and then nothing is recorded.
 
     Raises InvalidInput for a store that keeps no ledger.
@@ -307,13 +246,13 @@ def cut_recorded(
     store = LEDGER.required(session.store)
     owners = sorted({item.memory.agent for item in context.items} - {session.agent})
     sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_tenant(one)]))
-    points, start = _points(sessions), session.timer()
-    made = cut(session, context, plan=plan, free_tokens=free_tokens, counter=counter, where=where)
+    points, start = points_of(sessions), session.timer()
+    made = cut(session, context, request)
     seconds = round(session.timer() - start, 6)
-    settled = points == _points(sessions) and _stands(sessions, context)
-    made_by = plan if isinstance(plan, Plan) else context.trace.plan
-    turn: dict[str, Any] = {"plan": made_by, "free_tokens": free_tokens, "counter": counter, "where": where}
-    record = _record(sessions, made, points, **turn, settled=settled, seconds=seconds)
+    settled = points == points_of(sessions) and _stands(sessions, context)
+    if not isinstance(request.how.plan, Plan):
+        request = replace(request, how=replace(request.how, plan=context.trace.plan))
+    record = _record(sessions, made, points, request, settled=settled, seconds=seconds)
     store.record(session.agent, record)
     return made
 
@@ -330,14 +269,16 @@ def cut_again(
     frame = assembly.frame or None
     shown = {entry.section for entry in assembly.entries}
     memories = _memories(sessions, assembly)
+    request = RefreshRequest(
+        text=assembly.question,
+        where=assembly.where,
+        counter=counter,
+        how=PlanInput(plan=plan),
+        free_tokens=assembly.budget,
+    )
+    given = _plan_of(session, request, named=assembly.plan, frame=frame, shown=shown)
     whole = _Whole(
-        plan=_guided(
-            session,
-            _plan_of(
-                session, plan, named=assembly.plan, frame=frame, shown=shown, free_tokens=assembly.budget
-            ),
-            frame if options.get(_GUIDANCE) else None,
-        ),
+        plan=_guided(session, given, frame if options.get(_GUIDANCE) else None),
         question=understand(session, assembly.question, assembly.where, now=now).question,
         now=now,
         frame=_choice(session, frame, options[_CONFIDENCE]),
@@ -351,23 +292,18 @@ def cut_again(
         for one in assembly.entries
         if one.reason is Reason.EVICTED
     }
-    room, where = assembly.budget, assembly.where
-    made = _packed(session, whole, leaving, free_tokens=room, counter=counter, where=where)
-    made = replace(made, trace=replace(made.trace, where=where))
-    turn: dict[str, Any] = {"plan": plan, "free_tokens": room, "counter": counter, "where": where}
-    return made, _record(sessions, made, assembly.points, **turn)
+    made = _packed(session, whole, leaving, request)
+    return made, _record(sessions, made, assembly.points, request)
 
 
 def _record(
     sessions: Sequence[AgentContext],
     context: Context,
     points: Mapping[str, Mapping[str, int]],
+    request: RefreshRequest,
     *,
-    plan: str | Plan,
-    free_tokens: int,
-    counter: TokenCounter,
-    where: Filter,
-    **more: Any,
+    settled: bool = True,
+    seconds: float | None = None,
 ) -> Assembly:
     session, trace = sessions[0], context.trace
     # It is as of the moment of the context before, and was made now.
@@ -377,30 +313,28 @@ def _record(
         _CONFIDENCE: trace.frame_confidence,
         _GUIDANCE: is_guided(context),
     }
+    how = PlanInput(plan=request.how.plan, frame=trace.frame or "", budget=request.free_tokens)
+    asked = AssembleRequest(
+        query=request.text,
+        where=request.where,
+        counter=request.counter,
+        how=how,
+        spaces=tuple(sessions[1:]),
+    )
     made = assembly_of(
-        session,
-        context,
-        where=where,
-        counter=counter,
-        points=points,
-        plan=plan,
-        frame=trace.frame or "",
-        budget=free_tokens,
-        spaces=sessions[1:],
-        options=options,
-        **more,
+        session, context, asked, points=points, options=options, settled=settled, seconds=seconds
     )
     return replace(made, at=as_utc(session.clock(), name="clock"))
 
 
 def _leaving(
-    session: AgentContext, context: Context, plan: Plan, *, free_tokens: int, counter: TokenCounter
+    session: AgentContext, context: Context, plan: Plan, request: RefreshRequest
 ) -> Mapping[str, Reason]:
     """Whom the room has no place for, the one that has least to do with the question first."""
     flexible = {section.name for section in plan.sections if section.order is None}
     # Parts may count more than the whole, and what is packed anew goes by its parts.
     parts = sum(section.used for section in context.trace.sections)
-    excess = max(counter.count(context.text), parts) - free_tokens
+    excess = max(request.counter.count(context.text), parts) - (request.free_tokens or 0)
     leaving: dict[str, Reason] = {}
     for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.ref)):
         if excess <= 0:
@@ -412,35 +346,28 @@ def _leaving(
 
 
 def _packed(
-    session: AgentContext,
-    whole: _Whole,
-    leaving: Mapping[str, Reason],
-    *,
-    free_tokens: int,
-    counter: TokenCounter,
-    where: Filter,
+    session: AgentContext, whole: _Whole, leaving: Mapping[str, Reason], request: RefreshRequest
 ) -> Context:
     """What stood in a context in its plan's sections once more, with the scores that it had."""
     plan = whole.plan
     if any(section.advises for section in plan.sections):
-        plan, _ = advised(plan, calibration_of(session, where))
+        plan, _ = advised(plan, calibration_of(session, request.where))
+    counter, tokens = request.counter, request.free_tokens or 0
     plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
     memories = [one.memory for _, one in whole.stood]
     kinds = {kind for section in plan.sections for kind in section.required_kinds}
     pinned = frozenset(memory.ref for memory in memories if _stays(session, memory))
-    request = AssembleRequest(
+    given = PipelineInput(
         plan=plan,
         question=whole.question,
         query=Query(text=whole.question.cleaned),
-        budget=free_tokens,
+        budget=tokens,
         counter=counter,
         kinds=session.kinds,
         now=whole.now,
         pinned=pinned,
         notes=(
-            TraceNote(
-                code="evicted", text=f"{len(leaving)} memories left to keep within {free_tokens} tokens."
-            ),
+            TraceNote(code="evicted", text=f"{len(leaving)} memories left to keep within {tokens} tokens."),
         ),
         left_out=leaving,
         frame=whole.frame,
@@ -451,7 +378,8 @@ def _packed(
     ]
     must = pinned | {memory.ref for memory in memories if memory.kind in kinds}
     found = SearchResult(slices=(), stored=len(memories), admitted=len(memories))
-    return pack(request, found, sections, must)
+    context = pack(given, found, sections, must)
+    return replace(context, trace=replace(context.trace, where=request.where))
 
 
 def _with_floor(section: Section, counter: TokenCounter) -> Section:
@@ -472,20 +400,14 @@ def _stays(session: AgentContext, memory: Memory) -> bool:
 
 
 def _plan_of(
-    session: AgentContext,
-    given: str | Plan,
-    *,
-    named: str,
-    frame: str | None,
-    shown: set[str],
-    free_tokens: int,
+    session: AgentContext, request: RefreshRequest, *, named: str, frame: str | None, shown: set[str]
 ) -> Plan:
-    if isinstance(given, Plan):
-        plan = given
+    if isinstance(request.how.plan, Plan):
+        plan = request.how.plan
     elif scoped_named(named) is not None:
         raise InvalidInput(
             f"The context was made by plan {named!r}, which shares its budget over scopes that it "
-            f"doesn't name. Assemble it anew: assemble(..., plan={named!r}, budget={free_tokens})."
+            f"doesn't name. Assemble it anew: assemble(..., plan={named!r}, budget={request.free_tokens})."
         )
     else:
         plan = plan_for(
@@ -543,7 +465,3 @@ def _stands(sessions: Sequence[AgentContext], context: Context) -> bool:
     shown = {item.memory.version_id: item.memory for item in context.items}
     found = [memory for one in sessions for memory in one.store.get(one.agent, list(shown))]
     return {memory.version_id: memory for memory in found if memory is not None} == shown
-
-
-def _points(sessions: Sequence[AgentContext]) -> Mapping[str, Mapping[str, int]]:
-    return {one.agent: LEDGER.required(one.store).point(one.agent) for one in sessions}

@@ -39,19 +39,19 @@ from germane.model.plan import Plan
 from germane.model.query import Filter
 from germane.model.request import Request, TokenCalibration
 from germane.model.text import space_of
-from germane.operations.assemble import assemble
+from germane.model.validation import checked_text, checked_words
+from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext
 from germane.operations.conversation import Conversation, derived, matched
-from germane.operations.inputs import checked_count, checked_text, checked_words
-from germane.operations.scoped import Recorder
+from germane.operations.frame import PlanInput
+from germane.operations.inputs import checked_count
+from germane.operations.recording import Recorder
 from germane.protocols import TokenCounter
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import index_terms, term_hash
+from germane.stores.location import CONVERSATIONS
 from germane.stores.relational.conversation_cache import indexed_words
-from germane.stores.substores import CONVERSATIONS
 from germane.tokens import CachedCounter, get_counter, spendable
-
-__all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request"]
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
 """The dialogue of a request: a conversation, or messages in any layout."""
@@ -141,7 +141,8 @@ def request(
         sizes = {"window": spending.window, "reserve": spending.reserve}
         made = request_of(arranged, spec, **sizes, notes=notes, calibration=calibration, remembered=contexts)
     if recorder is not None:
-        recorder.record(made.memory, cold=selection.cold and len(contexts) == 1)
+        options = {MADE_FOR: "request"}
+        recorder.record(made.memory, options=options, cold=selection.cold and len(contexts) == 1)
     return made
 
 
@@ -312,19 +313,14 @@ def _remember(
     text = " ".join([query.prompt, *query.carried])
 
     def remember(budget: int) -> MemoryBlock:
-        asks: dict[str, Any] = {
-            "query": text,
-            "budget": budget,
-            "where": selection.where or Filter(),
-            "plan": plan,
-            "frame": selection.frame,
-            "counter": arranged.counter,
-            "spaces": beside,
-        }
-        if recorder is None:
-            context = assemble(session, **asks)
-        else:
-            context = recorder.watched(assemble, **asks, options={MADE_FOR: "request"})
+        request = AssembleRequest(
+            query=text,
+            where=selection.where or Filter(),
+            counter=arranged.counter,
+            how=PlanInput(plan=plan, frame=selection.frame, budget=budget),
+            spaces=tuple(beside),
+        )
+        context = assemble(session, request) if recorder is None else recorder.assemble(request)
         contexts.append(context)
         return MemoryBlock(text=context.text if context.items else "", shows=_shown(context))
 

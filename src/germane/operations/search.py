@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Literal, TypeAlias, get_args, overload
+from typing import Any, Literal, TypeAlias, get_args, overload
 
 from germane.errors import EmbeddingFailed, InvalidInput
 from germane.model.context import EmptyReason, Question, Ranked, TraceNote, short_id
 from germane.model.learning import Weights
-from germane.model.memory import Outcome, Scope, Status, Vector, as_utc
+from germane.model.memory import Outcome, Scope, Status, Vector
 from germane.model.query import (
     LEAST_COSINE,
     Candidate,
@@ -24,18 +24,16 @@ from germane.model.query import (
     TimeRange,
 )
 from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
+from germane.model.validation import as_utc, checked_tags, checked_text, checked_words
 from germane.operations.context import MANY_TERMS, AgentContext, found_apart, found_with_named, unknown_kinds
 from germane.operations.inputs import (
     checked_count,
-    checked_filter,
-    checked_tags,
-    checked_text,
     checked_time,
-    checked_words,
     embed_texts,
     least_cosine_of,
     settled,
 )
+from germane.operations.passages import PassageSearch, by_passages
 from germane.protocols import Clock, Scorer
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, Scoring, gate, rank
@@ -44,25 +42,6 @@ from germane.ranking.similarity import RECENCY, empty_reason_of, nothing_then
 from germane.retrieval.dates import parse_order, parse_when
 from germane.retrieval.quality import information
 from germane.retrieval.tokenizer import query_terms
-
-__all__ = [
-    "DEFAULT_RANKER",
-    "RANKERS",
-    "ParsedQuery",
-    "Ranker",
-    "RecallResult",
-    "by_hybrid",
-    "check_ranker",
-    "entered_spaces",
-    "filter_of",
-    "gather_together",
-    "of_no_topic",
-    "query_of",
-    "query_tags",
-    "recall",
-    "search",
-    "understand",
-]
 
 _LABEL = 60
 _GATHERED = 100
@@ -130,12 +109,12 @@ def recall(
     now = as_utc(session.clock(), name="clock")
     parsed = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
-    parsed, found = gather_together(session, parsed, slices, spaces)
+    parsed, asked, found = gather_together(session, parsed, slices, spaces)
     named = ranker != DEFAULT_RANKER and found.by_relevance
     learns = scorer is None and found.by_relevance and not spaces and not named
     scoring = Scoring(
         now=now,
-        query=query_of(parsed, slices),
+        query=asked,
         lexical_bound=found.lexical_bound,
         window_bound=found.window_bound,
         scorer=scorer,
@@ -188,7 +167,8 @@ def _notes(
 
 # Understand a question: its time, its terms, its vector; and which memories may answer it.
 
-_NO_FILTER = Filter()
+_EVERY, _USUAL = Filter(), Filter(without=(Outcome.ABANDONED,))
+"""What a call admits that names no filter, with what was abandoned and without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,21 +252,22 @@ def _set_aside(model: str) -> TraceNote:
     )
 
 
-def search(session: AgentContext, parsed: ParsedQuery, slices: tuple[Slice, ...]) -> SearchResult:
+def search(session: AgentContext, parsed: ParsedQuery, query: Query) -> SearchResult:
     """Ask the store, for memories of the time that the question prefers as well, in one search.
 
     What matches best at any time could otherwise crowd out all that matches at the right one.
     """
-    preferred = parsed.prefers
-    gathered = found_apart if len(parsed.question.terms) < MANY_TERMS else found_with_named
+    preferred, slices = parsed.prefers, query.slices
+    gathered = found_apart if len(query.terms) < MANY_TERMS else found_with_named
     if preferred is None:
-        return gathered(session.store, session.agent, query_of(parsed, slices))
+        found = gathered(session.store, session.agent, query)
+        return by_passages(passage_search(session, query, found), found)
     narrow = [
         replace(part, where=_at(part.where or parsed.where, preferred))
         for part in slices
         if part.order is None
     ]
-    found = gathered(session.store, session.agent, query_of(parsed, (*slices, *narrow)))
+    found = gathered(session.store, session.agent, replace(query, slices=(*slices, *narrow)))
     more = iter(found.slices[len(slices) :])
     united = tuple(
         CandidateTable.united((candidates, next(more))) if part.order is None else candidates
@@ -294,7 +275,15 @@ def search(session: AgentContext, parsed: ParsedQuery, slices: tuple[Slice, ...]
     )
     # Where only the search for that time failed, the one for any time stands.
     failed = {place: error for place, error in found.failed.items() if place < len(slices)}
-    return replace(found, slices=united, failed=failed)
+    found = replace(found, slices=united, failed=failed)
+    return by_passages(passage_search(session, query, found), found)
+
+
+def passage_search(session: AgentContext, query: Query, found: SearchResult) -> PassageSearch | None:
+    """How a query is asked of the passages of long memories; None where it has neither words nor a vector."""
+    return PassageSearch.of(
+        query, found, cache=session.passages, language=session.language, embedder=session.embedder
+    )
 
 
 def _at(where: Filter, when: TimeRange) -> Filter:
@@ -322,31 +311,32 @@ def filter_of(
     A time that is a text is read by the clock. Whoever asks for a time asks for what is archived as well.
     Raises InvalidInput.
     """
-    base = _NO_FILTER if where is None else settled(checked_filter(where), clock)
+    base = (_EVERY if include_abandoned else _USUAL) if where is None else settled(where, clock)
     when = None
     if since is not None or until is not None:
         when = TimeRange(
             since=None if since is None else checked_time(since, name="since", clock=clock),
             until=None if until is None else checked_time(until, name="until", clock=clock),
         )
-    when = when or base.when
-    statuses = [*base.statuses]
-    # No status is every status.
-    statuses += [Status.SUPERSEDED] if include_superseded and statuses else []
-    statuses += [Status.ARCHIVED] if (include_archived or when is not None) and statuses else []
-    return replace(
-        base,
-        kinds=checked_words(kinds, name="kinds") or base.kinds,
-        tags=checked_tags(tags) or base.tags,
-        scopes=_scopes(scopes) or base.scopes,
-        subject=base.subject if subject is None else checked_text(subject, name="subject"),
-        when=when,
-        min_importance=base.min_importance if min_importance is None else min_importance,
-        statuses=tuple(dict.fromkeys(statuses)),
-        without=base.without
-        if include_abandoned
-        else tuple(dict.fromkeys((*base.without, Outcome.ABANDONED))),
-    )
+    more = [
+        *([Status.SUPERSEDED] if include_superseded else []),
+        *([Status.ARCHIVED] if include_archived or (when or base.when) is not None else []),
+    ]
+    lacks = not include_abandoned and Outcome.ABANDONED not in base.without
+    given = {
+        "kinds": () if kinds == () else checked_words(kinds, name="kinds"),
+        "tags": () if tags == () else checked_tags(tags),
+        "scopes": () if scopes == () else _scopes(scopes),
+        "subject": None if subject is None else checked_text(subject, name="subject"),
+        "when": when,
+        "min_importance": min_importance,
+        # No status is every status.
+        "statuses": tuple(dict.fromkeys((*base.statuses, *more))) if more and base.statuses else (),
+        "without": (*base.without, Outcome.ABANDONED) if lacks else (),
+    }
+    # A filter checks each of its fields, and most calls name none.
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, ())}
+    return replace(base, **changes) if changes else base
 
 
 def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
@@ -375,12 +365,11 @@ def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
 
 def entered_spaces(session: AgentContext, names: Sequence[str]) -> tuple[AgentContext, ...]:
     """The agent's sides of these spaces, each once. Raises UnknownSpace or InvalidInput."""
-    checked = dict.fromkeys(checked_words(names, name="spaces"))
-    if not checked:
+    if not names:
         return ()
     from germane.operations.spaces import entered  # noqa: PLC0415 - Most calls name no space.
 
-    return tuple(entered(session, name) for name in checked)
+    return tuple(entered(session, name) for name in dict.fromkeys(checked_words(names, name="spaces")))
 
 
 def gather_together(
@@ -388,8 +377,9 @@ def gather_together(
     parsed: ParsedQuery,
     slices: tuple[Slice, ...],
     spaces: Sequence[AgentContext],
-) -> tuple[ParsedQuery, SearchResult]:
-    """What a search finds in the agent's own memory and in spaces, and the question with a note of it.
+) -> tuple[ParsedQuery, Query, SearchResult]:
+    """What a search finds in the agent's own memory and in spaces, the question with a note of it, and the
+    query of the agent's own memory.
 
     A memory that stands in several of them is taken from the first: the agent's own, then the spaces in
     the order given. The searches see a snapshot each. A note tells
@@ -398,16 +388,18 @@ def gather_together(
     if parsed.where.kinds:
         told = unknown_kinds((session, *spaces), parsed.where)
         parsed = replace(parsed, notes=(*parsed.notes, *told))
-    own = search(session, parsed, slices)
+    query = query_of(parsed, slices)
+    own = search(session, parsed, query)
     if not spaces:
-        return parsed, own
-    found = [own, *(search(space, _in_language(parsed, space.language), slices) for space in spaces)]
+        return parsed, query, own
+    others = [(space, _in_language(parsed, space.language)) for space in spaces]
+    found = [own, *(search(space, each, query_of(each, slices)) for space, each in others)]
     names = ", ".join(space_of(space.agent) for space in spaces)
     note = TraceNote(code="spaces", text=f"Gathered from the agent's own memory and from the spaces {names}.")
     if any(one.by_relevance for one in found):
         # Where a language knows none of the words, the newest of a memory would pass for its best.
         found = [one if one.by_relevance else _without_relevance(one, slices) for one in found]
-    return replace(parsed, notes=(*parsed.notes, note)), _spaces_united(found)
+    return replace(parsed, notes=(*parsed.notes, note)), query, _spaces_united(found)
 
 
 def _in_language(parsed: ParsedQuery, language: str) -> ParsedQuery:
@@ -443,6 +435,8 @@ def _spaces_united(found: Sequence[SearchResult]) -> SearchResult:
         by_relevance=all(one.by_relevance for one in scaled),
         failed={place: error for one in reversed(found) for place, error in one.failed.items()},
         stamp=found[0].stamp,
+        term_weights=found[0].term_weights,
+        average_terms=found[0].average_terms,
     )
 
 

@@ -35,8 +35,6 @@ from germane.stores.location import exists, open_store
 from germane.stores.relational.store import RelationalStore
 from germane.tokens import CachedCounter, get_counter
 
-__all__ = ["BackgroundEmbedding", "Backlog", "Embedding", "Progress", "identity_of", "opened", "reembed"]
-
 
 def opened(
     location: str | Path | Store,

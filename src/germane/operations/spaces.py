@@ -9,30 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
-from germane.model.memory import Memory, Status, as_utc
-from germane.model.space import Create, Disband, Right, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.memory import Memory, Status
 from germane.model.text import tenant_of
+from germane.model.validation import as_utc, checked_number, checked_word
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
-from germane.operations.inputs import checked_count, checked_number, checked_word
+from germane.operations.inputs import checked_count
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
-from germane.spaces import admit
-from germane.stores.location import Following
-from germane.stores.substores import NOTIFICATIONS, SPACES
-
-__all__ = [
-    "create",
-    "disband",
-    "entered",
-    "events",
-    "follow",
-    "info_of",
-    "required_info",
-    "settle",
-    "share",
-    "spaces_of",
-]
+from germane.spaces import Create, Disband, Right, SpaceAct, SpaceEvent, SpaceInfo, admit
+from germane.stores.location import NOTIFICATIONS, SPACES, Following
 
 
 def create(session: AgentContext, name: str, *, admits: Right | str | None) -> SpaceInfo:

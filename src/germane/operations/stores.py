@@ -23,10 +23,10 @@ from germane.errors import (
     UnknownSpace,
 )
 from germane.ledger import AgentFigures, DatabaseStatus, Erasure
-from germane.model.space import Leave
 from germane.model.text import tenant_of
 from germane.operations.inputs import checked_agent, checking
 from germane.operations.setup import Progress
+from germane.spaces import Leave
 from germane.stores.location import exists, is_address, location_of, open_store, operations_on
 from germane.stores.relational import agents
 from germane.stores.relational.agents import PARTS, AgentCopy, copy_agent, listed, numbers_of, settle_names
@@ -35,21 +35,6 @@ from germane.stores.relational.tables import Connections
 
 if TYPE_CHECKING:
     from germane.stores.postgres.maintenance import PostgresOperations
-
-__all__ = [
-    "CopyReport",
-    "Removal",
-    "copy_store",
-    "distribute_store",
-    "erase_purged",
-    "index_vectors",
-    "migrate_store",
-    "reindex_store",
-    "remove_agent",
-    "store_agents",
-    "store_status",
-    "vacuum_store",
-]
 
 
 @checking

@@ -19,16 +19,13 @@ from germane.model.context import Context
 from germane.model.plan import Overflow
 from germane.model.query import Filter
 from germane.model.text import DEFAULT_SET
+from germane.model.validation import checked_flag, checked_number, checked_text
+from germane.operations.assemble import AssembleRequest
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
-from germane.operations.inputs import (
-    checked_count,
-    checked_flag,
-    checked_number,
-    checked_text,
-    checking_verbs,
-)
-from germane.operations.scoped import assembly_of
+from germane.operations.frame import PlanInput
+from germane.operations.inputs import checked_count, checking_verbs
+from germane.operations.recording import assembly_of
 from germane.operations.working_set_items import (
     Policy,
     WorkingSetView,
@@ -41,8 +38,7 @@ from germane.protocols import Scorer
 from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
-from germane.stores.location import Following
-from germane.stores.substores import LEDGER, NOTIFICATIONS, WORKING_SETS
+from germane.stores.location import LEDGER, NOTIFICATIONS, WORKING_SETS, Following
 from germane.working_sets import (
     DEFAULT_MAX_TOKENS,
     AddResult,
@@ -57,17 +53,6 @@ from germane.working_sets import (
     WorkingSetEvent,
     WorkingSetItem,
 )
-
-__all__ = [
-    "WORKING_SET",
-    "WorkingSet",
-    "Wrapping",
-    "moved_since",
-    "reassemble_working_set",
-    "records_working_set",
-    "set_for",
-    "working_set",
-]
 
 _EVERY = 0.02
 """Seconds between two looks at the log while it is followed."""
@@ -484,19 +469,27 @@ def _record(
     strategy: Strategy,
     point: Mapping[str, int],
     options: Mapping[str, Any],
-    **more: Any,
+    *,
+    pins: Iterable[str],
+    settled: bool = True,
+    seconds: float | None = None,
 ) -> Assembly:
+    request = AssembleRequest(
+        query=context.trace.question.text,
+        where=Filter(),
+        counter=session.counter,
+        how=PlanInput(plan=context.trace.plan, frame="", budget=context.trace.budget),
+        pins=tuple(pins),
+        scorer=strategy.scorer,
+    )
     return assembly_of(
         session,
         context,
-        where=Filter(),
-        counter=session.counter,
+        request,
         points={session.agent: point},
-        plan=context.trace.plan,
-        budget=context.trace.budget,
-        scorer=strategy.scorer,
         options=options,
-        **more,
+        settled=settled,
+        seconds=seconds,
     )
 
 

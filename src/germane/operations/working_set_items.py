@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
-from germane.model.memory import Level, Memory, Status, as_utc, split_id
+from germane.model.memory import Level, Memory, Status, split_id
 from germane.model.plan import Overflow
 from germane.model.query import Filter
+from germane.model.validation import as_utc, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
-from germane.operations.inputs import checked_count, checked_text
+from germane.operations.inputs import checked_count
 from germane.operations.read import head_of
 from germane.operations.search import ParsedQuery, query_of, understand
 from germane.packing.layout import assemble_list
@@ -34,7 +35,7 @@ from germane.ranking.eviction import (
 from germane.ranking.signals import floored_semantic
 from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
-from germane.stores.substores import FEEDBACK
+from germane.stores.location import FEEDBACK
 from germane.working_sets import (
     AddItem,
     AddResult,
@@ -51,15 +52,6 @@ from germane.working_sets import (
 
 if TYPE_CHECKING:
     from germane.stores.relational.working_sets import WorkingSetTables
-
-__all__ = [
-    "Policy",
-    "WorkingSetView",
-    "add",
-    "assemble_working_set",
-    "evict_for",
-    "id_of",
-]
 
 T = TypeVar("T")
 

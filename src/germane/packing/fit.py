@@ -13,7 +13,7 @@ evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from germane.errors import BudgetTooSmall
@@ -26,12 +26,16 @@ from germane.packing.render import session_of
 from germane.packing.sections import (
     Choice,
     Fitted,
+    Reached,
     SectionBlock,
+    Step,
     Waiting,
     allocate,
     brief_levels,
+    brief_steps,
     claim_order,
     empty_blocks,
+    in_order_of_worth,
     in_rank_order,
     is_turn,
     is_whole,
@@ -40,16 +44,14 @@ from germane.packing.sections import (
     note_replaced,
 )
 
-__all__ = ["fit"]
-
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
 
 _BREADTH = 0.25
-"""The share of a budget that brings candidates in before any is lengthened.
+"""The share of a budget that brings candidates in by their order alone, each briefly.
 
-Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
-in four kinds of dialogue and in decision records (`germane eval run`); of long turns it shows more.
+Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as none does, in four kinds of
+dialogue and in decision records (`germane eval run`); of long turns it shows more.
 """
 _STATE_PARTS = 0.15
 """The share of what is left that lengthens what stands there whatever the question, before others come in."""
@@ -273,10 +275,10 @@ class _Packer:
     def by_value(self, blocks: Sequence[SectionBlock], budget: int) -> None:
         """Fill all sections together, so that a larger budget shows all that a smaller one showed.
 
-        Sections that are shown whatever the question claim their shares. The other candidates come in as a
-        prefix of one order that doesn't depend on the budget: as many as a quarter of what is left holds,
-        each at the shortest level that carries its point, or as many as all of it holds whole, if those are
-        more. Then what is shown is lengthened in rank order, and texts are cut to what is left at the end.
+        Sections that are shown whatever the question claim their shares. The other candidates come in by the
+        first steps of two orders that don't depend on the budget: briefly by rank, in a quarter of it, and
+        whole by `in_order_of_worth`. Then what is shown is lengthened in rank order, and texts are cut to
+        the rest.
         """
         note_replaced(blocks)
         queue = in_rank_order(blocks)
@@ -332,54 +334,64 @@ class _Packer:
         blocks: Sequence[SectionBlock],
         budget: int,
     ) -> None:
-        """Show the leading candidates of a sequence, each briefly, and more of them with a larger budget.
+        """Show the leading candidates of a sequence by their worth, and more with a larger budget.
 
         Advice follows where all of them fit whole.
         """
-        brief = self._reach(sequence, int(_BREADTH * free_tokens))
         every = [*sequence, *advice]
-        whole = self._reach(every, free_tokens - sum(brief.values()), brief=brief)
+        reached = Reached()
+        breadth = int(_BREADTH * free_tokens)
+        used = breadth - self._reach(brief_steps(sequence), breadth, reached)
+        steps = [*in_order_of_worth(sequence), *in_order_of_worth(advice)]
+        self._reach(steps, free_tokens - used, reached, whole=True)
         for place, (block, choice) in enumerate(every):
-            if choice.line is None and (not place or place in brief or place in whole):
+            if choice.line is None and (not place or id(choice) in reached.lines):
                 left = self._under_ceiling(block, _left(blocks, budget))
                 self._offer(block, choice, left, brief_levels(block, choice))
                 self._offer(block, choice, left, levels_of(block, choice))
+        for block, choice in every:
+            line = reached.lines.get(id(choice))
+            if line is not None and choice.line is not None:
+                more = line.tokens - choice.line.tokens
+                if 0 < more <= self._under_ceiling(block, _left(blocks, budget)):
+                    self._replace(block, choice, line)
 
     def _reach(
-        self, sequence: Sequence[Waiting], free_tokens: int, *, brief: Mapping[int, int] | None = None
-    ) -> dict[int, int]:
-        """The leading candidates that fit into so many tokens, by place, and what each costs.
+        self, steps: Sequence[Step], free_tokens: int, reached: Reached, *, whole: bool = False
+    ) -> int:
+        """Take the leading steps that fit into so many tokens, after those taken before; the tokens left.
 
-        Without `brief` each is shown in brief. With it each is shown whole, and costs so much less where it
-        is shown in brief already. The first that is too long ends it, unless it is a turn of dialogue: then
-        others are shown whole in its place.
+        The first that is too long ends them, unless it shows a turn of dialogue `whole`: then others are
+        taken in its place.
         """
-        reached: dict[int, int] = {}
-        written: dict[int, tuple[int, set[str]]] = {}
-        for place, (block, choice) in enumerate(sequence):
+        lines, headed = reached.lines, reached.headed
+        for block, choice, level in steps:
             if choice.line is not None or choice.reason is not None:
                 continue
-            paid = 0 if brief is None else brief.get(place, 0)
-            level = (brief_levels(block, choice) if brief is None else levels_of(block, choice))[0]
+            before = lines.get(id(choice))
+            paid = 0 if before is None else before.tokens
             session = session_of(block.section, choice.memory)
-            skips = brief is not None and is_turn(choice.memory)
+            skips = whole and is_turn(choice.memory)
             if skips and self.at_least(choice.memory, level) - paid > free_tokens:
                 continue
             line = self._line(block.section, choice, level, level, 0)
             if line is None or not line.text:
                 continue
-            shown, sessions = written.get(id(block)) or (block.shown, set(block.sessions))
-            cost = line.tokens + self._heading(block, choice, shown, sessions) - paid
-            if cost > free_tokens:
+            shown, sessions = headed.get(id(block)) or (block.shown, set(block.sessions))
+            heading = 0 if before is not None else self._heading(block, choice, shown, sessions)
+            more = line.tokens + heading - paid
+            if more > free_tokens:
                 if skips:
                     continue
                 break
-            free_tokens -= cost
-            reached[place] = cost
+            if more <= 0 and before is not None:
+                continue
+            free_tokens -= more
+            lines[id(choice)] = line
             if session is not None:
                 sessions.add(session)
-            written[id(block)] = shown + 1, sessions
-        return reached
+            headed[id(block)] = shown + (before is None), sessions
+        return free_tokens
 
     def _deepen(self, queue: Sequence[Waiting], free_tokens: int) -> int:
         """Lengthen what is shown, in the order given; the tokens used."""

@@ -32,17 +32,6 @@ from germane.packing.sections import Choice, ExcludedCandidates, Fitted, Section
 from germane.protocols import TokenCounter
 from germane.tokens import spendable
 
-__all__ = [
-    "assemble_list",
-    "blocks_of",
-    "entries_of",
-    "items_of",
-    "label_of",
-    "lines_of",
-    "margin_notes",
-    "uses_of",
-]
-
 
 def blocks_of(
     fitted: Fitted, heading_text: Callable[[Section, Memory], str]
@@ -96,11 +85,6 @@ def _item(section: str, ranked: Choice | Ranked, line: RenderedLine, tokens: int
     )
 
 
-def lines_of(fitted: Fitted) -> list[RenderedLine]:
-    """The lines of the text, in no order."""
-    return [choice.line for block in fitted.blocks for choice in block.choices if choice.line is not None]
-
-
 def _under_dates(
     section: Section, shown: Sequence[Choice], heading_text: Callable[[Section, Memory], str]
 ) -> Iterator[str]:
@@ -149,15 +133,15 @@ def entries_of(fitted: Fitted, dropped: Sequence[Sequence[ExcludedCandidates]]) 
     `dropped` is what was left out before the fit, per section. What the entries say is settled here; they are
     written when they are read.
     """
-    parts: list[tuple[str, SectionBlock | ExcludedCandidates]] = []
+    parts: list[tuple[str, SectionBlock | ExcludedCandidates, int]] = []
     for block, several in zip(fitted.blocks, dropped, strict=True):
-        parts.append((block.section.name, block))
-        parts += [(block.section.name, part) for part in several]
-    starts = list(accumulate((_length(part) for _, part in parts), initial=0))
+        parts.append((block.section.name, block, len(block.choices)))
+        parts += [(block.section.name, part, len(part.ranked)) for part in several]
+    starts = list(accumulate((length for _, _, length in parts), initial=0))
 
     def entry(number: int) -> Entry:
         part = bisect_right(starts, number) - 1
-        section, those = parts[part]
+        section, those, _ = parts[part]
         place = number - starts[part]
         if isinstance(those, SectionBlock):
             return _entry_of_choice(section, those.choices[place])
@@ -168,13 +152,21 @@ def entries_of(fitted: Fitted, dropped: Sequence[Sequence[ExcludedCandidates]]) 
 
 def uses_of(fitted: Fitted, dropped: Sequence[Sequence[ExcludedCandidates]]) -> tuple[SectionUsage, ...]:
     """What each section was given and used, and how many candidates stand in it and outside."""
-    return tuple(
-        _use(block, sum(map(_length, several))) for block, several in zip(fitted.blocks, dropped, strict=True)
-    )
-
-
-def _length(part: SectionBlock | ExcludedCandidates) -> int:
-    return len(part.choices if isinstance(part, SectionBlock) else part.ranked)
+    uses = []
+    for block, several in zip(fitted.blocks, dropped, strict=True):
+        included = sum(1 for choice in block.choices if choice.line is not None)
+        uses.append(
+            SectionUsage(
+                name=block.section.name,
+                heading=block.section.heading,
+                share=block.share,
+                used=block.used,
+                flowed=block.flowed,
+                included=included,
+                excluded=len(block.choices) - included + sum(len(part.ranked) for part in several),
+            )
+        )
+    return tuple(uses)
 
 
 def _entry_of_choice(section: str, choice: Choice) -> Entry:
@@ -203,19 +195,6 @@ def _entry(section: str, ranked: Ranked, **became: Any) -> Entry:
         label=label_of(memory),
         agent=memory.agent,
         **became,
-    )
-
-
-def _use(block: SectionBlock, left_out: int) -> SectionUsage:
-    included = sum(1 for choice in block.choices if choice.line is not None)
-    return SectionUsage(
-        name=block.section.name,
-        heading=block.section.heading,
-        share=block.share,
-        used=block.used,
-        flowed=block.flowed,
-        included=included,
-        excluded=len(block.choices) - included + left_out,
     )
 
 

@@ -12,20 +12,10 @@ from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.packing.render import heading_of, headings_apart, item_label, item_lines
 from germane.protocols import TokenCounter
-from germane.renditions import excerpt
+from germane.renditions import SUMMARY_TOKENS, excerpt
+from germane.renditions.passages import LONG_TOKENS, PassageScores
 from germane.tokens import uncached
 from germane.tokens.counters import ExactCounter, parts_apart
-
-__all__ = [
-    "BETWEEN",
-    "ContentCosts",
-    "Costs",
-    "LineCache",
-    "ListCosts",
-    "RememberedLines",
-    "RenderedLine",
-    "RenditionCosts",
-]
 
 BETWEEN = "\n\n"
 """What separates two memories of a list."""
@@ -155,8 +145,16 @@ class Costs:
     way = "whole"
     """What is counted; lines are remembered for each way and counter apart."""
 
-    def __init__(self, counter: TokenCounter, kinds: Kinds, lines: RememberedLines) -> None:
+    def __init__(
+        self,
+        counter: TokenCounter,
+        kinds: Kinds,
+        lines: RememberedLines,
+        passages: PassageScores | None = None,
+    ) -> None:
         self._counter = counter
+        self._passages = passages
+        self._answers: dict[tuple[str, str], LineCache] = {}
         self._counter_name = counter.name
         self._kinds = kinds
         self._lines = lines.of(f"{self.way} {counter.name}")
@@ -165,7 +163,21 @@ class Costs:
         self._of_sections: dict[str, MemoryLines] = {}
 
     def line_cache(self, section: Section, memory: Memory) -> LineCache:
-        """The cached lines of this very memory in a section. What is added to it is known the next time."""
+        """The cached lines of this very memory in a section. What is added to it is known the next time.
+
+        A long memory's best passages are those of one question, and so is the line of them.
+        """
+        if not self._answers_by_passages(section, memory):
+            return self._shared(section, memory)
+        key = section.name, memory.ref
+        if key not in self._answers:
+            lines = self._shared(section, memory).lines
+            known: dict[Level, RenderedLine] = {**lines}
+            known.pop(Level.SUMMARY, None)
+            self._answers[key] = LineCache(lines=known)
+        return self._answers[key]
+
+    def _shared(self, section: Section, memory: Memory) -> LineCache:
         lines = self.cached(section)
         known = lines.get(memory.ref)
         if known is not None and known[0] is memory:
@@ -188,8 +200,21 @@ class Costs:
         lines = self.line_cache(section, memory).lines
         line = lines.get(level)
         if line is None:
-            line = lines[level] = self._made(section, memory, level, item_lines(section, memory, level))
+            if level is Level.SUMMARY and self._answers_by_passages(section, memory):
+                line = self.excerpt(section, memory, SUMMARY_TOKENS)
+            line = line or self._made(section, memory, level, item_lines(section, memory, level))
+            lines[level] = line
+            if level is not Level.SUMMARY:
+                self._shared(section, memory).lines[level] = line
         return line
+
+    def _answers_by_passages(self, section: Section, memory: Memory) -> bool:
+        """Whether a memory is long, and here by relevance, so that its best passages stand for it."""
+        return (
+            self._passages is not None
+            and section.order is None
+            and memory.renditions.full.tokens > LONG_TOKENS
+        )
 
     def excerpt(self, section: Section, memory: Memory, free_tokens: int) -> RenderedLine | None:
         """The first sentences of a memory's full text in at most `free_tokens` tokens, or None where not one
@@ -200,7 +225,8 @@ class Costs:
         full, argued = memory.renditions.full.text, self._kinds.of(memory).lifecycle == "decision"
         limit = free_tokens - self._counter.count(item_label(section, memory)) - _SAVED_BY_A_LINE
         while limit >= _LEAST_EXCERPT:
-            text = excerpt(full, limit, self._counter, argued=argued)
+            scores = self._passages if section.order is None else None
+            text = excerpt(full, limit, self._counter, argued=argued, scores=scores)
             if not text:
                 return None
             line = self._made(
@@ -222,7 +248,9 @@ class Costs:
     def at_least(self, memory: Memory, level: Level) -> int:
         """The stored count, if it is by this counter, less what a line's other beginning may save."""
         renditions = memory.renditions
-        if renditions.counter != self._counter_name:
+        if renditions.counter != self._counter_name or (
+            level is Level.SUMMARY and self._passages is not None
+        ):
             return 0
         return renditions.at(level).tokens - _SAVED_BY_A_LINE
 

@@ -22,19 +22,6 @@ from germane.model.plan import Section, Style
 from germane.model.text import day_in_words
 from germane.renditions import render_title
 
-__all__ = [
-    "fence",
-    "heading_of",
-    "headings_apart",
-    "inline",
-    "item_label",
-    "item_lines",
-    "render",
-    "session_of",
-    "short_source",
-    "written_lines",
-]
-
 _BULLET, _INDENT = "- ", "  "
 _LONGEST_SOURCE = 40
 _RECORD_FILE = re.compile(r"(?:adr[-_]?)?(\d{3,5})[-_.].*\.(?:md|markdown|rst|txt|adoc)$", re.IGNORECASE)

@@ -8,37 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from germane.errors import InvalidInput
 from germane.lifecycle import is_obsolete, replaces
 from germane.model.context import Ranked, Reason
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section, Share
-from germane.packing.lines import LineCache, RenderedLine
 from germane.ranking.similarity import Ranking, memories_of
 
-__all__ = [
-    "Choice",
-    "ExcludedCandidates",
-    "Fitted",
-    "SectionBlock",
-    "Waiting",
-    "allocate",
-    "brief_levels",
-    "claim_order",
-    "empty_blocks",
-    "in_rank_order",
-    "is_turn",
-    "is_whole",
-    "levels_of",
-    "note_out",
-    "note_replaced",
-]
+if TYPE_CHECKING:
+    from germane.packing.lines import LineCache, RenderedLine
 
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
 _CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
+_SHORT = 100
+"""Tokens up to which turns are worth their score, whatever their length; about one passage."""
+_PER_TOKEN = 0.25
+"""The power by which a longer turn is worth less per token: see `docs/explanation/ranking.md`."""
 _NEAR_BEST = 0.7
 """Advice whose score is at least so much of the best one's comes in with what relevance brought."""
 
@@ -199,6 +187,17 @@ def _choices(
     return choices
 
 
+@dataclass(slots=True)
+class Reached:
+    """What steps have led to: the candidates' lines, and how many are shown in a section with which dates.
+
+    By the identity of candidates and of sections.
+    """
+
+    lines: dict[int, RenderedLine] = field(default_factory=dict)
+    headed: dict[int, tuple[int, set[str]]] = field(default_factory=dict)
+
+
 def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
     """What has to do with the question in all sections, best first, then what comes late.
 
@@ -220,6 +219,36 @@ def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
     waiting.sort(key=lambda pair: (pair[1].late, -places[id(pair[1])], pair[1].replaced is not None))
     least = _NEAR_BEST * waiting[0][1].score if waiting else 0.0
     return [pair for pair in waiting if not pair[0].section.advises or pair[1].score >= least]
+
+
+class Step(NamedTuple):
+    """A candidate that comes into a context at a level, or is lengthened to it."""
+
+    block: SectionBlock
+    choice: Choice
+    level: Level
+
+
+def brief_steps(waiting: Sequence[Waiting]) -> list[Step]:
+    """Each candidate at its shortest level that carries its point, in the order given."""
+    return [Step(block, choice, brief_levels(block, choice)[0]) for block, choice in waiting]
+
+
+def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
+    """The steps by which candidates come in whole, in the order in which tokens are best spent on them.
+
+    What a turn of dialogue adds grows with its length, and ever more slowly: as the power of 3/4 of its
+    tokens. So per token a long turn is worth less than its score. A record is worth its score.
+    """
+
+    def worth(choice: Choice) -> float:
+        tokens = max(choice.memory.renditions.full.tokens, _SHORT)
+        part: float = (_SHORT / tokens) ** _PER_TOKEN if is_turn(choice.memory) else 1.0
+        return choice.score * part
+
+    # What another one replaces stays behind it.
+    order = sorted(waiting, key=lambda pair: (pair[1].late, -worth(pair[1].replaced or pair[1])))
+    return [Step(block, choice, levels_of(block, choice)[0]) for block, choice in order]
 
 
 def note_replaced(blocks: Sequence[SectionBlock]) -> None:
@@ -262,13 +291,9 @@ def is_whole(block: SectionBlock) -> bool:
     )
 
 
-def _brief_tokens(block: SectionBlock, choice: Choice) -> int:
-    return choice.memory.renditions.at(brief_levels(block, choice)[0]).tokens
-
-
 def note_out(block: SectionBlock, choice: Choice, left: int) -> None:
     """Note why a candidate whose turn never came is out, and how many tokens it lacked in brief."""
-    choice.tokens = _brief_tokens(block, choice)
+    choice.tokens = choice.memory.renditions.at(brief_levels(block, choice)[0]).tokens
     choice.short_by = max(0, choice.tokens - left)
     choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
 

@@ -34,10 +34,7 @@ from typing import Any
 
 from germane.errors import InvalidInput
 from germane.model.plan import DEFAULT_SHARES, Frame, FrameChoice
-from germane.model.text import DEFAULT_FRAME
 from germane.plans.intent import has, normalized_words
-
-__all__ = ["DEFAULT_FRAME", "FRAMES", "choose_frame", "frame_named", "frames_from_toml", "with_frames"]
 
 _Shares = tuple[tuple[str, int], ...]
 

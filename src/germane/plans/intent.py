@@ -23,39 +23,6 @@ from typing import TypeAlias
 from germane.model.context import RefreshReason
 from germane.model.plan import FrameChoice
 
-__all__ = [
-    "ACKNOWLEDGEMENTS",
-    "DEFAULT_LIMIT",
-    "FEW_WORDS",
-    "GREETINGS",
-    "HINTED_LIMIT",
-    "LEAST_CONFIDENCE",
-    "LEAST_INFORMATION",
-    "LEAST_SIMILARITY",
-    "MANY_WORDS",
-    "OTHER_LIMIT",
-    "POLITE",
-    "Complexity",
-    "Intent",
-    "IntentKind",
-    "Verdict",
-    "beside_thanks",
-    "complexity_of",
-    "count_words",
-    "decision_point",
-    "frame_switch",
-    "has",
-    "limit_of",
-    "new_topic",
-    "normalized_words",
-    "read_intent",
-    "scaled",
-    "substance",
-    "taken_out",
-    "token_pressure",
-    "without",
-]
-
 HINTED_LIMIT, OTHER_LIMIT, DEFAULT_LIMIT = 8, 3, 5
 """How many are looked for of what is hinted at, of the rest, and without any hint, in proportion."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
@@ -23,34 +24,6 @@ from germane.model.query import Filter, Order
 from germane.packing.sections import allocate
 from germane.plans.frames import frame_named
 from germane.plans.intent import Complexity, Intent, limit_of, scaled
-
-__all__ = [
-    "ALWAYS",
-    "FLEXIBLE",
-    "FRAMED",
-    "HEADING",
-    "HISTORY",
-    "LAYERS",
-    "LONGEST_FIRST",
-    "NO_PAST",
-    "PLANS",
-    "PRESENTATIONS",
-    "TOTAL",
-    "Budgeted",
-    "Past",
-    "Presentation",
-    "always",
-    "budgeted",
-    "check_sections",
-    "frame_section",
-    "history",
-    "layered",
-    "layered_strict",
-    "plan_for",
-    "releases",
-    "relevance",
-    "working",
-]
 
 # The sections of commits and of releases.
 #
@@ -227,6 +200,7 @@ def check_sections(frame: Frame) -> None:
             )
 
 
+@lru_cache(maxsize=128)
 def layered(
     kinds: Kinds,
     frame: Frame,
@@ -241,7 +215,7 @@ def layered(
 
     More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
     as far as nothing else needs their tokens. `past` says what the question asks of commits and releases.
-    Raises InvalidPlan.
+    Plans are kept, as most questions have the plan of one before. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
     user = replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True)
@@ -552,6 +526,11 @@ def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
         return built(kinds, frame_named(frame) if isinstance(frame, str) else frame)
     if plan == "relevance":
         return relevance(kinds)
-    raise InvalidInput(
-        f"Unknown plan {plan!r}. Known plans: {', '.join(PLANS)}. Or pass a germane.Plan of your own."
+    raise unknown_plan(plan)
+
+
+def unknown_plan(name: str) -> InvalidInput:
+    """The error for a name that no plan has."""
+    return InvalidInput(
+        f"Unknown plan {name!r}. Known plans: {', '.join(PLANS)}. Or pass a germane.Plan of your own."
     )

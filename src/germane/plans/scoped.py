@@ -9,7 +9,7 @@ last pass over what was skipped, summaries for what doesn't fit whole, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
@@ -17,23 +17,12 @@ from typing import Any, Self
 
 from germane.errors import InvalidInput, InvalidPlan, shown
 from germane.kinds import COMMIT, Kinds
-from germane.model.memory import Level, Scope
-from germane.model.plan import KindPriority, Overflow, Plan, RollOver, Section, Share
-from germane.model.query import Filter
+from germane.model.memory import GLOBAL, Level, Scope
+from germane.model.plan import KindPriority, Overflow, Plan, RollOver, Section, Share, TaskInput
+from germane.model.query import CandidateTable, Filter, SearchResult
+from germane.model.validation import checked_text, checked_words
 from germane.plans.layered import HEADING, HISTORY
-
-__all__ = [
-    "ESTIMATE",
-    "PLAN_SETTINGS",
-    "PROFILE_SETTINGS",
-    "SCOPED",
-    "Check",
-    "Profile",
-    "ScopedPlan",
-    "scoped",
-    "scoped_from",
-    "with_history",
-]
+from germane.scopes import checked_path
 
 DEFAULT_SHARES: Mapping[str, float] = {"global": 0.5, "task": 0.3, "path": 0.2}
 RECORDED_PRIORITIES: Mapping[str, int] = {
@@ -216,6 +205,7 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
     return Plan(
         name=how.name,
         roll_over=RollOver.NEXT if how.roll_over else RollOver.NONE,
+        gate=True,
         backfill=how.backfill,
         counts_content=how.estimate,
         repeats="always" if how.estimate else "never" if how.roll_over else "across",
@@ -235,22 +225,35 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
     )
 
 
-def with_history(plan: Plan, how: ScopedPlan) -> Plan:
-    """The plan with a section for commits behind the others, which gets what all of them leave.
+def with_history(plan: Plan, found: SearchResult, how: ScopedPlan) -> tuple[Plan, SearchResult]:
+    """The plan and what was found for it, with a section for commits behind the others where any were found.
 
-    There may be thousands of commits, so they never take a token from what is known of another kind.
+    There may be thousands of commits, so they never take a token from what is known of another kind: their
+    section gets what all others leave.
     """
-    levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
+    tables = [CandidateTable.of(part) for part in found.slices]
+    are_commits = [[memory.kind == COMMIT for memory in table.memories] for table in tables]
+    if not any(map(any, are_commits)):
+        return plan, found
+
+    def split(*, commits: bool) -> list[CandidateTable]:
+        return [
+            table.at([place for place, is_commit in enumerate(each) if is_commit is commits])
+            for table, each in zip(tables, are_commits, strict=True)
+        ]
+
     history = Section(
         name=HISTORY,
         heading=HEADING,
         kinds=(COMMIT,),
         share=Share(weight=0),
-        levels=levels,
+        levels=(Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,),
         overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
         leftover=True,
+        ids=any(section.ids for section in plan.sections),
     )
-    return replace(plan, sections=(*plan.sections, history))
+    parts = (*split(commits=False), CandidateTable.united(split(commits=True)))
+    return replace(plan, sections=(*plan.sections, history)), replace(found, slices=parts)
 
 
 def _kinds_first(how: ScopedPlan, kinds: Kinds) -> KindPriority:
@@ -309,6 +312,40 @@ ESTIMATE = ScopedPlan(
     estimate=True,
 )
 """The decision record to the letter: contents alone are estimated, and recency is the only tie-break."""
+
+
+def scoped_named(plan: object) -> ScopedPlan | None:
+    """The settings that a plan's name stands for, or that are given themselves; None for another plan."""
+    if isinstance(plan, ScopedPlan):
+        return plan
+    return next((how for how in (SCOPED, ESTIMATE) if how.name == plan), None)
+
+
+def places_of(
+    how: ScopedPlan, work: TaskInput, scopes: Sequence[Scope]
+) -> tuple[Mapping[str, tuple[Scope, ...]], str]:
+    """The scopes of the work by their names, and what the task says in words.
+
+    Raises InvalidInput where none is named.
+    """
+    places: dict[str, tuple[Scope, ...]] = {"global": (GLOBAL,)} if "global" in how.shares else {}
+    task = "" if work.task is None else checked_text(work.task, name="task").strip()
+    described = task if any(map(str.isspace, task)) else ""
+    if task and not described:
+        places["task"] = (Scope.parse(task if task.startswith("task:") else f"task:{task}"),)
+    paths = dict.fromkeys(map(checked_path, checked_words(work.paths, name="paths")))
+    if paths:
+        places["path"] = tuple(Scope(name="path", value=path) for path in paths)
+    for scope in scopes:
+        if scope.name == "path":
+            scope = Scope(name="path", value=checked_path(scope.value))  # noqa: PLW2901 - The same, checked.
+        places[scope.name] = tuple(dict.fromkeys((*places.get(scope.name, ()), scope)))
+    if not places:
+        raise InvalidInput(
+            f"Plan {how.name!r} splits its budget over {', '.join(how.shares)}, and none of them is named. "
+            "Pass task=..., paths=[...], or scopes=['NAME:VALUE']."
+        )
+    return places, described
 
 
 # Reads the settings of the scoped plan from a mapping, as a configuration file holds them.

@@ -26,17 +26,6 @@ from germane.ranking.scores import OBSOLETE, asks_for_obsolete, sums_of
 from germane.ranking.similarity import Parts, Ranking, having, ordered
 from germane.scopes import closeness, closeness_to
 
-__all__ = [
-    "MOST_OUTCOME",
-    "MOST_STALE",
-    "OBSOLETE_PENALTY",
-    "by_kind",
-    "each_once",
-    "in_precedence",
-    "kinds_first",
-    "kinds_first_notes",
-]
-
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 MOST_OUTCOME = 0.5
 """What all success or failure there ever was can add or take: as much as half of a full match of words."""

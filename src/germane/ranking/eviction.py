@@ -57,21 +57,6 @@ from germane.model.learning import Example
 from germane.model.validation import checked_fields
 from germane.working_sets import AgeBasis, Evicted, Eviction, WorkingSetItem
 
-__all__ = [
-    "EVICTION_POLICIES",
-    "LEAST_FACTOR",
-    "MOST_FACTOR",
-    "Decay",
-    "EvictionPolicy",
-    "LearnedImportance",
-    "Shape",
-    "Value",
-    "evict",
-    "importance_of",
-    "lacking",
-    "learn_importance",
-]
-
 EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weighted", "importance-age"]
 
 EVICTION_POLICIES: tuple[str, ...] = get_args(EvictionPolicy)

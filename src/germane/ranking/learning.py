@@ -33,29 +33,6 @@ from germane.model.context import TraceNote
 from germane.model.learning import Example, OutcomeRecord, Weights
 from germane.model.memory import Memory, Outcome
 
-__all__ = [
-    "FEWEST",
-    "HALF_AFTER",
-    "HALF_LIFE",
-    "LEAST",
-    "LEAST_SHOWN",
-    "LEAST_WEIGHT",
-    "MOST",
-    "MOST_WEIGHT",
-    "NAMED",
-    "NEUTRAL_BIAS",
-    "PRIOR_STRENGTH",
-    "SHOWN",
-    "WEIGHABLE",
-    "calibrated",
-    "decision_outcome",
-    "fit_weights",
-    "leanings",
-    "learned_note",
-    "signals_of",
-    "usefulness",
-]
-
 PRIOR_STRENGTH = 50.0
 """What the prior of equal weights is worth, in contexts."""
 

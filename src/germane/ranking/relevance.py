@@ -44,22 +44,6 @@ from germane.ranking.signals import (
 )
 from germane.ranking.similarity import Parts, Ranking, at_places, having, newest, ordered
 
-__all__ = [
-    "EXACT_BOOST",
-    "FEW",
-    "LEAST_COVERAGE",
-    "LOW_CONFIDENCE",
-    "WHEN_BOOST",
-    "Gated",
-    "Scoring",
-    "gate",
-    "outside",
-    "rank",
-    "rank_sections",
-    "score",
-    "scored_by",
-]
-
 WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
 

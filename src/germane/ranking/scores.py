@@ -42,29 +42,6 @@ from germane.model.query import Candidate, CandidateTable, Order, Query
 from germane.ranking.signals import check_finite, fuse_ranks, shares
 from germane.ranking.similarity import Parts, Ranking, newest
 
-__all__ = [
-    "HALF_LIFE_HOURS",
-    "HIGHEST",
-    "HYBRID_WEIGHTS",
-    "LOWEST",
-    "OBSOLETE",
-    "ORDER_BOOST",
-    "Boosts",
-    "asks_for_obsolete",
-    "factors",
-    "favour_order",
-    "hybrid",
-    "is_of",
-    "lower_obsolete",
-    "lower_superseded",
-    "min_max",
-    "multiply",
-    "sums_of",
-    "superseded_notes",
-    "tag_likeness",
-    "weighted_sum",
-]
-
 LOWEST, HIGHEST = -0.37, 1.045
 """The range of `weighted_sum_v1`."""
 

@@ -16,28 +16,6 @@ from germane.model.context import Fused
 from germane.model.memory import Memory
 from germane.model.query import CandidateTable
 
-__all__ = [
-    "COSINE_FLOOR",
-    "FEW_HOLDERS",
-    "RRF_K",
-    "SPEAKER",
-    "are_turns",
-    "asks_for_history",
-    "check_finite",
-    "evidence",
-    "floored_semantic",
-    "fuse_ranks",
-    "fuse_scores",
-    "history_factors",
-    "identifiers_in",
-    "named_speaker",
-    "rest_of_releases",
-    "share_of",
-    "shares",
-    "shares_of_identifiers",
-    "turn_parts",
-]
-
 COSINE_FLOOR = 0.4
 """A best cosine below this is no match to speak of, so it doesn't count as 1."""
 

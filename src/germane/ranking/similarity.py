@@ -24,33 +24,6 @@ from germane.model.memory import Memory, Vector
 from germane.model.plan import Alike
 from germane.model.query import Candidate, CandidateTable, Deferred, Order, SearchResult, TimeRange
 
-__all__ = [
-    "LEAST_COSINE",
-    "LEAST_OVERLAP",
-    "MOST_GROUPS",
-    "RECENCY",
-    "ClusterBy",
-    "Parts",
-    "Ranking",
-    "Terms",
-    "at_places",
-    "cluster",
-    "could_be_same",
-    "empty_reason_of",
-    "having",
-    "in_order",
-    "is_quoted",
-    "likeness",
-    "memories_of",
-    "newest",
-    "normalised",
-    "nothing_then",
-    "of_each",
-    "ordered",
-    "similarity",
-    "words_of",
-]
-
 _WORDS = regex.compile(r"\d+(?:[.,:]\d+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[^\w\s.,;:!?…\"“”()*`'’_-]")
 _NEGATIONS = frozenset(
     [

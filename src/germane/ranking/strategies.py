@@ -43,20 +43,6 @@ from germane.ranking.relevance import scored_by
 from germane.ranking.similarity import ClusterBy, Terms, cluster
 from germane.working_sets import AgeBasis, WorkingSetItem
 
-__all__ = [
-    "DEFAULT_STRATEGY",
-    "STRATEGIES",
-    "Arranged",
-    "Chosen",
-    "ItemColumns",
-    "ItemFeatures",
-    "Strategy",
-    "StrategyName",
-    "Turn",
-    "arrange",
-    "choose_strategy",
-]
-
 StrategyName: TypeAlias = Literal[
     "balanced", "recent", "important", "frequent", "custom", "clustered", "smart"
 ]

@@ -15,6 +15,7 @@ import regex
 from germane.kinds import Kind, Template, TemplatePart, constraint_label
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
+from germane.renditions.passages import PassageScores, best_passages
 from germane.renditions.prose import (
     ProsePassage,
     argument_of,
@@ -190,12 +191,20 @@ def shorten(text: str, limit: int, counter: TokenCounter) -> str:
     return note if counter.count(note) <= limit else ""
 
 
-def excerpt(text: str, limit: int, counter: TokenCounter, *, argued: bool = False) -> str:
-    """The first sentences of a text in at most `limit` tokens, marked by an ellipsis; "" where not one fits.
+def excerpt(
+    text: str,
+    limit: int,
+    counter: TokenCounter,
+    *,
+    argued: bool = False,
+    scores: PassageScores | None = None,
+) -> str:
+    """The best passages of a text by `scores`, else its first sentences, in at most `limit` tokens.
 
-    Blocks of code and rows of tables come in once all sentences are there. With `argued`, the sentences that
-    decide and give the reason are kept, wherever they stand. A heading or a line that announces the next one
-    never ends an excerpt. Where a sentence alone is longer than a summary, it is cut where a word ends.
+    An ellipsis stands for what is left out; "" where not one sentence fits. Without scores, blocks of code
+    and rows of tables come in once all sentences are there. With `argued`, the sentences that decide and give
+    the reason are shown, wherever they stand. A heading or a line that announces the next one never ends an
+    excerpt. Where a sentence alone is longer than a summary, it is cut where a word ends.
     """
     shown = text
     if is_marked(text):
@@ -204,9 +213,12 @@ def excerpt(text: str, limit: int, counter: TokenCounter, *, argued: bool = Fals
         if whole:
             return whole
         shown = as_text(prose_of(passages)) or as_text(passages) or text
-    if argued:
-        return _argued(shown, limit, counter, cut=_first_sentences)
-    return _first_sentences(shown, limit, counter)
+
+    def cut(shown: str, limit: int, counter: TokenCounter) -> str:
+        best = best_passages(text, limit, counter, scores) if scores is not None else ""
+        return best or _first_sentences(shown, limit, counter)
+
+    return _argued(shown, limit, counter, cut=cut) if argued else cut(shown, limit, counter)
 
 
 def _with_blocks(passages: Sequence[ProsePassage], limit: int, counter: TokenCounter) -> str:

@@ -14,20 +14,6 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Literal
 
-__all__ = [
-    "Argument",
-    "ProsePassage",
-    "argument_of",
-    "as_text",
-    "decisive",
-    "is_marked",
-    "names_of_images",
-    "passages_of",
-    "prose_of",
-    "sentence_ends",
-    "sentences_of",
-]
-
 # Closing punctuation before white space, a full stop of a script that writes no space after it, and the end
 # of a line; not after the number of a list, an initial, or a usual abbreviation. An expression that starts
 # with a set of characters is a fast one.

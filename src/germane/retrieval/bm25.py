@@ -11,8 +11,8 @@ Zaragoza, 2009, with the idf that is never negative).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
@@ -20,20 +20,6 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.retrieval.tokenizer import Forward
-
-__all__ = [
-    "K1",
-    "RADIUS",
-    "UNIT",
-    "B",
-    "Postings",
-    "Scores",
-    "Sessions",
-    "bound",
-    "contributions",
-    "idf",
-    "summed",
-]
 
 K1 = 0.9
 B = 0.5
@@ -59,12 +45,15 @@ class Scores:
     """The documents that share a term with the question, ascending by ordinal.
 
     `scores` are positive and in units of 2**-20. `bound` is in BM25 units: what a document of
-    usual length would score that holds every term of the question about once.
+    usual length would score that holds every term of the question about once. `weights` are the terms' idf
+    by their hashes, and `average` is how many terms a document has.
     """
 
     ordinals: NDArray[np.int64]
     scores: NDArray[np.int64]
     bound: float
+    weights: Mapping[int, float] = field(default_factory=dict)
+    average: float = 1.0
 
 
 def idf(documents: int, having: int) -> float:
@@ -234,17 +223,24 @@ class Postings:
             self._settle()
             found = self._of_terms(hashes)
             having = [each.size for each in found]
+            weights = [idf(self._documents, each) for each in having]
             postings = np.concatenate([self._main[:0], *found])
             slots = _slots(postings)
             values = contributions(
-                np.repeat([idf(self._documents, each) for each in having], having),
+                np.repeat(weights, having),
                 (postings & _FREQUENCY_MASK).astype(np.uint8),
                 self._lengths[slots],
                 documents=self._documents,
                 tokens=self._tokens,
             )
             ordinals, scores = self._summed(slots, values, admitted)
-            return Scores(ordinals=ordinals, scores=scores, bound=bound(self._documents, having))
+            return Scores(
+                ordinals=ordinals,
+                scores=scores,
+                bound=bound(self._documents, having),
+                weights=dict(zip(dict.fromkeys(hashes), weights, strict=True)),
+                average=self._tokens / self._documents if self._tokens else 1.0,
+            )
 
     def of_terms(self, hashes: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """The postings of each distinct term: the ordinals of its documents, and its frequency in each."""

@@ -18,24 +18,9 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from germane.forks import awaited
-from germane.model.memory import as_utc
 from germane.model.query import Order, TimeRange
+from germane.model.validation import as_utc
 from germane.retrieval.tokenizer import query_terms
-
-__all__ = [
-    "LONGEST_QUESTION",
-    "MONTH",
-    "NUMBER",
-    "WEEKDAY",
-    "YEAR",
-    "Span",
-    "back_from",
-    "days_back",
-    "parse_moment",
-    "parse_order",
-    "parse_when",
-    "span_of",
-]
 
 # What span of time an English expression names: "three days ago", "May 2023", "Q3", "Monday".
 #

@@ -20,8 +20,6 @@ from germane.errors import InvalidInput
 from germane.model.memory import QualityFlag
 from germane.retrieval.tokenizer import term_hash
 
-__all__ = ["IdfTable", "coverage", "coverages", "english_idf", "information", "quality_flag_of", "shares_of"]
-
 _LONGEST: Final = 600
 """Characters; what is longer says something."""
 _FILLER = r"""\b(?:

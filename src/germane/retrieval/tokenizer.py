@@ -28,25 +28,6 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.forks import renewed
 
-__all__ = [
-    "CARRYING_ON",
-    "ENGLISH",
-    "LONGEST",
-    "SNOWBALL",
-    "TOKENIZER",
-    "UNICODE",
-    "Forward",
-    "Stem",
-    "WordForm",
-    "forms",
-    "index_terms",
-    "languages",
-    "query_terms",
-    "stemmer",
-    "term_hash",
-    "words",
-]
-
 # Finds the words of a text, and the forms that a word is known by.
 #
 # A word here is what stands between spaces and punctuation, compounds in one piece: `getUserName`,

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from germane.errors import EmbeddingFailed
 from germane.model.memory import Vector
 
-__all__ = ["VectorComparison", "VectorRows", "validate"]
-
 _SHORTEST = 1e-12
 
 # A product of a whole matrix may round a row differently at different places, by less than this.
@@ -33,7 +31,10 @@ def validate(vectors: object, *, rows: int, dimension: int) -> NDArray[np.float3
     a vector of zeros, which points nowhere.
     """
     try:
-        table = _numbers(vectors)
+        given: NDArray[Any] = np.asarray(vectors)
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"their type is {given.dtype}")  # noqa: TRY301 - As numpy raises for others.
+        table = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise EmbeddingFailed(
             f"The embedder returned no numbers ({error}). It has to return one row of floats per text."
@@ -53,13 +54,6 @@ def validate(vectors: object, *, rows: int, dimension: int) -> NDArray[np.float3
         )
     unit: NDArray[np.float32] = (table / norms[:, np.newaxis]).astype(np.float32)
     return unit
-
-
-def _numbers(vectors: object) -> NDArray[np.float64]:
-    table: NDArray[Any] = np.asarray(vectors)
-    if table.dtype.kind not in "fiu":
-        raise TypeError(f"their type is {table.dtype}")
-    return table.astype(np.float64)
 
 
 class VectorRows:

@@ -36,9 +36,10 @@ from germane.operations.stores import remove_agent as remove_agent
 from germane.operations.stores import store_agents as store_agents
 from germane.operations.stores import store_status as store_status
 from germane.operations.stores import vacuum_store as vacuum_store
+from germane.stores.location import Following as Following
 from germane.stores.location import location_of as location_of
-from germane.stores.postgres import PostgresStore as PostgresStore
+from germane.stores.postgres.store import PostgresStore as PostgresStore
 from germane.stores.relational.agents import AgentCopy as AgentCopy
-from germane.stores.sqlite import SqliteStore as SqliteStore
+from germane.stores.sqlite.store import SqliteStore as SqliteStore
 
 __all__: list[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from types import TracebackType
@@ -15,19 +16,13 @@ from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Tell
 
 if TYPE_CHECKING:
     from germane.stores.postgres.servers import Notifications
+    from germane.stores.relational.conversations import ConversationTables
+    from germane.stores.relational.ledger import LedgerTables
+    from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
+    from germane.stores.relational.settings import MaintenanceTables
+    from germane.stores.relational.spaces import SpaceTables
     from germane.stores.relational.store import RelationalStore
-
-__all__ = [
-    "Following",
-    "Look",
-    "Operations",
-    "exists",
-    "is_address",
-    "location_of",
-    "open_store",
-    "operations_on",
-    "without_driver",
-]
+    from germane.stores.relational.working_sets import WorkingSetTables
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 
@@ -48,7 +43,7 @@ def open_store(
     """
     if is_address(location):
         try:
-            from germane.stores.postgres import PostgresStore  # noqa: PLC0415 - The driver is an extra.
+            from germane.stores.postgres.store import PostgresStore  # noqa: PLC0415 - The driver is an extra.
         except ModuleNotFoundError as error:
             raise without_driver() from error
         return PostgresStore(
@@ -64,7 +59,7 @@ def open_store(
             f"A replica can't answer for the file {location}. Give one with the "
             "address of a PostgreSQL server whose standby it is."
         )
-    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - One database is enough for a process.
+    from germane.stores.sqlite.store import SqliteStore  # noqa: PLC0415 - One database is enough.
 
     return SqliteStore(
         location,
@@ -264,3 +259,45 @@ class Following(Generic[T]):
         if self._notifications is None or not self._notifications.hears:
             return self._every
         return max(self._every, _UNHEARD)
+
+
+# What a store may offer besides the six methods of `Store`: sub-stores, each an attribute of the store.
+#
+# `docs/how-to/write-a-store.md` lists the methods of each. A store leaves out the attributes that it doesn't
+# offer, or sets them to None.
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class SubStore(Generic[Part]):
+    """The attribute of a store that has the sub-store, and what a store without it does not do."""
+
+    attribute: str
+    without: str
+
+    def of(self, store: object) -> Part | None:
+        """The sub-store of a store; None where the store doesn't offer it."""
+        part: Part | None = getattr(store, self.attribute, None)
+        return part
+
+    def required(self, store: object) -> Part:
+        """The sub-store of a store. Raises InvalidInput where the store doesn't offer it."""
+        part = self.of(store)
+        if part is None:
+            raise InvalidInput(
+                f"The store {type(store).__name__} {self.without}: it has no sub-store "
+                f"`{self.attribute}`. Open a file or a PostgreSQL database, or give the store an attribute "
+                f"`{self.attribute}` as docs/how-to/write-a-store.md describes."
+            )
+        return part
+
+
+CONVERSATIONS: Final[SubStore[ConversationTables]] = SubStore("conversations", "keeps no conversations")
+FEEDBACK: Final[SubStore[FeedbackTables]] = SubStore("feedback", "keeps no feedback")
+LEDGER: Final[SubStore[LedgerTables]] = SubStore("ledger", "keeps no ledger of assemblies")
+LIFECYCLE: Final[SubStore[LifecycleTables]] = SubStore("lifecycle", "keeps no lifecycles of memories")
+MAINTENANCE: Final[SubStore[MaintenanceTables]] = SubStore("maintenance", "offers no maintenance")
+NOTIFICATIONS: Final[SubStore[Notifications]] = SubStore("notifications", "sends no notifications")
+SPACES: Final[SubStore[SpaceTables]] = SubStore("spaces", "keeps no spaces")
+WORKING_SETS: Final[SubStore[WorkingSetTables]] = SubStore("working_sets", "keeps no working sets")

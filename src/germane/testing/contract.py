@@ -22,7 +22,7 @@ from germane.model.change import Insert, Purge, SetStatus
 from germane.model.memory import GLOBAL, Scope, Status
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
 from germane.protocols import Store
-from germane.stores.substores import MAINTENANCE
+from germane.stores.location import MAINTENANCE
 from germane.testing.contract_changes import (
     AGENT,
     EVERY,
@@ -70,11 +70,11 @@ class StoreContract(ChangesContract, SearchContract, EmbeddingContract, ScopesCo
         assert store.find("nobody", EVERY) == ()
         assert store.stats("nobody").memories == 0
 
-    def test_get_keeps_the_order_asked(self, store: Store) -> None:
+    def test_get_keeps_the_order_of_the_ids(self, store: Store) -> None:
         one, two = make_memory("one"), make_memory("two")
         insert(store, one, two)
-        asked = [two.id, make_id("unknown"), one.id, two.id, "no id at all", "' OR 1=1"]
-        assert store.get(AGENT, asked) == (two, None, one, two, None, None)
+        wanted = [two.id, make_id("unknown"), one.id, two.id, "no id at all", "' OR 1=1"]
+        assert store.get(AGENT, wanted) == (two, None, one, two, None, None)
         assert store.get(AGENT, []) == ()
 
     def test_agents_see_nothing_of_each_other(self, store: Store) -> None:
@@ -167,8 +167,8 @@ class StoreContract(ChangesContract, SearchContract, EmbeddingContract, ScopesCo
             make_memory("forgotten", status=Status.FORGOTTEN),
         )
         assert {each.content for each in store.find(AGENT, where)} == expected
-        found = store.search(AGENT, Query(filter=where))
-        assert {each.memory.content for each in found.slices[0]} == expected
+        results = store.search(AGENT, Query(filter=where))
+        assert {each.memory.content for each in results.slices[0]} == expected
 
     @pytest.mark.parametrize(
         ("wanted", "expected"),
@@ -186,8 +186,8 @@ class StoreContract(ChangesContract, SearchContract, EmbeddingContract, ScopesCo
     def test_tags_match_by_hierarchy(self, store: Store, wanted: tuple[str, ...], expected: set[str]) -> None:
         insert(store, *[make_memory(tag, tags=(tag, "other")) for tag in ("a", "a:b", "a:b:c", "a:bc", "ab")])
         assert {each.content for each in store.find(AGENT, Filter(tags=wanted))} == expected
-        found = store.search(AGENT, Query(filter=Filter(tags=wanted)))
-        assert {each.memory.content for each in found.slices[0]} == expected
+        results = store.search(AGENT, Query(filter=Filter(tags=wanted)))
+        assert {each.memory.content for each in results.slices[0]} == expected
 
     def test_orders_are_total(self, store: Store) -> None:
         later = START + timedelta(hours=1)

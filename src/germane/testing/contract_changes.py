@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -13,9 +14,15 @@ from germane.model.change import Applied, Change, Insert, Purge, Revise, SetStat
 from germane.model.memory import GLOBAL, NOWHERE, Memory, Outcome, Scope, Status, Trust, Vector
 from germane.model.query import Filter, Order, Query, Slice
 from germane.protocols import Store
-from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision, make_vector
-
-__all__ = ["ChangesContract", "EmbeddingContract", "ScopesContract", "insert"]
+from germane.testing.fakes import (
+    START,
+    make_id,
+    make_memories,
+    make_memory,
+    make_renditions,
+    make_revision,
+    make_vector,
+)
 
 # ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
 
@@ -56,15 +63,17 @@ class ChangesContract:
         insert(store, memory)
         assert store.get(AGENT, [memory.id]) == (memory,)
 
-    def test_defaults_come_back(self, store: Store) -> None:
-        memory = make_memory()
-        insert(store, memory)
-        assert store.get(AGENT, [memory.id]) == (memory,)
-
-    def test_a_full_rendition_that_differs_comes_back(self, store: Store) -> None:
-        plain = make_memory("One text")
-        other = make_memory("Another text").renditions
-        memory = plain.evolve(renditions=other)
+    @pytest.mark.parametrize(
+        "memory",
+        [
+            pytest.param(make_memory(), id="defaults"),
+            pytest.param(
+                make_memory("One text", renditions=make_renditions("Another")), id="another full text"
+            ),
+            pytest.param(make_memory("wörd " * 200_000), id="a megabyte"),
+        ],
+    )
+    def test_a_memory_comes_back(self, store: Store, memory: Memory) -> None:
         insert(store, memory)
         assert store.get(AGENT, [memory.id]) == (memory,)
 
@@ -94,11 +103,6 @@ class ChangesContract:
             return
         assert store.get(AGENT, [memory.id]) == (memory,)
         assert store.find(AGENT, Filter(tags=(text,))) == (memory,)
-
-    def test_a_megabyte_comes_back(self, store: Store) -> None:
-        memory = make_memory("wörd " * 200_000)
-        insert(store, memory)
-        assert store.get(AGENT, [memory.id]) == (memory,)
 
     @pytest.mark.parametrize("field", ["content", "subject", "source"])
     def test_half_a_character_is_refused(self, store: Store, field: str) -> None:
@@ -176,16 +180,16 @@ class ChangesContract:
         assert store.find(AGENT, EVERY) == (memory,)
 
     def test_a_batch_is_applied_whole_or_not_at_all(self, store: Store) -> None:
-        kept = make_memory("kept")
-        insert(store, kept)
+        stored = make_memory("stored")
+        insert(store, stored)
         changes: list[Change] = [
             Insert(memory=make_memory("lost"), vector=make_vector(1)),
-            SetStatus(memory_id=kept.id, status=Status.FORGOTTEN, at=LATER),
+            SetStatus(memory_id=stored.id, status=Status.FORGOTTEN, at=LATER),
             Purge(memory_id=make_id("unknown"), at=LATER),
         ]
         with pytest.raises(NotFound):
             store.apply(AGENT, changes)
-        assert store.find(AGENT, EVERY) == (kept,)
+        assert store.find(AGENT, EVERY) == (stored,)
         assert store.stats(AGENT).vectors == 0
 
     def test_a_revision_stands_in_its_predecessors_place(self, store: Store) -> None:
@@ -295,29 +299,18 @@ class ChangesContract:
         assert store.get(AGENT, [memory.id]) == (None,)
 
 
-# What a store promises of embedding: it knows which memories wait for a vector.
-
-# ruff: noqa: S101 - a contract asserts, and its numbers are the expected values.
-
-
-_EVERY = tuple(Status)
-
-
 def _waiting(store: Store, agent: str = AGENT) -> set[str]:
-    return {each.content for each in store.find(agent, Filter(embedded=False, statuses=_EVERY))}
+    return {each.content for each in store.find(agent, replace(EVERY, embedded=False))}
 
 
 class EmbeddingContract:
-    """Vectors that are missing, and vectors without direction."""
+    """Which memories wait for a vector, and vectors without direction."""
 
     def test_what_has_no_vector_waits_for_one(self, store: Store) -> None:
         with_vector, without, nowhere = (make_memory(each) for each in ("with", "without", "nowhere"))
-        inserts = [
-            Insert(memory=with_vector, vector=make_vector(1)),
-            Insert(memory=without),
-            Insert(memory=nowhere, vector=NOWHERE),
-        ]
-        store.apply(AGENT, inserts)
+        insert(store, without)
+        for memory, vector in ((with_vector, make_vector(1)), (nowhere, NOWHERE)):
+            store.apply(AGENT, [Insert(memory=memory, vector=vector)])
         insert(store, make_memory("theirs", agent="other"))
         assert _waiting(store) == {"without"}
         assert _waiting(store, "other") == {"theirs"}
@@ -366,11 +359,6 @@ class EmbeddingContract:
         store.apply(AGENT, [Purge(memory_id=two.id, at=START)])
         assert _waiting(store) == {"one"}
         assert store.stats(AGENT).pending == 0
-
-
-# What a store promises of where memories apply.
-
-# ruff: noqa: S101 - a contract asserts.
 
 
 def at(*scopes: str) -> Filter:

@@ -18,8 +18,6 @@ from germane.retrieval.tokenizer import query_terms
 from germane.testing.contract_changes import AGENT, insert
 from germane.testing.fakes import START, make_memories, make_memory, make_revision, make_vector
 
-__all__ = ["SearchContract"]
-
 # ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
 
 
@@ -37,18 +35,18 @@ class SearchContract:
     """Relevance, orders, filters and counts of a search."""
 
     def test_an_empty_store_finds_nothing(self, store: Store) -> None:
-        found = store.search(AGENT, ask("redis", slices=(Slice(), Slice(order=Order.NEWEST))))
-        assert found.slices == ((), ())
-        assert (found.stored, found.admitted, found.by_relevance) == (0, 0, True)
+        results = store.search(AGENT, ask("redis", slices=(Slice(), Slice(order=Order.NEWEST))))
+        assert results.slices == ((), ())
+        assert (results.stored, results.admitted, results.by_relevance) == (0, 0, True)
 
     def test_words_find_memories(self, store: Store) -> None:
         redis, postgres = make_memory("Redis is the cache"), make_memory("Postgres keeps the records")
         insert(store, redis, postgres)
-        found = store.search(AGENT, ask("which cache?"))
-        assert ids(found.slices[0]) == [redis.id]
-        assert found.slices[0][0].signals["lexical"] > 0
-        assert found.lexical_bound > 0
-        assert (found.stored, found.admitted, found.by_relevance) == (2, 2, True)
+        results = store.search(AGENT, ask("which cache?"))
+        assert ids(results.slices[0]) == [redis.id]
+        assert results.slices[0][0].signals["lexical"] > 0
+        assert results.lexical_bound > 0
+        assert (results.stored, results.admitted, results.by_relevance) == (2, 2, True)
 
     def test_the_stamp_moves_with_the_memories_of_its_agent_only(self, store: Store) -> None:
         redis = make_memory("Redis is the cache")
@@ -85,22 +83,21 @@ class SearchContract:
         insert(store, *turns)
         where = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED))
         for vector in (None, make_vector(1)):
-            found = store.search(AGENT, replace(ask("redis", vector=vector), filter=where))
-            assert sorted(ids(found.slices[0])) == sorted(turn.id for turn in turns)
+            results = store.search(AGENT, replace(ask("redis", vector=vector), filter=where))
+            assert sorted(ids(results.slices[0])) == sorted(turn.id for turn in turns)
 
     def test_the_better_match_scores_higher(self, store: Store) -> None:
         both, one = make_memory("redis cache"), make_memory("redis queue with many other words in it")
         insert(store, both, one)
-        scores = {
-            c.memory.id: c.signals["lexical"] for c in store.search(AGENT, ask("redis cache")).slices[0]
-        }
+        (candidates,) = store.search(AGENT, ask("redis cache")).slices
+        scores = {each.memory.id: each.signals["lexical"] for each in candidates}
         assert scores[both.id] > scores[one.id]
 
     def test_ties_fall_to_the_newer_id(self, store: Store) -> None:
         memories = [make_memory(f"redis n{number}x") for number in range(30)]
         insert(store, *memories)
-        found = store.search(AGENT, ask("redis", slices=(Slice(limit=10),)))
-        assert ids(found.slices[0]) == sorted(each.id for each in memories)[-10:]
+        results = store.search(AGENT, ask("redis", slices=(Slice(limit=10),)))
+        assert ids(results.slices[0]) == sorted(each.id for each in memories)[-10:]
 
     def test_a_slice_stands_in_the_order_of_ids(self, store: Store) -> None:
         memories = make_memories(50)
@@ -119,18 +116,18 @@ class SearchContract:
     def test_a_question_of_nothing_falls_to_the_newest(self, store: Store) -> None:
         memories = make_memories(10)
         insert(store, *memories)
-        found = store.search(AGENT, Query(slices=(Slice(limit=3),)))
-        assert not found.by_relevance
-        assert ids(found.slices[0]) == [each.id for each in memories[-3:]]
-        assert found.slices[0][0].signals == {}
+        results = store.search(AGENT, Query(slices=(Slice(limit=3),)))
+        assert not results.by_relevance
+        assert ids(results.slices[0]) == [each.id for each in memories[-3:]]
+        assert results.slices[0][0].signals == {}
 
     @pytest.mark.parametrize("order", list(Order))
     def test_an_ordered_slice_has_what_find_has(self, store: Store, order: Order) -> None:
         memories = make_memories(60)
         insert(store, *memories)
-        found = store.search(AGENT, ask("redis", slices=(Slice(order=order, limit=7),)))
+        results = store.search(AGENT, ask("redis", slices=(Slice(order=order, limit=7),)))
         expected = [each.id for each in store.find(AGENT, Filter(), order=order, limit=7)]
-        assert ids(found.slices[0]) == sorted(expected)
+        assert ids(results.slices[0]) == sorted(expected)
 
     def test_slices_restrict_kinds_and_have_limits_of_their_own(self, store: Store) -> None:
         insert(store, *make_memories(100))
@@ -149,10 +146,10 @@ class SearchContract:
     def test_the_filter_is_findings_filter(self, store: Store) -> None:
         insert(store, *make_memories(80))
         where = Filter(kinds=("fact", "note"), tags=("db",), min_importance=4.0)
-        found = store.search(AGENT, Query(filter=where, slices=(Slice(limit=1000),)))
+        results = store.search(AGENT, Query(filter=where, slices=(Slice(limit=1000),)))
         expected = store.find(AGENT, where)
-        assert ids(found.slices[0]) == sorted(each.id for each in expected)
-        assert (found.stored, found.admitted) == (80, len(expected))
+        assert ids(results.slices[0]) == sorted(each.id for each in expected)
+        assert (results.stored, results.admitted) == (80, len(expected))
 
     def test_a_slice_may_have_a_second_filter(self, store: Store) -> None:
         mine = make_memory("redis one", tags=("mine",), subject="redis")
@@ -166,9 +163,9 @@ class SearchContract:
             Slice(where=Filter(), also=also, order=Order.NEWEST),
             Slice(kinds=("decision",), also=also),
         )
-        found = store.search(AGENT, replace(ask("redis", slices=parts), filter=Filter(tags=("mine",))))
+        results = store.search(AGENT, replace(ask("redis", slices=parts), filter=Filter(tags=("mine",))))
         expected = [{mine.id}, {mine.id}, {mine.id, theirs.id}, set()]
-        assert [set(ids(part)) for part in found.slices] == expected
+        assert [set(ids(part)) for part in results.slices] == expected
 
     def test_a_window_has_no_turn_that_the_filter_excludes(self, store: Store) -> None:
         session = Scope(name="session", value="one")
@@ -178,9 +175,9 @@ class SearchContract:
 
         insert(store, turn("Which cache do we take?", "mine"), turn("Redis, since it is fast.", "theirs"))
         where = Filter(tags=("mine",))
-        asked = ask("redis")
-        with_both = store.search(AGENT, replace(asked, slices=(Slice(),))).slices[0]
-        alone = store.search(AGENT, replace(asked, filter=where)).slices[0]
+        query = ask("redis")
+        with_both = store.search(AGENT, replace(query, slices=(Slice(),))).slices[0]
+        alone = store.search(AGENT, replace(query, filter=where)).slices[0]
         assert max(one.signals["window_lexical"] for one in with_both) > 0
         assert ids(alone) == []
 
@@ -188,24 +185,18 @@ class SearchContract:
         memories = make_memories(30)
         store.apply(AGENT, [Insert(memory=m, vector=make_vector(n)) for n, m in enumerate(memories)])
         query = Query(vector=make_vector(7), slices=(Slice(limit=3),))
-        found = store.search(AGENT, query)
+        results = store.search(AGENT, query)
         cosines = [float(make_vector(n) @ make_vector(7)) for n in range(30)]
         nearest = np.argsort(cosines)[-3:]
-        assert ids(found.slices[0]) == sorted(memories[n].id for n in nearest)
-        for candidate in found.slices[0]:
+        assert ids(results.slices[0]) == sorted(memories[n].id for n in nearest)
+        for candidate in results.slices[0]:
             cosine = cosines[memories.index(candidate.memory)]
             assert candidate.signals == {"semantic": pytest.approx(cosine, abs=0.002)}
 
     def test_both_signals_unite(self, store: Store) -> None:
         by_word, by_vector, by_neither = make_memory("redis"), make_memory("unrelated"), make_memory("else")
-        store.apply(
-            AGENT,
-            [
-                Insert(memory=by_word),
-                Insert(memory=by_vector, vector=make_vector(1)),
-                Insert(memory=by_neither),
-            ],
-        )
+        insert(store, by_word, by_neither)
+        store.apply(AGENT, [Insert(memory=by_vector, vector=make_vector(1))])
         query = ask("redis", vector=make_vector(1), slices=(Slice(limit=1),))
         signals = {each.memory.content: dict(each.signals) for each in store.search(AGENT, query).slices[0]}
         assert set(signals) == {"redis", "unrelated"}

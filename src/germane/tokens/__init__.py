@@ -118,28 +118,17 @@ class CachedCounter:
     ) -> None:
         if size < 1:
             raise InvalidInput(f"A cache of {size} texts holds nothing. Give a size of 1 or more.")
-        self._counter = counter
+        self.inside = counter
+        """The counter that counts what isn't remembered."""
+        self.name, self.margin = counter.name, counter.margin
         self._size = size
         self._longest = longest
         self._counts: OrderedDict[bytes, int] = OrderedDict()
         self._lock = renewed(Lock())
 
-    @property
-    def inside(self) -> TokenCounter:
-        """The counter that counts what isn't remembered."""
-        return self._counter
-
-    @property
-    def name(self) -> str:
-        return self._counter.name
-
-    @property
-    def margin(self) -> float:
-        return self._counter.margin
-
     def count(self, text: str) -> int:
         if len(text) > self._longest:
-            return self._counter.count(text)
+            return self.inside.count(text)
         key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
         with self._lock:
             known = self._counts.get(key)
@@ -147,7 +136,7 @@ class CachedCounter:
                 self._counts.move_to_end(key)
                 return known
         # Counted outside the lock: two threads may count the same text once each, and none waits.
-        tokens = self._counter.count(text)
+        tokens = self.inside.count(text)
         with self._lock:
             self._counts[key] = tokens
             if len(self._counts) > self._size:
@@ -158,7 +147,7 @@ class CachedCounter:
         return len(self._counts)
 
     def __repr__(self) -> str:
-        return f"CachedCounter({self._counter!r}, size={self._size}, longest={self._longest})"
+        return f"CachedCounter({self.inside!r}, size={self._size}, longest={self._longest})"
 
 
 def _known() -> tuple[str, ...]:

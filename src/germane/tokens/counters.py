@@ -20,17 +20,6 @@ from numpy.typing import NDArray
 
 from germane.forks import renewed
 
-__all__ = [
-    "CLASSES",
-    "SHAPES",
-    "BytesDiv4Floor",
-    "EstimateCounter",
-    "ExactCounter",
-    "parts_apart",
-    "text_features",
-    "weighed",
-]
-
 _JOINED = ("", "/")
 
 

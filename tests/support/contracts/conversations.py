@@ -31,7 +31,7 @@ from germane.model.conversation import (
 from germane.model.text import fenced
 from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.substores import CONVERSATIONS
+from germane.stores.location import CONVERSATIONS
 from germane.testing.fakes import START, make_id, make_message
 
 __all__ = ["ConversingContract"]
@@ -235,11 +235,11 @@ class ConversingContract:
         ],
     )
     def test_what_fails_changes_nothing(self, store: Store, change: ConversationChange) -> None:
-        told(store, "one", group="a")
+        told(store, "redis", group="a")
         talks = CONVERSATIONS.required(store)
         before = talks.messages(AGENT, SESSION)
         changes: list[ConversationChange] = [
-            Append(messages=(make_message("two", place=2),)),
+            Append(messages=(make_message("postgres", place=2),)),
             SetHidden(group="a", hidden=True),
             change,
         ]
@@ -247,6 +247,8 @@ class ConversingContract:
             talks.apply(AGENT, SESSION, changes)
         assert caught.value.session == SESSION
         assert talks.messages(AGENT, SESSION) == before
+        assert set(scores(store, "redis").scores) == {"a"}
+        assert scores(store, "postgres").scores == {}
         assert told(store, "next")[0].seq == 2
 
     def test_an_id_is_one_messages_alone(self, store: Store) -> None:

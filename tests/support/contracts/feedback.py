@@ -8,11 +8,10 @@ import pytest
 
 from germane import Memory
 from germane.errors import InvalidInput, NotFound
-from germane.protocols import Store
 from germane.ranking import Example
 from germane.stores import Insert, Purge, RecordUse
-from germane.stores.substores import FEEDBACK
 from germane.testing.fakes import START, make_id, make_memory
+from support.stores import TablesStore
 
 __all__ = ["LearningContract"]
 
@@ -28,7 +27,7 @@ def judged(memory: Memory, context: str = CONTEXT, *, used: bool = True, days: i
     return RecordUse(memory_id=memory.id, context=context, used=used, at=at, parts=PARTS)
 
 
-def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
+def stored(store: TablesStore, *texts: str, agent: str = AGENT) -> list[Memory]:
     """New memories of an agent."""
     memories = [make_memory(text, agent=agent) for text in texts]
     store.apply(agent, [Insert(memory=each) for each in memories])
@@ -38,7 +37,7 @@ def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
 class LearningContract:
     """Counting uses, which every store does, and keeping examples, which a `FeedbackStore` does."""
 
-    def test_a_use_is_counted_once_for_its_context(self, store: Store) -> None:
+    def test_a_use_is_counted_once_for_its_context(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         once = memory.evolve(access_count=1, accessed_at=LATER)
         assert [each.created for each in store.apply(AGENT, [judged(memory), judged(memory)])] == [
@@ -51,7 +50,7 @@ class LearningContract:
         assert other.memory == memory.evolve(access_count=2, accessed_at=START + timedelta(days=3))
         assert store.get(AGENT, [memory.id]) == (other.memory,)
 
-    def test_what_was_ignored_is_not_counted_until_it_was_used(self, store: Store) -> None:
+    def test_what_was_ignored_is_not_counted_until_it_was_used(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         (ignored,) = store.apply(AGENT, [judged(memory, used=False)])
         assert (ignored.memory, ignored.created) == (memory, False)
@@ -60,19 +59,19 @@ class LearningContract:
         (still,) = store.apply(AGENT, [judged(memory, used=False)])
         assert still.memory == used.memory
 
-    def test_an_earlier_use_told_later_moves_no_time_back(self, store: Store) -> None:
+    def test_an_earlier_use_told_later_moves_no_time_back(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         store.apply(AGENT, [judged(memory, days=5)])
         (applied,) = store.apply(AGENT, [judged(memory, OTHER_CONTEXT, days=1)])
         assert applied.memory == memory.evolve(access_count=2, accessed_at=START + timedelta(days=5))
 
     @pytest.mark.parametrize("context", ["", "no key", "0a" * 15, "0a" * 17])
-    def test_a_context_is_named_by_its_key(self, store: Store, context: str) -> None:
+    def test_a_context_is_named_by_its_key(self, store: TablesStore, context: str) -> None:
         (memory,) = stored(store, "one")
         with pytest.raises(InvalidInput, match="32"):
             store.apply(AGENT, [judged(memory, context)])
 
-    def test_uses_of_unknown_memories_are_refused_with_all_that_came_along(self, store: Store) -> None:
+    def test_uses_of_unknown_memories_are_refused_with_all_that_came_along(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         (theirs,) = stored(store, "theirs", agent="other")
         for unknown in (theirs, make_memory("nowhere", id=make_id("nowhere"))):
@@ -81,8 +80,8 @@ class LearningContract:
         assert store.get(AGENT, [memory.id]) == (memory,)
         assert store.get("other", [theirs.id]) == (theirs,)
 
-    def test_learning_is_off_until_it_is_switched_on(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_learning_is_off_until_it_is_switched_on(self, store: TablesStore) -> None:
+        learns = store.feedback
         (memory,) = stored(store, "one")
         assert not learns.learning(AGENT, None).on
         store.apply(AGENT, [judged(memory)])
@@ -93,8 +92,8 @@ class LearningContract:
         assert not learns.learning("nobody", None).on
         assert not learns.learning(AGENT, on=False).on
 
-    def test_showings_are_kept_without_learning_and_become_examples_with_it(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_showings_are_kept_without_learning_and_become_examples_with_it(self, store: TablesStore) -> None:
+        learns = store.feedback
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         told = [judged(one), judged(two, used=False)]
         store.apply(AGENT, told)
@@ -115,8 +114,8 @@ class LearningContract:
         assert learns.reset(AGENT) == 2
         assert learns.examples(AGENT) == ()
 
-    def test_examples_come_by_context_and_memory_and_each_once(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_examples_come_by_context_and_memory_and_each_once(self, store: TablesStore) -> None:
+        learns = store.feedback
         learns.learning(AGENT, on=True)
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         for _ in range(2):
@@ -129,8 +128,8 @@ class LearningContract:
         store.apply(AGENT, [judged(two)])
         assert [each.used for each in learns.examples(AGENT)] == [True, True, True]
 
-    def test_the_stamp_moves_with_the_examples_and_only_then(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_the_stamp_moves_with_the_examples_and_only_then(self, store: TablesStore) -> None:
+        learns = store.feedback
         learns.learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
         stamps = [learns.learning(AGENT, None).stamp]
@@ -147,16 +146,16 @@ class LearningContract:
         stamps.append(learns.learning(AGENT, None).stamp)
         assert len(set(stamps)) == len(stamps)
 
-    def test_a_purge_takes_the_examples_of_its_memory(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_a_purge_takes_the_examples_of_its_memory(self, store: TablesStore) -> None:
+        learns = store.feedback
         learns.learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
         store.apply(AGENT, [judged(one), judged(two, used=False)])
         store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])
         assert [each.memory_id for each in learns.examples(AGENT)] == [two.id]
 
-    def test_agents_learn_apart(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_agents_learn_apart(self, store: TablesStore) -> None:
+        learns = store.feedback
         for agent in (AGENT, "other"):
             learns.learning(agent, on=True)
         (mine,), (theirs,) = stored(store, "one"), stored(store, "one", agent="other")
@@ -167,8 +166,8 @@ class LearningContract:
         assert learns.reset("other") == 1
         assert (len(learns.examples(AGENT)), learns.examples("other")) == (1, ())
 
-    def test_unlearning_leaves_uses_counted(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_unlearning_leaves_uses_counted(self, store: TablesStore) -> None:
+        learns = store.feedback
         learns.learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
         store.apply(AGENT, [judged(one), judged(two, used=False)])
@@ -182,8 +181,8 @@ class LearningContract:
         assert not again.created
         assert again.memory == one.evolve(access_count=1, accessed_at=LATER)
 
-    def test_parts_that_are_no_numbers_are_refused(self, store: Store) -> None:
-        learns = FEEDBACK.required(store)
+    def test_parts_that_are_no_numbers_are_refused(self, store: TablesStore) -> None:
+        learns = store.feedback
         learns.learning(AGENT, on=True)
         (memory,) = stored(store, "one")
         broken = RecordUse(

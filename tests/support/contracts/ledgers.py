@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 
 from germane import Filter, Level, Memory, Outcome, Reason, Scope, Status, TimeRange
 from germane.errors import InvalidInput, NotFound
-from germane.ledger import Assembly, EmptyReason, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
-from germane.protocols import Store
+from germane.ledger import Assembly, EmptyReason, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.stores import Insert, Purge, RecordUse, Revise, SetStatus
-from germane.stores.relational.ledger import LedgerTables
-from germane.stores.substores import LEDGER
 from germane.testing.fakes import START, make_id, make_memory, make_revision
+from support.stores import TablesStore
 
 __all__ = ["RecordingContract", "make_assembly"]
 
@@ -73,7 +72,7 @@ def make_assembly(
         points={agent: {"seq": 1}},
         makers={"tokenizer": "1"},
         tokens=24,
-        sha256=text_hash(name),
+        sha256=sha256(name.encode()).hexdigest(),
         candidates=len(entries),
         entries=entries,
         where=_WHERE,
@@ -86,16 +85,16 @@ def make_assembly(
     )
 
 
-def added(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
+def added(store: TablesStore, *texts: str, agent: str = AGENT) -> list[Memory]:
     """New memories of an agent."""
     memories = [make_memory(text, agent=agent) for text in texts]
     store.apply(agent, [Insert(memory=each) for each in memories])
     return memories
 
 
-def then(store: LedgerTables, point: dict[str, int] | None = None) -> dict[str, Memory]:
+def then(store: TablesStore, point: dict[str, int] | None = None) -> dict[str, Memory]:
     """What the store says that it held at a point, by id."""
-    past = store.as_of(AGENT, store.point(AGENT) if point is None else point)
+    past = store.ledger.as_of(AGENT, store.ledger.point(AGENT) if point is None else point)
     try:
         return {memory.id: memory for memory in past.find(AGENT, EVERYTHING)}
     finally:
@@ -105,8 +104,8 @@ def then(store: LedgerTables, point: dict[str, int] | None = None) -> dict[str, 
 class RecordingContract:
     """Keeping assemblies, and looking back, which the sub-store `ledger` does."""
 
-    def test_an_assembly_is_kept_as_it_was_recorded(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_an_assembly_is_kept_as_it_was_recorded(self, store: TablesStore) -> None:
+        ledger = store.ledger
         kept = make_assembly("one", added(store, "one", "two", "three"))
         ledger.record(AGENT, kept)
         assert ledger.get(AGENT, kept.id) == kept
@@ -115,8 +114,8 @@ class RecordingContract:
         with pytest.raises(InvalidInput, match="already"):
             ledger.record(AGENT, kept)
 
-    def test_assemblies_come_latest_first_a_page_at_a_time(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_assemblies_come_latest_first_a_page_at_a_time(self, store: TablesStore) -> None:
+        ledger = store.ledger
         made = [make_assembly(f"number {number}", days=number) for number in range(4)]
         for each in made:
             ledger.record(AGENT, each)
@@ -131,8 +130,8 @@ class RecordingContract:
         with pytest.raises(InvalidInput, match="negative"):
             ledger.find(AGENT, limit=-1)
 
-    def test_feedback_shows_in_what_was_recorded(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_feedback_shows_in_what_was_recorded(self, store: TablesStore) -> None:
+        ledger = store.ledger
         one, two = added(store, "one", "two")
         kept = make_assembly("one", [one, two])
         ledger.record(AGENT, kept)
@@ -141,8 +140,8 @@ class RecordingContract:
         assert found is not None
         assert [entry.used for entry in found.entries] == [True, None]
 
-    def test_a_purge_takes_the_entries_and_the_hashes_of_what_stood_there(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_a_purge_takes_the_entries_and_the_hashes_of_what_stood_there(self, store: TablesStore) -> None:
+        ledger = store.ledger
         one, two, three = added(store, "one", "two", "three")
         with_it, beside = make_assembly("in", [one, two, three]), make_assembly("beside", [two, three])
         left_out = make_assembly("out", [two, one])
@@ -154,8 +153,8 @@ class RecordingContract:
         assert [each and each.purged for each in found] == [1, 0, 1]
         assert all(each and all(entry.memory_id != one.id for entry in each.entries) for each in found)
 
-    def test_what_was_purged_before_it_was_recorded_leaves_no_hash(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_what_was_purged_before_it_was_recorded_leaves_no_hash(self, store: TablesStore) -> None:
+        ledger = store.ledger
         one, two = added(store, "one", "two")
         store.apply(AGENT, [Purge(memory_id=one.id, at=START)])
         kept = make_assembly("one", [one, two])
@@ -164,8 +163,8 @@ class RecordingContract:
         assert found is not None
         assert (found.sha256, found.purged) == (None, 1)
 
-    def test_the_point_moves_with_the_memories_of_its_agent_only(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_the_point_moves_with_the_memories_of_its_agent_only(self, store: TablesStore) -> None:
+        ledger = store.ledger
         before = ledger.point(AGENT)
         added(store, "theirs", agent="other")
         ledger.record(AGENT, make_assembly("one"))
@@ -173,8 +172,8 @@ class RecordingContract:
         added(store, "one")
         assert ledger.point(AGENT) != before
 
-    def test_what_happened_since_is_told(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_what_happened_since_is_told(self, store: TablesStore) -> None:
+        ledger = store.ledger
         old, forgotten, purged, calm = added(store, "old", "forgotten", "purged", "calm")
         point = ledger.point(AGENT)
         assert ledger.changes_since(AGENT, point) == ()
@@ -198,12 +197,12 @@ class RecordingContract:
         }
         assert all(each.memory_id != calm.id for each in told)
 
-    def test_the_memories_of_a_point_are_as_they_were(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_the_memories_of_a_point_are_as_they_were(self, store: TablesStore) -> None:
+        ledger = store.ledger
         old, forgotten, calm = added(store, "old", "forgotten", "calm")
         point = dict(ledger.point(AGENT))
         was = {each.id: each for each in (old, forgotten, calm)}
-        assert then(ledger) == was
+        assert then(store) == was
         added(store, "new")
         added(store, "theirs", agent="other")
         revised = make_revision(old, "revised")
@@ -214,13 +213,13 @@ class RecordingContract:
                 SetStatus(memory_id=forgotten.id, status=Status.FORGOTTEN, at=forgotten.updated_at),
             ],
         )
-        found = then(ledger, point)
+        found = then(store, point)
         assert found[calm.id] == calm
         stood = {each: (found[each].status, found[each].superseded_by) for each in found}
         assert stood == dict.fromkeys(was, (Status.ACTIVE, None))
 
-    def test_a_look_back_leaves_the_store_as_it_is(self, store: Store) -> None:
-        ledger = LEDGER.required(store)
+    def test_a_look_back_leaves_the_store_as_it_is(self, store: TablesStore) -> None:
+        ledger = store.ledger
         (one,) = added(store, "one")
         point = dict(ledger.point(AGENT))
         added(store, "two")

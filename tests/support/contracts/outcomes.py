@@ -8,15 +8,14 @@ import pytest
 
 from germane import Memory
 from germane.errors import InvalidInput, NotFound
-from germane.protocols import Store
 from germane.ranking import OutcomeHistory, OutcomeRecord
-from germane.stores import Purge, RecordOutcome
-from germane.stores.substores import FEEDBACK
-from germane.testing.contract_changes import AGENT, insert
+from germane.stores import Insert, Purge, RecordOutcome
 from germane.testing.fakes import START, make_id, make_memory
+from support.stores import TablesStore
 
 __all__ = ["ValidatingContract"]
 
+AGENT = "tester"
 CONTEXT, OTHER_CONTEXT = "0c" * 16, "0d" * 16
 LATER = START + timedelta(days=1)
 
@@ -26,11 +25,16 @@ def told(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: 
     return RecordOutcome(memory_id=memory.id, context=context, worth=worth, weight=weight, at=LATER)
 
 
+def insert(store: TablesStore, *memories: Memory) -> None:
+    """Store new memories of the agent."""
+    store.apply(AGENT, [Insert(memory=each) for each in memories])
+
+
 class ValidatingContract:
     """Outcomes: once for each context and memory, the latest stands, gone with a purge."""
 
-    def test_an_outcome_counts_once_for_its_context_and_the_latest_stands(self, store: Store) -> None:
-        validates = FEEDBACK.required(store)
+    def test_an_outcome_counts_once_for_its_context_and_the_latest_stands(self, store: TablesStore) -> None:
+        validates = store.feedback
         memory = make_memory("one")
         insert(store, memory)
         given = [told(memory), told(memory), told(memory, worth=0.0), told(memory, OTHER_CONTEXT)]
@@ -43,8 +47,8 @@ class ValidatingContract:
         )
         assert store.get(AGENT, [memory.id]) == (memory,)
 
-    def test_the_stamp_moves_with_what_is_known_and_only_then(self, store: Store) -> None:
-        validates = FEEDBACK.required(store)
+    def test_the_stamp_moves_with_what_is_known_and_only_then(self, store: TablesStore) -> None:
+        validates = store.feedback
         assert validates.outcomes("nobody") == OutcomeHistory(stamp=0, records=())
         one, two = make_memory("one"), make_memory("two")
         insert(store, one, two)
@@ -59,8 +63,8 @@ class ValidatingContract:
         assert after is not None
         assert [each.memory_id for each in after.records] == [two.id]
 
-    def test_what_says_nothing_is_refused_with_all_that_came_along(self, store: Store) -> None:
-        validates = FEEDBACK.required(store)
+    def test_what_says_nothing_is_refused_with_all_that_came_along(self, store: TablesStore) -> None:
+        validates = store.feedback
         memory = make_memory("one")
         insert(store, memory)
         unknown = make_memory("nowhere", id=make_id("nowhere"))
@@ -73,8 +77,8 @@ class ValidatingContract:
         assert evidence is not None
         assert evidence.records == ()
 
-    def test_agents_are_told_apart(self, store: Store) -> None:
-        validates = FEEDBACK.required(store)
+    def test_agents_are_told_apart(self, store: TablesStore) -> None:
+        validates = store.feedback
         mine = make_memory("one")
         insert(store, mine)
         store.apply(AGENT, [told(mine)])

@@ -9,11 +9,10 @@ import pytest
 from germane import Memory
 from germane.errors import InvalidInput, NotFound
 from germane.lifecycle import Cause, LifecycleEvent, LifecycleSignal, Stage
-from germane.protocols import Store
 from germane.ranking import Example, OutcomeRecord
 from germane.stores import ImportUsage, Insert, Purge, RecordOutcome, RecordUse
-from germane.stores.substores import FEEDBACK, LIFECYCLE
 from germane.testing.fakes import START, make_id, make_memory
+from support.stores import TablesStore
 
 __all__ = ["AdoptingContract"]
 
@@ -23,7 +22,7 @@ LATER = START + timedelta(days=1)
 PARTS = {"lexical": 0.5, "window": 0.25}
 
 
-def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
+def stored(store: TablesStore, *texts: str, agent: str = AGENT) -> list[Memory]:
     """New memories of an agent, which are facts."""
     memories = [make_memory(text, agent=agent, kind="fact") for text in texts]
     store.apply(agent, [Insert(memory=each) for each in memories])
@@ -58,21 +57,21 @@ def event(memory: Memory, *, other: str | None = None) -> LifecycleEvent:
 class AdoptingContract:
     """Taking in what was gone through elsewhere, for stores that keep such things."""
 
-    def test_an_adopted_showing_is_kept_and_counted_nowhere(self, store: Store) -> None:
+    def test_an_adopted_showing_is_kept_and_counted_nowhere(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         assert [each.created for each in store.apply(AGENT, [ImportUsage(record=showing(memory))] * 2)] == [
             True,
             False,
         ]
         assert store.get(AGENT, [memory.id]) == (memory,)
-        assert FEEDBACK.required(store).examples(AGENT) == (showing(memory),)
-        stamp = FEEDBACK.required(store).learning(AGENT, None).stamp
+        assert store.feedback.examples(AGENT) == (showing(memory),)
+        stamp = store.feedback.learning(AGENT, None).stamp
         # The use is known now, so that it is counted by nobody who tells of it again.
         (told,) = store.apply(AGENT, [RecordUse(memory_id=memory.id, context=CONTEXT, used=True, at=LATER)])
         assert (told.created, told.memory) == (False, memory)
-        assert FEEDBACK.required(store).learning(AGENT, None).stamp == stamp
+        assert store.feedback.learning(AGENT, None).stamp == stamp
 
-    def test_adopted_showings_stay_as_far_apart(self, store: Store) -> None:
+    def test_adopted_showings_stay_as_far_apart(self, store: TablesStore) -> None:
         memories = stored(store, "one", "two", "three")
         store.apply(
             AGENT,
@@ -81,11 +80,11 @@ class AdoptingContract:
                 for memory, later in zip(memories, (1, 40, 2), strict=True)
             ],
         )
-        given = {one.memory_id: one.given for one in FEEDBACK.required(store).examples(AGENT)}
+        given = {one.memory_id: one.given for one in store.feedback.examples(AGENT)}
         first, second, third = (given[memory.id] for memory in memories)
         assert (second - first, third - second) == (40, 2)
 
-    def test_a_showing_that_is_known_gains_what_was_not(self, store: Store) -> None:
+    def test_a_showing_that_is_known_gains_what_was_not(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         changes = [
             ImportUsage(record=showing(memory, used=False, parts={})),
@@ -94,9 +93,11 @@ class AdoptingContract:
             ImportUsage(record=showing(memory, used=False, parts={"lexical": 0.1})),
         ]
         assert [each.created for each in store.apply(AGENT, changes)] == [True, True, True, False]
-        assert FEEDBACK.required(store).examples(AGENT) == (showing(memory),)
+        assert store.feedback.examples(AGENT) == (showing(memory),)
 
-    def test_an_adopted_outcome_moves_no_life_and_gives_way_to_what_is_known(self, store: Store) -> None:
+    def test_an_adopted_outcome_moves_no_life_and_gives_way_to_what_is_known(
+        self, store: TablesStore
+    ) -> None:
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         store.apply(
             AGENT, [RecordOutcome(memory_id=two.id, context=CONTEXT, worth=0.0, weight=1.0, at=START)]
@@ -107,29 +108,29 @@ class AdoptingContract:
             ImportUsage(record=outcome(one, worth=0.5)),
         ]
         assert [each.created for each in store.apply(AGENT, changes)] == [True, False, False]
-        evidence = FEEDBACK.required(store).outcomes(AGENT)
+        evidence = store.feedback.outcomes(AGENT)
         assert evidence is not None
         assert [(each.memory_id, each.worth) for each in evidence.records] == [(one.id, 1.0), (two.id, 0.0)]
         assert store.get(AGENT, [one.id]) == (one,)
 
-    def test_adopted_events_are_told_as_often_as_they_happened(self, store: Store) -> None:
+    def test_adopted_events_are_told_as_often_as_they_happened(self, store: TablesStore) -> None:
         one, two = stored(store, "one", "two")
         once = [
             ImportUsage(record=event(one, other=two.id)),
             ImportUsage(record=event(one, other=make_id("nowhere")), number=2),
         ]
         assert [each.created for each in store.apply(AGENT, once * 2)] == [True, True, False, False]
-        told = LIFECYCLE.required(store).events(AGENT, one.id)
+        told = store.lifecycle.events(AGENT, one.id)
         assert [(each.sign, each.by, each.at, each.other) for each in told] == [
             (LifecycleSignal.CONFIRM, AGENT, LATER, two.id),
             (LifecycleSignal.CONFIRM, AGENT, LATER, None),
         ]
         assert len({each.number for each in told}) == len(told)
         assert store.get(AGENT, [one.id]) == (one,)
-        first, second = LIFECYCLE.required(store).states(AGENT, [one.id, two.id])
+        first, second = store.lifecycle.states(AGENT, [one.id, two.id])
         assert first == second
 
-    def test_nothing_is_adopted_of_a_memory_that_is_not_the_agents(self, store: Store) -> None:
+    def test_nothing_is_adopted_of_a_memory_that_is_not_the_agents(self, store: TablesStore) -> None:
         (mine,) = stored(store, "one")
         (theirs,) = stored(store, "theirs", agent="other")
         with pytest.raises(NotFound):
@@ -137,15 +138,15 @@ class AdoptingContract:
         broken = Example(context="no key", memory_id=mine.id, used=True, parts={})
         with pytest.raises(InvalidInput, match="32"):
             store.apply(AGENT, [ImportUsage(record=broken)])
-        assert FEEDBACK.required(store).examples(AGENT) == ()
+        assert store.feedback.examples(AGENT) == ()
 
-    def test_a_purge_takes_what_was_adopted(self, store: Store) -> None:
+    def test_a_purge_takes_what_was_adopted(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         kept = (showing(memory), outcome(memory), event(memory))
         store.apply(AGENT, [ImportUsage(record=each) for each in kept])
         store.apply(AGENT, [Purge(memory_id=memory.id, at=LATER)])
-        feedback = FEEDBACK.required(store)
+        feedback = store.feedback
         evidence = feedback.outcomes(AGENT)
         assert evidence is not None
         assert (feedback.examples(AGENT), evidence.records) == ((), ())
-        assert LIFECYCLE.required(store).events(AGENT) == ()
+        assert store.lifecycle.events(AGENT) == ()

@@ -12,7 +12,7 @@ from germane import Memory, Status
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.protocols import Store
 from germane.stores import Insert, Purge, RecordUse, Revise, SetStatus
-from germane.stores.substores import WORKING_SETS
+from germane.stores.location import WORKING_SETS
 from germane.testing.fakes import START, make_id, make_memory, make_revision, make_vector
 from germane.working_sets import (
     DEFAULT_MAX_TOKENS,

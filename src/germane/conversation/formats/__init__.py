@@ -9,9 +9,9 @@ Messages in germane's own layout, which belongs to no provider and can be sent t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from germane.conversation.formats import anthropic, openai
 from germane.conversation.formats.parts import (
@@ -37,22 +37,9 @@ from germane.model.conversation import (
     TextPart,
     ToolCall,
     ToolResult,
+    client_arguments,
 )
 
-__all__ = [
-    "PROVIDERS",
-    "Payload",
-    "as_provider",
-    "provider_of",
-    "read_message",
-    "read_messages",
-    "read_plain",
-    "translated",
-    "write_messages",
-]
-
-# The part of a message that can be sent to another provider.
-#
 # Calls and results are in the layout of their provider and are bound to its ids, so only it gets them. Text
 # goes to every provider.
 
@@ -85,14 +72,15 @@ def _is_traffic(part: ContentPart, message: Message) -> bool:
 
 
 _ROLES = {role.value: role for role in MessageRole}
+_Read = TypeVar("_Read", ToolCall, ToolResult)
 
 
 def read_plain(fields: Mapping[str, Any]) -> Message:
     """One message. Raises InvalidInput, naming the field, for what is none."""
     role = role_of(fields, _ROLES)
     content = read_content(fields.get("content"), "'content'")
-    calls = tuple(_calls_of(fields.get("tool_calls") or ()))
-    results = tuple(_results_of(fields.get("tool_results") or ()))
+    calls = _read_each(fields.get("tool_calls"), "'tool_calls'", ToolCall, _call)
+    results = _read_each(fields.get("tool_results"), "'tool_results'", ToolResult, _result)
     if calls and role is not MessageRole.ASSISTANT:
         raise refused("'role' of a message with 'tool_calls'", "assistant", role.value)
     if results and role not in (MessageRole.TOOL, MessageRole.USER):
@@ -103,38 +91,40 @@ def read_plain(fields: Mapping[str, Any]) -> Message:
     return Message(role=role, parts=(*results, *content, *calls), extra=extra)
 
 
-def _calls_of(calls: object) -> Iterator[ToolCall]:
-    """Calls, given as themselves or as objects with `id`, `name` and `arguments` (a text or an object)."""
-    for index, call in enumerate(_listed(calls, "'tool_calls'")):
-        if isinstance(call, ToolCall):
-            yield call
-            continue
-        place = f"'tool_calls'[{index}]"
-        fields = object_of(call, place)
-        call_id, name = _text(fields, "id", place), _text(fields, "name", place)
-        arguments = fields.get("arguments", "{}")
-        # An object stays in `extra` beside its text, so that it is written as it was read.
-        extra = rest_of(fields, "id", "name", isinstance(arguments, str) and "arguments")
-        text = arguments if isinstance(arguments, str) else to_json(arguments)
-        absent = "" if "arguments" in fields else "none"
-        yield ToolCall(id=call_id, name=name, arguments=text, form=absent, extra=extra)
+def _read_each(
+    values: object, place: str, kind: type[_Read], read: Callable[[Mapping[str, Any], str], _Read]
+) -> tuple[_Read, ...]:
+    """The calls or results of a list, each given as itself or as an object."""
+    values = values or ()
+    if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
+        raise refused(place, "a list", values)
+    places = [f"{place}[{index}]" for index in range(len(values))]
+    return tuple(
+        value if isinstance(value, kind) else read(object_of(value, each), each)
+        for each, value in zip(places, values, strict=True)
+    )
 
 
-def _results_of(results: object) -> Iterator[ToolResult]:
-    """Results, given as themselves or as objects with `call_id`, `content` and maybe `is_error`."""
-    for index, result in enumerate(_listed(results, "'tool_results'")):
-        if isinstance(result, ToolResult):
-            yield result
-            continue
-        place = f"'tool_results'[{index}]"
-        fields = object_of(result, place)
-        content = read_content(fields.get("content"), f"{place}['content']")
-        failed = fields.get("is_error")
-        if not (failed is None or isinstance(failed, bool)):
-            raise refused(f"{place}['is_error']", "true or false", failed)
-        call_id = _text(fields, "call_id", place)
-        extra = rest_of(fields, "call_id", content and "content", failed is not None and "is_error")
-        yield ToolResult(call_id=call_id, content=content, is_error=failed, extra=extra)
+def _call(fields: Mapping[str, Any], place: str) -> ToolCall:
+    """A call of an object with `id`, `name` and `arguments` (a text or an object)."""
+    call_id, name = _text(fields, "id", place), _text(fields, "name", place)
+    arguments = fields.get("arguments", "{}")
+    # An object stays in `extra` beside its text, so that it is written as it was read.
+    extra = rest_of(fields, "id", "name", isinstance(arguments, str) and "arguments")
+    text = arguments if isinstance(arguments, str) else to_json(arguments)
+    absent = "" if "arguments" in fields else "none"
+    return ToolCall(id=call_id, name=name, arguments=text, form=absent, extra=extra)
+
+
+def _result(fields: Mapping[str, Any], place: str) -> ToolResult:
+    """A result of an object with `call_id`, `content` and maybe `is_error`."""
+    content = read_content(fields.get("content"), f"{place}['content']")
+    failed = fields.get("is_error")
+    if not (failed is None or isinstance(failed, bool)):
+        raise refused(f"{place}['is_error']", "true or false", failed)
+    call_id = _text(fields, "call_id", place)
+    extra = rest_of(fields, "call_id", content and "content", failed is not None and "is_error")
+    return ToolResult(call_id=call_id, content=content, is_error=failed, extra=extra)
 
 
 def _write_plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -162,12 +152,6 @@ def _written(whole: Message | ToolCall | ToolResult, plain: bool) -> dict[str, A
             if parts:
                 fields[name] = [_written(part, plain) for part in parts]
     return {**fields, **extra_fields(whole.extra)} if plain else fields
-
-
-def _listed(value: object, place: str) -> Sequence[Any]:
-    if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
-        raise refused(place, "a list", value)
-    return value
 
 
 def _text(fields: Mapping[str, Any], name: str, place: str) -> str:
@@ -210,11 +194,7 @@ class Payload:
 
     def arguments(self) -> dict[str, Any]:
         """What the provider's own client takes: `messages` or `input`, and `system` or `instructions`."""
-        in_responses = self.provider is Provider.RESPONSES
-        named: dict[str, Any] = {"input" if in_responses else "messages": self.messages}
-        if self.system is not None:
-            named["instructions" if in_responses else "system"] = self.system
-        return named
+        return client_arguments(self.provider, self.messages, self.system)
 
 
 def as_provider(name: str | Provider | None) -> Provider | None:
@@ -224,14 +204,14 @@ def as_provider(name: str | Provider | None) -> Provider | None:
     """
     if name is None:
         return None
-    found = PROVIDERS.get(str(name), _ALSO.get(str(name)))
-    if found is None:
+    provider = PROVIDERS.get(str(name), _ALSO.get(str(name)))
+    if provider is None:
         raise InvalidInput(f"provider={shown(name)} is unknown: take one of {', '.join(PROVIDERS)}.")
-    return found
+    return provider
 
 
 def read_message(message: object, provider: str | Provider | None = None) -> Message:
-    """One message of a provider's layout, which is found out unless it is named.
+    """One message of a provider's layout, which is detected unless it is named.
 
     Raises InvalidInput, naming the field, for what is no message of that layout.
     """
@@ -272,23 +252,22 @@ def write_messages(messages: Iterable[Message], provider: str | Provider) -> Pay
 
 def _opened(value: object, provider: Provider | None) -> list[tuple[Any, Any]]:
     """Each message with what reads it."""
-    found: list[tuple[Any, Any]] = []
+    opened: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping) and ("messages" in value or "input" in value):
         if "system" in value:
-            found.append((anthropic.read_system, value["system"]))
+            opened.append((anthropic.read_system, value["system"]))
             provider = provider or Provider.ANTHROPIC
         if value.get("instructions") is not None:
-            found.append((openai.read_instructions, value["instructions"]))
+            opened.append((openai.read_instructions, value["instructions"]))
         if "input" in value and "messages" not in value:
             provider = provider or Provider.RESPONSES
             value = value["input"]
         else:
             value = value["messages"]
     if isinstance(value, str):
-        value = [{"role": "user", "content": value}]
-    elif isinstance(value, Mapping):
+        value = {"role": "user", "content": value}
+    if isinstance(value, Mapping):
         value = [value]
     if not isinstance(value, Sequence):
         raise refused("messages", "a list of messages, or an object with one", value)
-    found += [(lambda item: read_message(item, provider), item) for item in value]
-    return found
+    return [*opened, *((lambda item: read_message(item, provider), item) for item in value)]

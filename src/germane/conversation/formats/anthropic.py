@@ -30,8 +30,6 @@ from germane.model.conversation import (
     ToolResult,
 )
 
-__all__ = ["SYSTEM", "read", "read_system", "write", "write_system"]
-
 SYSTEM = "system"
 """The form of a message that stands beside the list, where the API keeps what the system says."""
 
@@ -136,14 +134,13 @@ def _written(message: Message) -> dict[str, Any]:
 
 
 def _blocks(part: Part, *, native: bool) -> list[dict[str, Any]]:
-    if isinstance(part, ToolCall):
-        fields: dict[str, Any] = {"type": _CALL, "id": part.id, "name": part.name, "input": _input(part)}
-        return [{**fields, **extra_fields(part.extra)} if native else fields]
-    if isinstance(part, ToolResult):
-        fields = {"type": _RESULT, "tool_use_id": part.call_id}
-        with_content(fields, "content", part.content, native=native)
-        if part.is_error is not None:
-            fields["is_error"] = part.is_error
+    if isinstance(part, ToolCall | ToolResult):
+        if isinstance(part, ToolCall):
+            fields: dict[str, Any] = {"type": _CALL, "id": part.id, "name": part.name, "input": _input(part)}
+        else:
+            fields = {"type": _RESULT, "tool_use_id": part.call_id}
+            with_content(fields, "content", part.content, native=native)
+            fields |= {} if part.is_error is None else {"is_error": part.is_error}
         return [{**fields, **extra_fields(part.extra)} if native else fields]
     if not native:
         text = content_in_words((part,))

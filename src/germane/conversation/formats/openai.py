@@ -29,16 +29,6 @@ from germane.model.conversation import (
     ToolResult,
 )
 
-__all__ = [
-    "INSTRUCTIONS",
-    "read_chat",
-    "read_instructions",
-    "read_items",
-    "write_chat",
-    "write_instructions",
-    "write_items",
-]
-
 _ROLES = {
     "system": MessageRole.SYSTEM,
     "developer": MessageRole.SYSTEM,
@@ -185,7 +175,10 @@ def read_items(fields: Mapping[str, Any]) -> Message:
     if kind == "item_reference" and not isinstance(fields.get("id"), str):
         raise refused("an item", "an object with a 'type', or a 'role' and a 'content'", fields)
     if kind == "message":
-        return _read_message(fields)
+        role = role_of(fields, _ITEMS_ROLES)
+        content = read_content(fields.get("content"), "'content'", texts=_TEXTS)
+        extra = rest_of(fields, fields["role"] == role.value and "role", content and "content")
+        return Message(role=role, parts=content, provider=Provider.RESPONSES, extra=extra)
     part = _read_tool_part(fields, kind)
     if part is None:
         whole = OpaquePart(json=to_json(fields), form=kind)
@@ -212,13 +205,6 @@ def write_instructions(messages: Sequence[Message]) -> str | None:
     """What stands beside the items; None where there is nothing."""
     beside = [content_in_words(message.parts) for message in messages if message.form == INSTRUCTIONS]
     return "\n\n".join(beside) if beside else None
-
-
-def _read_message(fields: Mapping[str, Any]) -> Message:
-    role = role_of(fields, _ITEMS_ROLES)
-    content = read_content(fields.get("content"), "'content'", texts=_TEXTS)
-    extra = rest_of(fields, fields["role"] == role.value and "role", content and "content")
-    return Message(role=role, parts=content, provider=Provider.RESPONSES, extra=extra)
 
 
 def _read_tool_part(fields: Mapping[str, Any], kind: str) -> ToolCall | ToolResult | None:

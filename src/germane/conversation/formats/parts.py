@@ -23,32 +23,6 @@ from germane.model.conversation import (
 )
 from germane.model.text import is_fenced
 
-__all__ = [
-    "TEXT",
-    "call_in_words",
-    "content_in_words",
-    "content_of",
-    "extra_fields",
-    "in_parts",
-    "in_words",
-    "kind_of",
-    "named",
-    "named_fields",
-    "names_of_calls",
-    "object_of",
-    "provider_of",
-    "read_content",
-    "refused",
-    "rest_of",
-    "result_in_words",
-    "role_of",
-    "spoken_lines",
-    "to_json",
-    "with_content",
-    "without_orphans",
-    "write_content",
-]
-
 TEXT = frozenset({"text"})
 
 
@@ -247,17 +221,12 @@ def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[d
     """
     made: list[dict[str, Any]] = []
     for part in message.parts:
-        if isinstance(part, OpaquePart):
-            made += _whole(part)
-        elif text := _part_in_words(part, names or {}):
+        if not isinstance(part, OpaquePart) and (text := _part_in_words(part, names or {})):
             made.append({"type": "text", "text": text})
-        if isinstance(part, ToolResult):
-            made += [each for more in part.content if isinstance(more, OpaquePart) for each in _whole(more)]
+        several = part.content if isinstance(part, ToolResult) else (part,)
+        opaque = (each for each in several if isinstance(each, OpaquePart))
+        made += [json.loads(each.json) for each in opaque if each.form not in _REASONING]
     return made
-
-
-def _whole(part: OpaquePart) -> list[dict[str, Any]]:
-    return [] if part.form in _REASONING else [json.loads(part.json)]
 
 
 def names_of_calls(message: Message) -> dict[str, str]:
@@ -294,9 +263,7 @@ def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: M
     return content_in_words((part,))
 
 
-# Which result answers which call.
-#
-# Providers refuse a request in which a result has no call before it.
+# Which result answers which call: providers refuse a request in which a result has no call before it.
 
 
 def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -19,22 +19,6 @@ from psycopg.types.numeric import Int8BinaryDumper
 from germane.stores.relational.tables import Dialect, Why
 from germane.stores.sql import queries
 
-__all__ = [
-    "ADAPTERS",
-    "NUMBER",
-    "SIZES",
-    "HalfVector",
-    "HalfVectorDumper",
-    "HalfVectorLoader",
-    "PostgresConnection",
-    "Raw",
-    "batched",
-    "can_be_batched",
-    "in_batches",
-    "numbered",
-    "unpacked",
-]
-
 # Many rows in few statements: an INSERT of one row, written as one of many.
 #
 # A server spends more on each statement than on each row. COPY would be as fast, and isn't allowed where

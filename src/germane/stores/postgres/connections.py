@@ -30,8 +30,6 @@ from germane.stores.postgres.pool import LEAVE, SECONDS_BETWEEN_SWEEPS, Pool, ne
 from germane.stores.postgres.servers import Notifications, Replica, bytes_spread, is_distributed, notice
 from germane.stores.relational.tables import Connection, Purged, Why
 
-__all__ = ["Durability", "PostgresConnections"]
-
 Durability = Literal["full", "relaxed"]
 
 # What the server is set to stands for "full": a stricter choice of its operator's isn't weakened.

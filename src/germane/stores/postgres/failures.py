@@ -21,20 +21,6 @@ from germane.forks import Gate
 from germane.stores.postgres.connection import Raw
 from germane.stores.relational.tables import storable
 
-__all__ = [
-    "ATTEMPTS",
-    "RetryingGate",
-    "TransientFailure",
-    "is_final",
-    "is_lost",
-    "is_transient",
-    "note_commit",
-    "repeated",
-    "retrying",
-    "translated",
-    "unreachable",
-]
-
 # The server ends the connection, or can't take one just now: a shutdown, a crash, a start that goes on.
 _LOST: Final = frozenset(
     {"57P01", "57P02", "57P03", "57P05", "08000", "08001", "08003", "08004", "08006", "08007", "08P01"}

@@ -25,19 +25,6 @@ from germane.stores.postgres.store import VERSION, PostgresStore, checked_versio
 from germane.stores.relational.settings import stored_embedding
 from germane.stores.sql import migrations
 
-__all__ = [
-    "STATISTICS",
-    "STATISTICS_LEFT",
-    "PostgresOperations",
-    "analyzed_parents",
-    "clear_statistics",
-    "due",
-    "erase",
-    "remains",
-    "statistics_file",
-    "switch_log",
-]
-
 # Any number that others are unlikely to lock: the bytes `germano`.
 _LOCK: Final = 0x6765726D616E6F
 

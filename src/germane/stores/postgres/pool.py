@@ -22,22 +22,6 @@ from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailab
 from germane.stores.postgres.connection import ADAPTERS, Raw
 from germane.stores.postgres.failures import is_final, is_lost, unreachable
 
-__all__ = [
-    "LEAVE",
-    "MOST_CONNECTIONS",
-    "SECONDS_BETWEEN_SWEEPS",
-    "Pool",
-    "is_between",
-    "keeps_statements",
-    "local",
-    "location_of",
-    "new_token",
-    "refuses_options",
-    "settings_of",
-    "sweep",
-    "was_committed",
-]
-
 MOST_CONNECTIONS: Final = 10
 """How many connections a process has to a server at most, and so how many threads work at once."""
 

@@ -28,19 +28,6 @@ from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.pool import Pool, is_between
 from germane.stores.sql import schema, script
 
-__all__ = [
-    "Notifications",
-    "Replica",
-    "bytes_spread",
-    "counted",
-    "distribute",
-    "is_distributed",
-    "notice",
-    "place_of",
-    "require_one_server",
-    "steps",
-]
-
 _LONGEST_WAIT: Final = 1.0
 _REST_SECONDS: Final = 5.0
 

@@ -26,24 +26,7 @@ from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import Connection, span
 from germane.stores.sql import Migration, migrations, queries, refuse_older, script
-from germane.stores.sqlite import SqliteStore, copy_past
-
-__all__ = [
-    "VERSION",
-    "WORTH_IT",
-    "IndexedCosines",
-    "PostgresStore",
-    "ServedCache",
-    "ServedCosines",
-    "checked_version",
-    "grant",
-    "index_agent",
-    "marked",
-    "migrate",
-    "prepare",
-    "unindex_agent",
-    "version_of",
-]
+from germane.stores.sqlite.store import SqliteStore, copy_past
 
 
 class PostgresStore(RelationalStore):

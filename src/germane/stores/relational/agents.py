@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreBusy, StoreError
 from germane.ledger import AgentFigures
-from germane.model.space import Leave, SpaceInfo
 from germane.model.text import is_removed, removed_name, space_of
-from germane.spaces import decide
+from germane.spaces import Leave, SpaceInfo, decide
 from germane.stores.relational.settings import (
     ListedAgent,
     all_of_them,
@@ -24,23 +23,6 @@ from germane.stores.relational.settings import (
 from germane.stores.relational.spaces import required_space
 from germane.stores.relational.tables import AGENT_SHIFT, Connection, Connections, moment
 from germane.stores.sql import agent_tables
-
-__all__ = [
-    "BATCHES",
-    "PARTS",
-    "AgentCopy",
-    "copy_agent",
-    "disown",
-    "left_over",
-    "listed",
-    "numbers_of",
-    "others_spaces",
-    "remove_row",
-    "remove_some",
-    "rename",
-    "settle_names",
-    "shared_by",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

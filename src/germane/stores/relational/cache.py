@@ -25,16 +25,6 @@ from germane.retrieval.vectors import VectorComparison, VectorRows
 from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
 from germane.stores.relational.tables import Connection, numbered_memory, span
 
-__all__ = [
-    "MOST_CACHE_BYTES",
-    "MOST_CONVERSATION_BYTES",
-    "ROWS_AT_ONCE",
-    "AgentCache",
-    "Caches",
-    "ResidentCache",
-    "as_array",
-]
-
 _MOST_MASKS: Final = 32
 _MOST_SEARCHES: Final = 4
 _MOST_FOUND: Final = 5000  # Candidates of one search; its records are held besides those of the cache.

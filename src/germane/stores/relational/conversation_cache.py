@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.ids import id_text
 from germane.model.conversation import (
     GroupScores,
     Message,
@@ -27,33 +28,7 @@ from germane.model.conversation import (
 )
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import LONGEST, TOKENIZER, Forward, index_terms, term_hash
-from germane.stores.relational.tables import (
-    Connection,
-    id_text,
-    moment,
-)
-
-__all__ = [
-    "MOST_MESSAGES",
-    "WORDS_READ",
-    "ConversationCache",
-    "ConversationIndex",
-    "ConversationRow",
-    "MessageRow",
-    "Record",
-    "conversation_row",
-    "indexed_words",
-    "is_indexed",
-    "message_of",
-    "num_of",
-    "number_of",
-    "packed_parts",
-    "record_of",
-    "row_of",
-    "rules_of",
-    "spread",
-    "unpacked_parts",
-]
+from germane.stores.relational.tables import Connection, moment
 
 _SHIFT: Final = 32
 MOST_MESSAGES: Final = (1 << _SHIFT) - 1

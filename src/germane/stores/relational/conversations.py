@@ -48,8 +48,6 @@ from germane.stores.relational.tables import (
     try_id_bytes,
 )
 
-__all__ = ["ConversationTables", "ConversationWriter"]
-
 _LONGEST_NAME: Final = 1000
 _MOST_READ_APART: Final = 100
 """Groups up to which each is read by itself."""

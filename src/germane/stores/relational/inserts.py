@@ -18,22 +18,6 @@ from germane.scopes import further_places
 from germane.stores.relational.settings import LexRow, lex_row
 from germane.stores.relational.tables import Connection, Rows, memory_values, named, row_of
 
-__all__ = [
-    "New",
-    "VersionRow",
-    "chain_of",
-    "check_continues",
-    "explain_taken_id",
-    "has_vector",
-    "is_same",
-    "nums_of",
-    "packed_vector",
-    "recognised",
-    "same_texts",
-    "store_new",
-    "versions",
-]
-
 New = tuple[int, Memory, Vector | None]
 """A memory that isn't stored yet, with its number and its vector, None where that is still to be made."""
 

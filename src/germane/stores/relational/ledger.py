@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
+from germane.ids import id_text
 from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.model.context import EmptyReason, Reason
 from germane.model.memory import Level, Outcome
@@ -23,7 +24,6 @@ from germane.stores.relational.tables import (
     Connections,
     gated,
     id_bytes,
-    id_text,
     microseconds,
     moment,
     number_of,
@@ -33,8 +33,6 @@ from germane.stores.relational.tables import (
 
 if TYPE_CHECKING:
     from germane.protocols import Store
-
-__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerTables", "fields_of", "last_of", "query_json"]
 
 MOST_ASSEMBLIES: Final = 2000
 """Kept for an agent: weeks of turns, and with 100 candidates each about 40 MB."""

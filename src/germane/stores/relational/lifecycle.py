@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
+from germane.ids import id_text
 from germane.lifecycle import CONTRADICTED, next_state, stage_of, status_at, step
 from germane.model.change import ApplySignal, ImportUsage, RecordOutcome
-from germane.model.learning import Example, LearningStatus, OutcomeHistory, OutcomeRecord
+from germane.model.learning import Example, OutcomeHistory, OutcomeRecord
 from germane.model.memory import (
     Cause,
     LifecycleEvent,
@@ -27,13 +28,13 @@ from germane.model.memory import (
     Status,
     sign_of_outcome,
 )
+from germane.model.query import LearningStatus
 from germane.stores.relational.settings import agent_state, check_agent_name
 from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
     gated,
-    id_text,
     microseconds,
     moment,
     named,
@@ -46,25 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from germane.model.change import RecordUse
-
-__all__ = [
-    "MOST_OUTCOMES",
-    "MOST_USES",
-    "FeedbackTables",
-    "LifecycleTables",
-    "OutcomeEffect",
-    "apply_signal",
-    "gone_from_sets",
-    "import_usage",
-    "keep_counts",
-    "key_of",
-    "record_outcome",
-    "record_use",
-    "revised_in_sets",
-    "sets_holding",
-    "sign_of_repetition",
-    "signal_of_outcome",
-]
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")

@@ -7,46 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
+from germane.ids import id_text
 from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
-from germane.model.learning import LearningStatus
 from germane.model.memory import Scope
+from germane.model.query import LearningStatus
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
-from germane.stores.relational.tables import (
-    AgentRow,
-    Connection,
-    Connections,
-    Rows,
-    gated,
-    id_text,
-    span,
-    stamp_of,
-)
-
-__all__ = [
-    "ENGLISH",
-    "AgentState",
-    "LexRow",
-    "ListedAgent",
-    "MaintenanceTables",
-    "agent_state",
-    "all_of_them",
-    "check_agent",
-    "check_agent_name",
-    "check_embedding",
-    "check_language",
-    "check_tokenizer",
-    "drop_vectors",
-    "everyone",
-    "lex_row",
-    "set_setting",
-    "settle",
-    "settle_language",
-    "store_embedding",
-    "stored_embedding",
-    "weights_of",
-]
-
+from germane.stores.relational.tables import AgentRow, Connection, Connections, Rows, gated, span, stamp_of
 
 ENGLISH: Final = "english"
 _LONGEST_NAME: Final = 1000

@@ -19,19 +19,6 @@ from germane.scopes import covers
 from germane.stores.relational.tables import Connection, Dialect, microseconds
 from germane.stores.sql import queries
 
-__all__ = [
-    "MOST_VALUES",
-    "Columns",
-    "Cosines",
-    "Coverage",
-    "Lexical",
-    "Semantic",
-    "Signal",
-    "WindowSemantic",
-    "filtered",
-    "places_for",
-]
-
 
 class Cosines(Protocol):
     """The cosines of a question with an agent's memories, by ordinal, as retrieval's `Compared` has them."""

@@ -11,17 +11,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput, UnknownSpace
+from germane.ids import id_text
 from germane.model.change import Purge
-from germane.model.space import Disband, Member, Right, Role, SpaceAct, SpaceEvent, SpaceEventKind, SpaceInfo
 from germane.model.text import space_of, tenant_of
-from germane.spaces import admit, decide
+from germane.spaces import (
+    Disband,
+    Member,
+    Right,
+    Role,
+    SpaceAct,
+    SpaceEvent,
+    SpaceEventKind,
+    SpaceInfo,
+    admit,
+    decide,
+)
 from germane.stores.relational.tables import (
     Connection,
     Connections,
     Purged,
     former_ref,
     gated,
-    id_text,
     microseconds,
     moment,
     row_id,
@@ -30,16 +40,6 @@ from germane.stores.relational.writes import WriteTransaction
 
 if TYPE_CHECKING:
     from germane.protocols import Store
-
-__all__ = [
-    "EventLog",
-    "MemberConnections",
-    "SpaceRow",
-    "SpaceTables",
-    "keep_members",
-    "required_space",
-    "space_row",
-]
 
 
 @gated

@@ -17,9 +17,18 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
 from germane.ledger import EmbeddingIdentity, Finding, StoreStats
-from germane.model.learning import LearningStatus
 from germane.model.memory import Memory
-from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
+from germane.model.query import (
+    Candidate,
+    CandidateTable,
+    Filter,
+    LearningStatus,
+    Order,
+    Query,
+    SearchResult,
+    Slice,
+)
+from germane.retrieval.bm25 import Scores
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
 from germane.retrieval.vectors import VectorRows
@@ -64,8 +73,6 @@ if TYPE_CHECKING:
     from germane.stores.relational.ledger import LedgerTables
     from germane.stores.relational.spaces import SpaceTables
     from germane.stores.relational.working_sets import CachedWorkingSet, WorkingSetTables
-
-__all__ = ["RelationalStore", "search"]
 
 Done = TypeVar("Done")
 
@@ -381,12 +388,14 @@ def _searched(
 ) -> SearchResult:
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
-    signals, bounds = _signals(connection, cache, query, compared)
+    signals, words, window_bound = _signals(connection, cache, query, compared)
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
     return SearchResult(
         slices=_gathered(connection, cache, chosen, signals),
-        lexical_bound=bounds.get("lexical", 0.0),
-        window_bound=bounds.get("window_lexical", 0.0),
+        lexical_bound=0.0 if words is None else words.bound,
+        window_bound=window_bound,
+        term_weights={} if words is None else words.weights,
+        average_terms=1.0 if words is None else words.average,
         stored=cache.columns.used - cache.columns.dead,
         admitted=int(np.count_nonzero(admitted)),
         by_relevance=bool(signals),
@@ -396,26 +405,25 @@ def _searched(
 
 def _signals(
     connection: Connection, cache: AgentCache, query: Query, compared: Cosines | None
-) -> tuple[list[Signal], dict[str, float]]:
-    """The signals that the query asks for, and the bounds of the lexical ones.
+) -> tuple[list[Signal], Scores | None, float]:
+    """The signals that the query asks for, the scores by its words, and the bound of those of windows.
 
     They score all the agent's memories: each slice admits its own. A window holds only what the query's
     filter admits; how many memories have a term is counted over all that the agent has.
     """
     sessions, turns = cache.sessions(connection, query.filter), cache.columns.turns
     signals: list[Signal] = []
-    bounds: dict[str, float] = {}
+    scores, window_bound = None, 0.0
     if query.terms:
         hashes = [term_hash(term) for term in query.terms]
         informative = sorted({term_hash(term) for term in query.informative})
         postings = cache.postings(connection, [*hashes, *informative])
         scores = postings.score(hashes)
         signals.append(Lexical("lexical", scores))
-        bounds["lexical"] = scores.bound
         if sessions is not None:
             windows = sessions.score(postings.of_terms(hashes))
             signals.append(Lexical("window_lexical", windows, turns))
-            bounds["window_lexical"] = windows.bound
+            window_bound = windows.bound
         if query.informative:
             shares = shares_of(np.array(informative, dtype=np.uint32))
             signals.append(Coverage(shares, postings.of_terms(informative), cache.columns.used))
@@ -423,7 +431,7 @@ def _signals(
         signals.append(Semantic(compared))
         if sessions is not None:
             signals.append(WindowSemantic(compared, sessions, turns))
-    return signals, bounds
+    return signals, scores, window_bound
 
 
 def _compared(

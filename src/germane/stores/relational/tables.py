@@ -21,45 +21,9 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args,
 from germane.errors import InvalidInput
 from germane.forks import Gate
 from germane.ids import id_text
-from germane.model.memory import (
-    GLOBAL,
-    Memory,
-    Rendition,
-    Renditions,
-    Scope,
-    as_utc,
-    maker,
-    split_id,
-)
+from germane.model.memory import GLOBAL, Memory, Rendition, Renditions, Scope, maker, split_id
+from germane.model.validation import as_utc
 from germane.stores.sql import agent_tables, memory_columns
-
-__all__ = [
-    "AGENT_SHIFT",
-    "AgentRow",
-    "Connection",
-    "Connections",
-    "Dialect",
-    "Purged",
-    "Rows",
-    "Why",
-    "former_ref",
-    "gated",
-    "id_bytes",
-    "id_text",
-    "memory_values",
-    "microseconds",
-    "moment",
-    "named",
-    "number_of",
-    "numbered_memory",
-    "ref_of",
-    "row_id",
-    "row_of",
-    "span",
-    "stamp_of",
-    "storable",
-    "try_id_bytes",
-]
 
 Kind = TypeVar("Kind", bound=type)
 

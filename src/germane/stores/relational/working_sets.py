@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
+from germane.ids import id_text
 from germane.model.memory import Memory, Status
 from germane.stores.relational.tables import (
     Connection,
@@ -25,7 +26,6 @@ from germane.stores.relational.tables import (
     Rows,
     former_ref,
     gated,
-    id_text,
     microseconds,
     moment,
     named,
@@ -46,8 +46,6 @@ from germane.working_sets import (
     WorkingSetEventKind,
     WorkingSetItem,
 )
-
-__all__ = ["MOST_TOUCHES", "CachedWorkingSet", "WorkingSetEventRow", "WorkingSetTables", "WorkingSetWriter"]
 
 _LONGEST_NAME: Final = 1000
 _MOST_SETS: Final = 64

@@ -64,8 +64,6 @@ from germane.stores.relational.tables import (
     row_id,
 )
 
-__all__ = ["WriteTransaction", "purges"]
-
 _Followed = tuple[int, int, Memory, Rows]
 """A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
 

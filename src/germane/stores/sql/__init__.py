@@ -23,20 +23,6 @@ from typing import Final, NamedTuple
 
 from germane.errors import StoreUnavailable
 
-__all__ = [
-    "Migration",
-    "Table",
-    "agent_tables",
-    "memory_columns",
-    "migrations",
-    "migrations_in",
-    "queries",
-    "refuse_older",
-    "schema",
-    "script",
-    "statements",
-]
-
 _NAME: Final = re.compile(r"^-- name: ([\w{}]+)(?: \((\w+)\))?$", re.MULTILINE)
 _BETWEEN: Final = "\0"
 _COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)

@@ -26,8 +26,6 @@ from germane.stores.sqlite.locking import (
     translated,
 )
 
-__all__ = ["MEMORY", "Durability", "SqliteConnection", "SqliteConnections"]
-
 Durability = Literal["full", "relaxed"]
 
 MEMORY: Final = ":memory:"

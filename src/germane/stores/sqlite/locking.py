@@ -20,8 +20,6 @@ from typing import Final, TypeAlias
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, shown
 from germane.stores.relational.tables import storable
 
-__all__ = ["FileIdentity", "WriterQueue", "is_busy", "pause_before_asking_again", "translated"]
-
 _FRESH_PAUSE = 0.001
 _AGED_PAUSE = 0.0001
 _AGED_AFTER = 0.03

@@ -21,22 +21,6 @@ from germane.stores.sql import Migration, migrations, refuse_older, statements
 from germane.stores.sqlite.connections import MEMORY, Durability, SqliteConnection, SqliteConnections
 from germane.stores.sqlite.locking import translated
 
-__all__ = [
-    "APPLICATION",
-    "OWED",
-    "VERSION",
-    "ErasingConnections",
-    "SqliteOperations",
-    "SqliteStore",
-    "check_file",
-    "check_ours",
-    "copy_past",
-    "finish_erasure",
-    "prepare",
-    "settle_log",
-    "version_of",
-]
-
 
 class SqliteStore(RelationalStore):
     """A `Store` in one file, with every sub-store but notifications.

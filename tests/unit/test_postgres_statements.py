@@ -1,4 +1,4 @@
-"""The SQL files as PostgreSQL gets them: the same names and placeholders as in SQLite."""
+"""What PostgreSQL gets: the queries of the SQL files, inserts of many rows, settings through a pooler."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from germane import GLOBAL, Filter, Scope
+from germane import GLOBAL, Filter, InvalidInput, Scope
 from germane.stores import sql
+from germane.stores.postgres.connection import SIZES, batched, can_be_batched, in_batches
+from germane.stores.postgres.pool import local, refuses_options, settings_of
 from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema
 from support.postgres_schema import DISTRIBUTED, script
+
+# The SQL files as PostgreSQL gets them: the same names and placeholders as in SQLite.
 
 OWN = {
     "cache_columns",  # These are looked up in a process's cache where the store is a file.
@@ -176,3 +180,109 @@ def test_a_filter_has_the_same_conditions_and_values_in_both() -> None:
     given = placeholders("postgres", ours)
     assert given == placeholders("sqlite", theirs)
     assert set(values) <= given
+
+
+# An INSERT of one row, written as one of many: only where it does the same.
+
+_PLAIN = "INSERT INTO t (a, b) VALUES (%s, %s)"
+_KEPT = f"{_PLAIN} ON CONFLICT DO NOTHING"
+_UPDATED = f"{_PLAIN} ON CONFLICT (a) DO UPDATE SET b = excluded.b"
+
+
+def _rows(count: int, *, same: int = 0) -> list[tuple[int, int]]:
+    return [(number if number >= same else 0, number) for number in range(count)]
+
+
+_FEWEST = min(SIZES)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("query", [_PLAIN, _KEPT, _UPDATED])
+def test_one_statement_takes_many_rows_and_keeps_its_ending(query: str, size: int) -> None:
+    many = batched(query, size)
+    assert many is not None
+    last = 2 * size
+    assert many.count("(") == size + query.count("(") - 1
+    assert many.startswith("INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4)")
+    assert many.endswith(f"(${last - 1}, ${last}){query.removeprefix(_PLAIN)}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "UPDATE t SET a = %s",
+        "INSERT INTO t (a, b) SELECT a, b FROM s WHERE c = %s",
+        "INSERT INTO t (a, b) VALUES (%(a)s, %(b)s)",
+        "INSERT INTO t (a, b) VALUES (%s, now())",
+        "INSERT INTO t (a, b) VALUES (%s, %s) ON CONFLICT (a) DO UPDATE SET b = %s",
+    ],
+)
+def test_other_statements_stay_as_they_are(query: str) -> None:
+    assert batched(query, _FEWEST) is None
+    assert not can_be_batched(query, _rows(_FEWEST))
+
+
+def test_few_rows_go_one_by_one() -> None:
+    assert not can_be_batched(_PLAIN, _rows(_FEWEST - 1))
+    assert can_be_batched(_PLAIN, _rows(_FEWEST))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 63, 64, 65, 100, 200])
+def test_every_row_goes_once_and_in_order(count: int) -> None:
+    together, left = in_batches(_KEPT, _rows(count))
+    gone = [value for _, repeated in together for values in repeated for value in values]
+    assert gone + [value for row in left for value in row] == [value for row in _rows(count) for value in row]
+    assert len(left) < _FEWEST
+    assert all(text.count("$") == len(values[0]) for text, values in together)
+
+
+def test_rows_of_one_key_go_together_only_where_none_updates_another() -> None:
+    assert can_be_batched(_KEPT, _rows(_FEWEST, same=2))
+    assert can_be_batched(_UPDATED, _rows(_FEWEST))
+    assert not can_be_batched(_UPDATED, _rows(_FEWEST, same=2))
+
+
+def test_what_a_memory_is_stored_by_goes_together() -> None:
+    names = ("memory", "texts", "tag", "place", "lex", "vector", "unembedded", "change")
+    assert [name for name in names if batched(queries("postgres")[f"insert_{name}"], _FEWEST) is None] == []
+
+
+# What the address sets, said again inside each transaction where a pooler keeps nothing of a session.
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("", {}),
+        ("-cstatement_timeout=9s", {"statement_timeout": "9s"}),
+        ("-c a=1  --b-c=2", {"a": "1", "b_c": "2"}),
+        (r"-c search_path=a\ b,c", {"search_path": "a b,c"}),
+        (r"-c application_name=back\\slash", {"application_name": "back\\slash"}),
+        ("-c a=1 -c a=2", {"a": "2"}),
+        ("-c hnsw.ef_search=40", {"hnsw.ef_search": "40"}),
+    ],
+)
+def test_settings_are_read_as_libpq_writes_them(options: str, settings: dict[str, str]) -> None:
+    assert settings_of(options) == settings
+
+
+@pytest.mark.parametrize("options", ["-e", "-c", "-c a", "a=1", "-fs"])
+def test_what_is_no_setting_is_refused(options: str) -> None:
+    with pytest.raises(InvalidInput, match="can't go through a pooler"):
+        settings_of(options)
+
+
+def test_they_are_set_until_the_transaction_ends() -> None:
+    settings = {"search_path": 'a, "b"', "hnsw.ef_search": "40", "work_mem": "a'b"}
+    assert local(settings).decode().split(";") == [
+        "SET LOCAL \"search_path\" = 'a', 'b'",
+        'SET LOCAL "hnsw"."ef_search" = \'40\'',
+        "SET LOCAL \"work_mem\" = 'a''b'",
+    ]
+    # By then a transaction has begun, which the default doesn't change any more.
+    assert local({"default_transaction_read_only": "on"}) == b"SET LOCAL \"transaction_read_only\" = 'on'"
+
+
+def test_a_pooler_that_refuses_settings_is_known_by_its_words() -> None:
+    assert refuses_options(Exception("FATAL: unsupported startup parameter: options"))
+    assert not refuses_options(Exception("FATAL: password authentication failed"))

@@ -1,0 +1,210 @@
+"""Long memories by their passages: what a question finds in the best one, and which ones a context shows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.model.memory import Vector
+from germane.model.query import CandidateTable, Query, SearchResult
+from germane.operations.inputs import embed_texts, is_eager
+from germane.protocols import Embedder
+from germane.ranking.signals import COSINE_FLOOR
+from germane.renditions.passages import LONG_TOKENS, Passage, passages
+from germane.retrieval.bm25 import K1, B
+from germane.retrieval.tokenizer import index_terms, term_hash
+
+_RESCORED: Final = 40
+"""Long candidates of a search, the best by their whole texts, whose passages are looked at."""
+_MOST_PASSAGES: Final = 20_000
+"""Passages held in memory; with vectors of 256 numbers they take some 40 MB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedPassages:
+    """The passages of one text with their terms: an entry of `rows` says whose the term beside it is.
+
+    `vectors` has a row per passage, of zeros for one without a vector; None without an embedder.
+    """
+
+    passages: Sequence[Passage]
+    rows: NDArray[np.int64]
+    hashes: NDArray[np.uint32]
+    frequencies: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    vectors: NDArray[np.float32] | None
+
+
+class PassageCache:
+    """The passages of long texts, indexed once. It saves work and changes no result; threads may share it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, IndexedPassages] = OrderedDict()
+        self._size = 0
+
+    def of(
+        self, texts: Sequence[str], *, language: str, embedder: Embedder | None
+    ) -> Sequence[IndexedPassages]:
+        """The passages of each text; those that are new are embedded together."""
+        new = {text: passages(text) for text in texts if text not in self._known}
+        if new:
+            every = [part.scored for parts in new.values() for part in parts]
+            vectors = _vectors(every, embedder)
+            start = 0
+            for text, parts in new.items():
+                stop = start + len(parts)
+                made = _indexed(parts, None if vectors is None else vectors[start:stop], language)
+                start = stop
+                if self._known.setdefault(text, made) is made:
+                    self._size += len(parts)
+        found = [self._known.get(text) or _indexed(new[text], None, language) for text in texts]
+        while self._size > _MOST_PASSAGES and self._known:
+            self._size -= len(self._known.popitem(last=False)[1].passages)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PassageSearch:
+    """One question, as it is asked of the passages of texts.
+
+    `weights` are the inverse document frequencies of its terms in the store, by their hashes, and `average`
+    is how many terms a memory has there.
+    """
+
+    cache: PassageCache
+    language: str
+    embedder: Embedder | None
+    vector: Vector | None
+    weights: dict[int, float]
+    average: float
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        found: SearchResult,
+        *,
+        cache: PassageCache,
+        language: str,
+        embedder: Embedder | None,
+    ) -> PassageSearch | None:
+        """None where the question has neither a word that a memory has nor a vector.
+
+        An embedder too slow to be asked in a search leaves passages to their words.
+        """
+        quick = embedder if embedder is not None and is_eager(embedder) else None
+        vector = query.vector if quick is not None else None
+        hashes = {term_hash(term) for term in query.terms}
+        weights = {each: weight for each, weight in found.term_weights.items() if each in hashes}
+        if not found.by_relevance or (vector is None and not weights):
+            return None
+        return cls(
+            cache=cache,
+            language=language,
+            embedder=quick,
+            vector=vector,
+            weights=weights,
+            average=found.average_terms,
+        )
+
+    def rescored(self, tables: Sequence[CandidateTable]) -> list[CandidateTable]:
+        """The candidates, each long one as near as its best passage is by words and by meaning, if nearer."""
+        every = CandidateTable.joined(tables)
+        tokens = np.array([memory.renditions.full.tokens for memory in every.memories])
+        places = np.flatnonzero(tokens > LONG_TOKENS)
+        signals = {name: every.signals[name] for name in ("lexical", "semantic") if name in every.signals}
+        if not len(places) or not signals:
+            return list(tables)
+        rough = np.zeros(len(every))
+        for column in signals.values():
+            rough += _shares(np.nan_to_num(column), 0.0)
+        places = np.sort(places[np.argsort(-rough[places], kind="stable")[:_RESCORED]])
+        indexed = self._indexed([every.memories[place].renditions.full.text for place in places.tolist()])
+        best = {"lexical": list(map(self._lexical, indexed))}
+        if self.vector is not None:
+            best["semantic"] = list(map(self._cosines, indexed))
+        changed = {name: signals[name].copy() for name in signals if name in best}
+        for name, column in changed.items():
+            column[places] = np.fmax(column[places], [float(each.max(initial=0.0)) for each in best[name]])
+        starts = np.cumsum([0, *map(len, tables)]).tolist()
+        return [
+            CandidateTable(
+                table.memories,
+                {name: changed.get(name, every.column(name))[start:stop] for name in table.signals},
+            )
+            for table, start, stop in zip(tables, starts, starts[1:], strict=False)
+        ]
+
+    def scores(self, text: str) -> Sequence[tuple[Passage, float]]:
+        """The passages of a text with their scores: words and meaning as shares of the best, both alike."""
+        (indexed,) = self._indexed([text])
+        total = _shares(self._lexical(indexed), 0.0) + _shares(self._cosines(indexed), COSINE_FLOOR)
+        return list(zip(indexed.passages, total.tolist(), strict=True))
+
+    def _indexed(self, texts: Sequence[str]) -> Sequence[IndexedPassages]:
+        return self.cache.of(texts, language=self.language, embedder=self.embedder)
+
+    def _lexical(self, indexed: IndexedPassages) -> NDArray[np.float64]:
+        """BM25 of each passage, by the figures of the store."""
+        scores = np.zeros(len(indexed.passages))
+        norm = K1 * (1.0 - B + B * indexed.lengths / max(self.average, 1.0))
+        for each, weight in self.weights.items():
+            places = np.flatnonzero(indexed.hashes == each)
+            rows, often = indexed.rows[places], indexed.frequencies[places]
+            scores[rows] += weight * (K1 + 1.0) * often / (often + norm[rows])
+        return scores
+
+    def _cosines(self, indexed: IndexedPassages) -> NDArray[np.float64]:
+        if self.vector is None or indexed.vectors is None:
+            return np.zeros(len(indexed.passages))
+        products = indexed.vectors * self.vector
+        found: NDArray[np.float64] = np.round(products.sum(axis=1, dtype=np.float64), 6)
+        return found
+
+
+def by_passages(search: PassageSearch | None, found: SearchResult) -> SearchResult:
+    """What was found, its long memories judged by their best passages."""
+    if search is None:
+        return found
+    places = [
+        place
+        for place, part in enumerate(found.slices)
+        if isinstance(part, CandidateTable) and part.signals and len(part)
+    ]
+    tables = [part for place in places if isinstance(part := found.slices[place], CandidateTable)]
+    if not tables:
+        return found
+    changed = dict(zip(places, search.rescored(tables), strict=True))
+    slices = tuple(changed.get(place, part) for place, part in enumerate(found.slices))
+    return replace(found, slices=slices)
+
+
+def _indexed(parts: Sequence[Passage], vectors: NDArray[np.float32] | None, language: str) -> IndexedPassages:
+    forwards = [index_terms(part.scored, language=language) for part in parts]
+    return IndexedPassages(
+        passages=parts,
+        rows=np.repeat(np.arange(len(parts)), [each.hashes.size for each in forwards]),
+        hashes=np.concatenate([np.empty(0, dtype=np.uint32), *(each.hashes for each in forwards)]),
+        frequencies=np.concatenate(
+            [np.empty(0), *(each.frequencies.astype(np.float64) for each in forwards)]
+        ),
+        lengths=np.array([each.length for each in forwards], dtype=np.float64),
+        vectors=vectors,
+    )
+
+
+def _vectors(texts: Sequence[str], embedder: Embedder | None) -> NDArray[np.float32] | None:
+    if embedder is None:
+        return None
+    nowhere = np.zeros(embedder.dimension, dtype=np.float32)
+    return np.array([nowhere if each is None else each for each in embed_texts(embedder, texts)])
+
+
+def _shares(values: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
+    most = max(floor, float(values.max(initial=0.0)))
+    return np.maximum(values, 0.0) / most if most > 0 else np.zeros(len(values))
