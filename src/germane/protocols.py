@@ -56,6 +56,8 @@ class Embedder(Protocol):
     An embedder may have an attribute `eager`. Where it is False, nothing waits for the embedder that
     writes: a thread of the engine's embeds afterwards. Without it, what is stored has its vector at once.
     `least_cosine` is what its vectors of two texts need to be told from chance: 0.18 unless it says.
+    One whose attribute `instant` is True embeds a thousand short texts in some ten milliseconds and without
+    a network: a search asks it for the vectors of passages of long memories as well.
     """
 
     @property

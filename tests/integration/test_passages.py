@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -140,10 +141,77 @@ def test_what_was_asked_before_changes_nothing() -> None:
     assert first[-1] == alone
 
 
+LINKS = "\n".join(f"- [Page {number}](https://example.org/pages/{number}/index.html)" for number in range(40))
+
+
+def test_a_list_of_links_has_no_passages_and_is_found_by_its_words() -> None:
+    with engine_with(LINKS, LONG) as engine:
+        assert LINKS in [one.content for one in engine.recall("Which page is number 7?")]
+        for budget in (60, 110, 4_000):
+            assert engine.assemble("Which page is number 7, and what about kettles?", budget=budget).text
+
+
+@pytest.mark.parametrize("mark", ["", "# Notes\n\n"])
+def test_a_huge_text_is_looked_at_to_a_bound_and_marked_as_longer(mark: str) -> None:
+    filler = "Entry of the log that says nothing of note. "
+    before = f"{mark}{filler * ((65_536 - 200) // len(filler))}The lighthouse keeper is called Tove. "
+    with engine_with(f"{before}{filler * 1_000}The cook is called Wendelin.") as engine:
+        text = engine.assemble("Who is the lighthouse keeper?", budget=120).text
+        beyond = engine.assemble("Who is called Wendelin?", budget=120).text
+
+    assert "keeper is called Tove." in text
+    assert "… (2026-05-01)" in text
+    assert "Wendelin" not in beyond
+
+
+TABLE = "\n".join(
+    [
+        "# Limits",
+        "",
+        *SENTENCES[:6],
+        "",
+        "| plan | limit |",
+        "| --- | --- |",
+        *(
+            f"| plan {number} | {number * 100} requests for each minute of the month. It is fixed. |"
+            for number in range(12)
+        ),
+        "",
+        *SENTENCES[6:],
+    ]
+)
+
+
+def test_a_row_of_a_table_is_never_cut() -> None:
+    with engine_with(TABLE) as engine:
+        for budget in range(50, 400, 10):
+            text = engine.assemble("What is the limit of requests of plan 7?", budget=budget).text
+            assert text.count("minute of the month.") == text.count("It is fixed.")
+
+
+@pytest.mark.parametrize("embedder", ["bundled", None])
+def test_the_passages_of_a_purged_memory_are_forgotten(embedder: str | None) -> None:
+    options = {} if embedder else {"embedder": None}
+    secret = f"The code word is zanzibar-{len(LONG)}. {LONG}"
+    with engine_with(secret, **options) as engine:
+        (found,) = engine.recall("What is the code word?")
+        engine.assemble("What is the code word?", budget=110)
+        engine.purge(found.id, confirm=True)
+        del found
+        gc.collect()
+        left = [
+            each
+            for each in gc.get_objects()
+            if isinstance(each, tuple) and any("zanzibar-" in part for part in each if type(part) is str)
+        ]
+
+    assert left == []
+
+
 class SlowEmbedder:
     """An embedder that has to be waited for: it counts the texts that it was asked for."""
 
-    name, dimension, eager = "slow", 4, False
+    name, dimension = "slow", 4
 
     def __init__(self) -> None:
         self.texts = 0
@@ -156,7 +224,6 @@ class SlowEmbedder:
 def test_a_slow_embedder_is_not_asked_for_passages() -> None:
     embedder = SlowEmbedder()
     with engine_with(LONG, embedder=embedder) as engine:
-        engine.embed_pending()
         before = embedder.texts
         context = engine.assemble("What about kettles?", budget=110)
 

@@ -35,6 +35,7 @@ class StaticEmbedder:
 
     name = "germane-static-2"
     dimension = 256
+    instant = True
     least_cosine = 0.158
     """A deviation above the mean of what a question and a statement have that have nothing in common."""
 

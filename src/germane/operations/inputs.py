@@ -16,6 +16,7 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from germane.errors import EmbeddingFailed, InvalidInput, shown
@@ -33,6 +34,9 @@ from germane.model.validation import (
 )
 from germane.protocols import Clock, Embedder
 from germane.retrieval.vectors import validate
+
+# The categories of `regex`, which knows more scripts than an older Python does.
+_VISIBLE: Final = regex.compile(r"[\p{L}\p{M}\p{N}\p{P}\p{S}]")
 
 MAX_CONTENT = 10_000_000
 """Characters in one memory; more than that is a file, to be imported in parts."""
@@ -105,7 +109,7 @@ def checked_content(content: object) -> str:
             f"content={shown(given)} came from memory as a whole, as its fence says, and isn't learned "
             "again. Remember what was concluded from it, or take the fence away."
         )
-    if not any(character.isprintable() and not character.isspace() for character in text):
+    if not _VISIBLE.search(text):
         raise InvalidInput(f"content={shown(text)} is empty: a memory needs at least one visible character.")
     if len(text) > MAX_CONTENT:
         raise InvalidInput(

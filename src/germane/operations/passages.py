@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,12 +11,12 @@ from numpy.typing import NDArray
 
 from germane.model.memory import Vector
 from germane.model.query import CandidateTable, Query, SearchResult
-from germane.operations.inputs import embed_texts, is_eager
+from germane.operations.inputs import embed_texts
 from germane.protocols import Embedder
 from germane.ranking.signals import COSINE_FLOOR
 from germane.renditions.passages import LONG_TOKENS, Passage, passages
 from germane.retrieval.bm25 import K1, B
-from germane.retrieval.tokenizer import index_terms, term_hash
+from germane.retrieval.tokenizer import index_terms
 
 _RESCORED: Final = 40
 """Long candidates of a search, the best by their whole texts, whose passages are looked at."""
@@ -44,28 +43,33 @@ class PassageCache:
     """The passages of long texts, indexed once. It saves work and changes no result; threads may share it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, IndexedPassages] = OrderedDict()
+        self._known: dict[tuple[str, str], IndexedPassages] = {}
         self._size = 0
 
     def of(
         self, texts: Sequence[str], *, language: str, embedder: Embedder | None
     ) -> Sequence[IndexedPassages]:
         """The passages of each text; those that are new are embedded together."""
-        new = {text: passages(text) for text in texts if text not in self._known}
+        found = {text: each for text in texts if (each := self._known.get((language, text))) is not None}
+        new = {text: passages(text) for text in texts if text not in found}
         if new:
-            every = [part.scored for parts in new.values() for part in parts]
-            vectors = _vectors(every, embedder)
+            vectors = _vectors([part.scored for parts in new.values() for part in parts], embedder)
             start = 0
             for text, parts in new.items():
                 stop = start + len(parts)
-                made = _indexed(parts, None if vectors is None else vectors[start:stop], language)
+                found[text] = _indexed(parts, None if vectors is None else vectors[start:stop], language)
                 start = stop
-                if self._known.setdefault(text, made) is made:
-                    self._size += len(parts)
-        found = [self._known.get(text) or _indexed(new[text], None, language) for text in texts]
-        while self._size > _MOST_PASSAGES and self._known:
-            self._size -= len(self._known.popitem(last=False)[1].passages)
-        return found
+            self._size += start
+            if self._size > _MOST_PASSAGES:
+                # Starting over is cheaper than keeping track of use.
+                self.clear()
+            self._known.update({(language, text): found[text] for text in new})
+        return [found[text] for text in texts]
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._known.clear()
+        self._size = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +84,7 @@ class PassageSearch:
     language: str
     embedder: Embedder | None
     vector: Vector | None
-    weights: dict[int, float]
+    weights: Mapping[int, float]
     average: float
 
     @classmethod
@@ -95,20 +99,18 @@ class PassageSearch:
     ) -> PassageSearch | None:
         """None where the question has neither a word that a memory has nor a vector.
 
-        An embedder too slow to be asked in a search leaves passages to their words.
+        Only an embedder that is `instant` is asked for the vectors of passages; else their words decide.
         """
-        quick = embedder if embedder is not None and is_eager(embedder) else None
-        vector = query.vector if quick is not None else None
-        hashes = {term_hash(term) for term in query.terms}
-        weights = {each: weight for each, weight in found.term_weights.items() if each in hashes}
-        if not found.by_relevance or (vector is None and not weights):
+        instant = embedder if getattr(embedder, "instant", False) else None
+        vector = query.vector if instant is not None else None
+        if not found.by_relevance or (vector is None and not found.term_weights):
             return None
         return cls(
             cache=cache,
             language=language,
-            embedder=quick,
+            embedder=instant,
             vector=vector,
-            weights=weights,
+            weights=found.term_weights,
             average=found.average_terms,
         )
 
@@ -171,17 +173,15 @@ def by_passages(search: PassageSearch | None, found: SearchResult) -> SearchResu
     """What was found, its long memories judged by their best passages."""
     if search is None:
         return found
-    places = [
-        place
+    tables = {
+        place: part
         for place, part in enumerate(found.slices)
         if isinstance(part, CandidateTable) and part.signals and len(part)
-    ]
-    tables = [part for place in places if isinstance(part := found.slices[place], CandidateTable)]
+    }
     if not tables:
         return found
-    changed = dict(zip(places, search.rescored(tables), strict=True))
-    slices = tuple(changed.get(place, part) for place, part in enumerate(found.slices))
-    return replace(found, slices=slices)
+    changed = dict(zip(tables, search.rescored(tuple(tables.values())), strict=True))
+    return replace(found, slices=tuple(changed.get(place, part) for place, part in enumerate(found.slices)))
 
 
 def _indexed(parts: Sequence[Passage], vectors: NDArray[np.float32] | None, language: str) -> IndexedPassages:
@@ -201,8 +201,11 @@ def _indexed(parts: Sequence[Passage], vectors: NDArray[np.float32] | None, lang
 def _vectors(texts: Sequence[str], embedder: Embedder | None) -> NDArray[np.float32] | None:
     if embedder is None:
         return None
-    nowhere = np.zeros(embedder.dimension, dtype=np.float32)
-    return np.array([nowhere if each is None else each for each in embed_texts(embedder, texts)])
+    vectors = np.zeros((len(texts), embedder.dimension), dtype=np.float32)
+    for place, vector in enumerate(embed_texts(embedder, texts)):
+        if vector is not None:
+            vectors[place] = vector
+    return vectors
 
 
 def _shares(values: NDArray[np.float64], floor: float) -> NDArray[np.float64]:

@@ -248,9 +248,8 @@ class Costs:
     def at_least(self, memory: Memory, level: Level) -> int:
         """The stored count, if it is by this counter, less what a line's other beginning may save."""
         renditions = memory.renditions
-        if renditions.counter != self._counter_name or (
-            level is Level.SUMMARY and self._passages is not None
-        ):
+        by_passages = level is Level.SUMMARY and self._passages is not None
+        if renditions.counter != self._counter_name or (by_passages and renditions.full.tokens > LONG_TOKENS):
             return 0
         return renditions.at(level).tokens - _SAVED_BY_A_LINE
 

@@ -21,6 +21,7 @@ from germane.renditions.prose import (
     argument_of,
     as_text,
     decisive,
+    ends_a_thought,
     is_marked,
     names_of_images,
     passages_of,
@@ -237,14 +238,9 @@ def _with_blocks(passages: Sequence[ProsePassage], limit: int, counter: TokenCou
 
 def _first_sentences(text: str, limit: int, counter: TokenCounter) -> str:
     head = text[: max(limit, 0) * _CHARS_PER_TOKEN].rstrip()
-    ends = [end for end in sentence_ends(head) if end < len(head) and _ends_a_thought(head, end)]
+    ends = [end for end in sentence_ends(head) if end < len(head) and ends_a_thought(head, end)]
     cut = _longest(head, ends, limit, counter, mark=_CUT)
     return cut if cut or limit < SUMMARY_TOKENS else shorten(text, limit, counter)
-
-
-def _ends_a_thought(text: str, end: int) -> bool:
-    line = text[text.rfind("\n", 0, len(text[:end].rstrip())) + 1 : end].strip()
-    return not (line.startswith("#") or line.endswith(":"))
 
 
 def _words(head: str, limit: int, counter: TokenCounter, *, complete: bool) -> str:

@@ -5,6 +5,7 @@ Pure: the same text, scores and counter give the same excerpt.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from germane.protocols import TokenCounter
 
 from germane.renditions.prose import (
+    SCANNED,
     ProsePassage,
     as_text,
+    ends_a_thought,
     is_marked,
     passages_of,
     sentence_ends,
@@ -35,11 +38,13 @@ LONG_TOKENS: Final = 130
 class Passage(NamedTuple):
     """Some consecutive sentences of a text, or a block of code or a row of a table.
 
-    `shown` is how it stands in an excerpt, and `scored` is that with the heading of its section.
+    `shown` is how it stands in an excerpt, and `scored` is that with the heading of its section. One that
+    isn't `divisible` has code or a table in it, of which a part says nothing.
     """
 
     shown: str
     scored: str
+    divisible: bool = True
 
 
 PassageScores = Callable[[str], Sequence[tuple[Passage, float]]]
@@ -47,9 +52,13 @@ PassageScores = Callable[[str], Sequence[tuple[Passage, float]]]
 
 
 def passages(text: str) -> list[Passage]:
-    """The passages of a text in their order, none longer than `PASSAGE_CHARACTERS` but for one sentence."""
+    """The passages of a text in their order, none longer than `PASSAGE_CHARACTERS` but for one sentence.
+
+    A text of nothing but links and headings has none; of a huge text the first `SCANNED`
+    characters count.
+    """
     if not is_marked(text):
-        return [Passage(part, part) for part in _grouped(_sentences(text))]
+        return [Passage(part, part) for part in _grouped(_sentences(text[:SCANNED]))]
     found: list[Passage] = []
     group: list[ProsePassage] = []
     size = 0
@@ -69,30 +78,36 @@ def best_passages(text: str, limit: int, counter: TokenCounter, scores: PassageS
     limit shows all that a smaller one shows. Where the best one doesn't fit, its first sentences are shown.
     Returns "" for a text of one passage, where no passage answers, and where not one sentence fits.
     """
-    parts, values = zip(*scores(text), strict=True)
-    if len(parts) == 1 or max(values) <= 0:
+    scored = scores(text)
+    parts = [part for part, _ in scored]
+    values = [value for _, value in scored]
+    if len(parts) <= 1 or max(values) <= 0:
         return ""
-    title, separator = _title_of(text), "\n" if is_marked(text) else ""
+    title, separator, goes_on = _title_of(text), "\n" if is_marked(text) else "", len(text) > SCANNED
     order = sorted(range(len(parts)), key=lambda place: (-values[place], place))
-    chosen: list[int] = []
-    shown = ""
-    for place in order:
-        longer = _joined(parts, sorted([*chosen, place]), separator, title)
-        if counter.count(longer) > limit:
-            break
-        chosen.append(place)
-        shown = longer
-    return shown or _beginning(parts, order[0], limit, counter, title)
+
+    def of_best(count: int) -> str:
+        return _joined(parts, sorted(order[:count]), separator, title, goes_on=goes_on)
+
+    def is_too_long(count: int) -> bool:
+        return counter.count(of_best(count)) > limit
+
+    tried = 1
+    while tried <= len(parts) and not is_too_long(tried):
+        tried *= 2
+    fitting = tried // 2
+    fitting += bisect_left(range(fitting + 1, min(tried, len(parts) + 1)), True, key=is_too_long)
+    return of_best(fitting) if fitting else _beginning(parts, order[0], limit, counter, title)
 
 
 def _beginning(parts: Sequence[Passage], place: int, limit: int, counter: TokenCounter, title: str) -> str:
-    """As many of the first sentences of a passage as fit, or ""."""
+    """As many of the first sentences of a passage as fit, or "" where it can't be divided."""
     passage, best = parts[place].shown, ""
-    for end in sentence_ends(passage)[:-1]:
+    for end in sentence_ends(passage)[:-1] if parts[place].divisible else ():
+        if not ends_a_thought(passage, end):
+            continue
         part = Passage(passage[:end].rstrip(), "")
         longer = f"{_joined([*parts[:place], part], [place], '', title)} {_MARK}"
-        if passage[:end].rstrip().endswith(":"):
-            continue
         if counter.count(longer) > limit:
             break
         best = longer
@@ -133,7 +148,8 @@ def _units(text: str) -> Iterator[ProsePassage]:
 def _passage(group: Sequence[ProsePassage]) -> Passage:
     shown = as_text(group)
     section = group[0].section
-    return Passage(shown, shown if section in shown else f"{section}: {shown}")
+    divisible = all(unit.form not in ("code", "table") for unit in group)
+    return Passage(shown, shown if section in shown else f"{section}: {shown}", divisible)
 
 
 def _title_of(text: str) -> str:
@@ -143,7 +159,14 @@ def _title_of(text: str) -> str:
     return title if rest.strip() and 0 < len(title) <= _TITLE and title[-1] not in _NO_TITLE else ""
 
 
-def _joined(parts: Sequence[Passage], places: Sequence[int], separator: str, title: str) -> str:
+def _joined(
+    parts: Sequence[Passage],
+    places: Sequence[int],
+    separator: str,
+    title: str,
+    *,
+    goes_on: bool = False,
+) -> str:
     """The passages at these places, with an ellipsis for each gap before, between and after them."""
     text, after = "", 0
     for place in places:
@@ -154,4 +177,5 @@ def _joined(parts: Sequence[Passage], places: Sequence[int], separator: str, tit
             before = f"{text.rstrip()} {_MARK}{separator or ' '}" if text else start
             text = before + parts[place].shown.lstrip()
         after = place + 1
-    return text.strip() if after == len(parts) else f"{text.rstrip()} {_MARK}"
+    complete = after == len(parts) and not goes_on
+    return text.strip() if complete else f"{text.rstrip()} {_MARK}"

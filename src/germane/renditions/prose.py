@@ -34,7 +34,7 @@ _MAY_END = re.compile(
 )
 _ITEM_NEXT = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])\s")
 
-_SCANNED = 65_536
+SCANNED = 65_536
 """Characters of a text that are looked at: far more than any rendition needs."""
 _WRAPPED = 60
 """A line of so many characters was probably wrapped; the end of a shorter one is meant."""
@@ -139,6 +139,12 @@ def sentence_ends(text: str) -> list[int]:
     ]
 
 
+def ends_a_thought(text: str, end: int) -> bool:
+    """Whether a text may be cut at the end of a sentence: not after a heading or a line that leads on."""
+    line = text[text.rfind("\n", 0, len(text[:end].rstrip())) + 1 : end].strip()
+    return not (line.startswith("#") or line.endswith(":"))
+
+
 def _line_ends_sentence(text: str, at: int, end: int) -> bool:
     """Whether a line that ends here, before the line ends up to `end`, ends a sentence."""
     if text[max(0, at - 3) : at].rstrip().endswith(":"):
@@ -197,7 +203,7 @@ def prose_of(passages: Iterable[ProsePassage], *, blocks: int = 0) -> Iterator[P
 
 def names_of_images(text: str) -> str:
     """The texts that stand for the images of a text, which is all that some have to say."""
-    return ", ".join(name.strip() for name in _IMAGE_NAME.findall(text[:_SCANNED]) if _WORD.search(name))
+    return ", ".join(name.strip() for name in _IMAGE_NAME.findall(text[:SCANNED]) if _WORD.search(name))
 
 
 def passages_of(text: str) -> Iterator[ProsePassage]:
@@ -205,7 +211,7 @@ def passages_of(text: str) -> Iterator[ProsePassage]:
 
     Headings alone are none, except in a text that has nothing else.
     """
-    text = text[:_SCANNED]
+    text = text[:SCANNED]
     if "<!--" in text:
         text = _COMMENT.sub("", text)
     text = _FRONT_MATTER.sub("", text.lstrip("\ufeff"))
