@@ -252,8 +252,9 @@ def is_withdrawn(memory: Memory) -> bool:
 
 
 def _withdrawn(memory: Memory) -> re.Match[str] | None:
-    status = memory.metadata.get("status", "") if memory.kind in _RECORDS else ""
-    return _WITHDRAWN.match(str(status))
+    if memory.kind not in _RECORDS:
+        return None
+    return _WITHDRAWN.match(str(memory.metadata.get("status", "")))
 
 
 def is_obsolete(memory: Memory) -> bool:

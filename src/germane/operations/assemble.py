@@ -268,11 +268,11 @@ def _of_another_time(
     shown = [item.memory for item in context.items if item.section in ranked]
     ids = {memory.id for memory in shown}
     others = [
-        one.memory
+        memory
         for section, part in zip(gathering, found.slices, strict=False)
         if section.name in ranked
-        for one in part
-        if one.memory.id not in ids
+        for memory in CandidateTable.of(part).memories
+        if memory.id not in ids
     ]
     note = nothing_then(when, shown, others)
     return () if note is None else (note,)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -77,7 +78,7 @@ class PassageSearch:
     """One question, as it is asked of the passages of texts.
 
     `weights` are the inverse document frequencies of its terms in the store, by their hashes, and `average`
-    is how many terms a memory has there.
+    is how many terms a memory has there. `scored` are the texts whose passages were asked already.
     """
 
     cache: PassageCache
@@ -86,6 +87,7 @@ class PassageSearch:
     vector: Vector | None
     weights: Mapping[int, float]
     average: float
+    scored: dict[str, Sequence[tuple[Passage, float]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -127,12 +129,18 @@ class PassageSearch:
             rough += _shares(np.nan_to_num(column), 0.0)
         places = np.sort(places[np.argsort(-rough[places], kind="stable")[:_RESCORED]])
         indexed = self._indexed([every.memories[place].renditions.full.text for place in places.tolist()])
-        best = {"lexical": list(map(self._lexical, indexed))}
-        if self.vector is not None:
-            best["semantic"] = list(map(self._cosines, indexed))
-        changed = {name: signals[name].copy() for name in signals if name in best}
-        for name, column in changed.items():
-            column[places] = np.fmax(column[places], [float(each.max(initial=0.0)) for each in best[name]])
+        has_any = [len(each.passages) > 0 for each in indexed]
+        places, indexed = places[has_any], list(compress(indexed, has_any))
+        changed = {name: column.copy() for name, column in signals.items()}
+        if indexed:
+            together = _together(indexed)
+            begins = np.cumsum([0, *(len(each.passages) for each in indexed[:-1])])
+            values = {"lexical": self._lexical(together)}
+            if self.vector is not None:
+                values["semantic"] = self._cosines(together)
+            for name in signals.keys() & values.keys():
+                best = np.maximum.reduceat(np.maximum(values[name], 0.0), begins)
+                changed[name][places] = np.fmax(changed[name][places], best)
         starts = np.cumsum([0, *map(len, tables)]).tolist()
         return [
             CandidateTable(
@@ -144,9 +152,11 @@ class PassageSearch:
 
     def scores(self, text: str) -> Sequence[tuple[Passage, float]]:
         """The passages of a text with their scores: words and meaning as shares of the best, both alike."""
-        (indexed,) = self._indexed([text])
-        total = _shares(self._lexical(indexed), 0.0) + _shares(self._cosines(indexed), COSINE_FLOOR)
-        return list(zip(indexed.passages, total.tolist(), strict=True))
+        if text not in self.scored:
+            (indexed,) = self._indexed([text])
+            total = _shares(self._lexical(indexed), 0.0) + _shares(self._cosines(indexed), COSINE_FLOOR)
+            self.scored[text] = list(zip(indexed.passages, total.tolist(), strict=True))
+        return self.scored[text]
 
     def _indexed(self, texts: Sequence[str]) -> Sequence[IndexedPassages]:
         return self.cache.of(texts, language=self.language, embedder=self.embedder)
@@ -195,6 +205,20 @@ def _indexed(parts: Sequence[Passage], vectors: NDArray[np.float32] | None, lang
         ),
         lengths=np.array([each.length for each in forwards], dtype=np.float64),
         vectors=vectors,
+    )
+
+
+def _together(several: Sequence[IndexedPassages]) -> IndexedPassages:
+    """The passages of several texts, one text after the other."""
+    firsts = np.cumsum([0, *(len(each.passages) for each in several[:-1])]).tolist()
+    vectors = [each.vectors for each in several if each.vectors is not None]
+    return IndexedPassages(
+        passages=[passage for each in several for passage in each.passages],
+        rows=np.concatenate([each.rows + first for each, first in zip(several, firsts, strict=True)]),
+        hashes=np.concatenate([each.hashes for each in several]),
+        frequencies=np.concatenate([each.frequencies for each in several]),
+        lengths=np.concatenate([each.lengths for each in several]),
+        vectors=np.concatenate(vectors) if vectors else None,
     )
 
 

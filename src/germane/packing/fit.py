@@ -31,7 +31,6 @@ from germane.packing.sections import (
     Step,
     Waiting,
     allocate,
-    brief_levels,
     brief_steps,
     claim_order,
     empty_blocks,
@@ -39,9 +38,8 @@ from germane.packing.sections import (
     in_rank_order,
     is_turn,
     is_whole,
-    levels_of,
     note_out,
-    note_replaced,
+    settle_levels,
 )
 
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
@@ -280,7 +278,7 @@ class _Packer:
         whole by `in_order_of_worth`. Then what is shown is lengthened in rank order, and texts are cut to
         the rest.
         """
-        note_replaced(blocks)
+        settle_levels(blocks)
         queue = in_rank_order(blocks)
         queued = {id(choice) for _, choice in queue}
         always = sorted(
@@ -311,9 +309,10 @@ class _Packer:
                 self._write_text(block, min(_left(blocks, budget), most))
         for block in blocks:
             block.flowed = max(0, block.used - block.share)
-        for block, choice in [*queue, *rest]:
+        left = _left(blocks, budget)
+        for _, choice in [*queue, *rest]:
             if choice.line is None and choice.reason is None:
-                note_out(block, choice, _left(blocks, budget))
+                note_out(choice, left)
 
     def _claim(self, block: SectionBlock, free_tokens: int) -> None:
         """Show what a section always shows within its share, the important ones by the question first."""
@@ -321,7 +320,7 @@ class _Packer:
         important = block.section.order is Order.IMPORTANT
         choices = sorted(block.choices, key=claim_order) if important else block.choices
         for choice in choices:
-            if not self._offer(block, choice, end - block.used, brief_levels(block, choice)):
+            if not self._offer(block, choice, end - block.used, choice.brief):
                 break
         for choice in choices:
             self._lengthen(block, choice, end - block.used)
@@ -347,8 +346,8 @@ class _Packer:
         for place, (block, choice) in enumerate(every):
             if choice.line is None and (not place or id(choice) in reached.lines):
                 left = self._under_ceiling(block, _left(blocks, budget))
-                self._offer(block, choice, left, brief_levels(block, choice))
-                self._offer(block, choice, left, levels_of(block, choice))
+                self._offer(block, choice, left, choice.brief)
+                self._offer(block, choice, left, choice.levels)
         for block, choice in every:
             line = reached.lines.get(id(choice))
             if line is not None and choice.line is not None:
@@ -397,9 +396,10 @@ class _Packer:
         """Lengthen what is shown, in the order given; the tokens used."""
         left = free_tokens
         for block, choice in queue:
-            before = block.used
-            self._lengthen(block, choice, self._under_ceiling(block, left))
-            left -= block.used - before
+            if choice.line is not None:
+                before = block.used
+                self._lengthen(block, choice, self._under_ceiling(block, left))
+                left -= block.used - before
         return free_tokens - left
 
     def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[SectionBlock], budget: int) -> None:
@@ -409,19 +409,22 @@ class _Packer:
         shown is whole, and more are as long as over a tenth of the budget is free.
         """
         for block, choice in sequence:
-            left = self._under_ceiling(block, _left(blocks, budget))
-            self._excerpt(block, choice, left)
-            turn = is_turn(choice.memory)
-            if turn and choice.line is None and self.at_least(choice.memory, Level.FULL) <= left:
-                self._offer(block, choice, left, block.levels[:1])
+            if choice.line is not None and choice.line.level is not Level.FULL:
+                self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+            elif choice.line is None and is_turn(choice.memory):
+                left = self._under_ceiling(block, _left(blocks, budget))
+                if self.at_least(choice.memory, Level.FULL) <= left:
+                    self._offer(block, choice, left, block.levels[:1])
         few = budget // 12  # Parts count for more than the whole text, of which at most a tenth stays free.
         tried = any(choice.line is not None and choice.line.level is not Level.FULL for _, choice in sequence)
         for block, choice in sequence:
+            if choice.line is not None or choice.reason is not None:
+                continue
             left = self._under_ceiling(block, _left(blocks, budget))
             turn = is_turn(choice.memory)
-            if choice.line is None and choice.reason is None and (left > few or not (tried or turn)):
+            if left > few or not (tried or turn):
                 tried = tried or not turn
-                self._try(block, choice, left, levels_of(block, choice) if choice.replaced else block.levels)
+                self._try(block, choice, left, choice.levels if choice.replaced else block.levels)
                 self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
 
     def _offer(self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level]) -> bool:
@@ -436,7 +439,7 @@ class _Packer:
     def _excerpt(self, block: SectionBlock, choice: Choice, free_tokens: int) -> None:
         """Show more of a shortened memory's full text, if its next sentences fit."""
         line = choice.line
-        if line is None or line.level is Level.FULL or Level.FULL not in levels_of(block, choice):
+        if line is None or line.level is Level.FULL or Level.FULL not in choice.levels:
             return
         longer = self.excerpt_of(block.section, choice.memory, line.tokens + free_tokens)
         if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
@@ -515,7 +518,7 @@ class _Packer:
         current = choice.line
         if current is None or choice.whole or current.level is block.section.levels[0]:
             return
-        levels = levels_of(block, choice) if choice.replaced else None
+        levels = choice.levels if choice.replaced else None
         for line in self._lines(block.section, choice, levels):
             if line.level is current.level:
                 return

@@ -20,6 +20,7 @@ from germane.ranking.similarity import Ranking, memories_of
 if TYPE_CHECKING:
     from germane.packing.lines import LineCache, RenderedLine
 
+_SUMMARY = (Level.SUMMARY,)
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
 _CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
@@ -37,7 +38,9 @@ class Choice:
 
     It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
     others, whatever its score. One whose successor is a candidate too is `replaced` by that, and only shown
-    on one line. `line_cache` has its lines, and `inquiries` those of their levels that a pass has asked for.
+    on one line. Where sections are filled by value, `levels` are those at which it may be shown, longest
+    first, and `brief` the shortest that carries its point with what is tried where that doesn't fit.
+    `line_cache` has its lines, and `inquiries` those of their levels that a pass has asked for.
     """
 
     ranking: Sequence[Ranked]
@@ -47,6 +50,8 @@ class Choice:
     whole: bool = field(default=False, init=False)
     late: bool = field(default=False, init=False)
     replaced: Choice | None = field(default=None, init=False)
+    levels: Sequence[Level] = field(default=(), init=False)
+    brief: Sequence[Level] = field(default=(), init=False)
     line: RenderedLine | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     tokens: int = field(default=0, init=False)
@@ -231,7 +236,7 @@ class Step(NamedTuple):
 
 def brief_steps(waiting: Sequence[Waiting]) -> list[Step]:
     """Each candidate at its shortest level that carries its point, in the order given."""
-    return [Step(block, choice, brief_levels(block, choice)[0]) for block, choice in waiting]
+    return [Step(block, choice, choice.brief[0]) for block, choice in waiting]
 
 
 def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
@@ -242,34 +247,61 @@ def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
     """
 
     def worth(choice: Choice) -> float:
-        tokens = max(choice.memory.renditions.full.tokens, _SHORT)
-        part: float = (_SHORT / tokens) ** _PER_TOKEN if is_turn(choice.memory) else 1.0
+        tokens = choice.memory.renditions.full.tokens
+        if tokens <= _SHORT or not is_turn(choice.memory):
+            return choice.score
+        part: float = (_SHORT / tokens) ** _PER_TOKEN
         return choice.score * part
 
     # What another one replaces stays behind it.
     order = sorted(waiting, key=lambda pair: (pair[1].late, -worth(pair[1].replaced or pair[1])))
-    return [Step(block, choice, levels_of(block, choice)[0]) for block, choice in order]
+    return [Step(block, choice, choice.levels[0]) for block, choice in order]
 
 
-def note_replaced(blocks: Sequence[SectionBlock]) -> None:
-    """Mark the candidates that another one replaces: they get no more room than their successors."""
+def settle_levels(blocks: Sequence[SectionBlock]) -> None:
+    """Mark the candidates that another one replaces, and say of each at which levels it may be shown.
+
+    What is replaced gets no more room than its successor.
+    """
     choices = [choice for block in blocks for choice in block.choices]
     obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
-    for choice in obsolete:
-        choice.replaced = next((other for other in choices if replaces(other.memory, choice.memory)), None)
+    if obsolete:
+        versions: dict[str, list[Choice]] = {}
+        for choice in choices:
+            versions.setdefault(choice.memory.id, []).append(choice)
+        numbered = [choice for choice in choices if "number" in choice.memory.metadata]
+        for choice in obsolete:
+            named = (choice.memory.superseded_by or "").partition("@")[0]
+            near = [*versions.get(named, ()), *versions[choice.memory.id], *numbered]
+            choice.replaced = next((one for one in near if replaces(one.memory, choice.memory)), None)
+    for block in blocks:
+        for choice in block.choices:
+            choice.levels = _levels(block, choice)
+            choice.brief = _brief_levels(block, choice)
 
 
-def levels_of(block: SectionBlock, choice: Choice) -> Sequence[Level]:
-    """The levels at which a candidate may be shown, longest first.
+def _levels(block: SectionBlock, choice: Choice) -> Sequence[Level]:
+    """The levels at which a candidate may be shown.
 
     One line that ends inside a sentence tells a reader too little of what relevance brought.
     """
-    levels = block.levels
-    if choice.replaced:
-        levels = levels[-1:]
-    if block.section.order is None and _CUT_INSIDE.search(choice.memory.renditions.micro.text):
+    levels = block.levels[-1:] if choice.replaced else block.levels
+    line = choice.memory.renditions.micro.text
+    if block.section.order is None and "…" in line and _CUT_INSIDE.search(line):
         levels = [level for level in levels if level is not Level.MICRO] or levels
     return levels
+
+
+def _brief_levels(block: SectionBlock, choice: Choice) -> Sequence[Level]:
+    renditions = choice.memory.renditions
+    if choice.replaced:
+        return choice.levels[:1]
+    if (
+        Level.SUMMARY not in block.levels
+        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
+    ):
+        return block.levels[:1]
+    return _SUMMARY
 
 
 def claim_order(choice: Choice) -> tuple[float, float, float]:
@@ -291,24 +323,11 @@ def is_whole(block: SectionBlock) -> bool:
     )
 
 
-def note_out(block: SectionBlock, choice: Choice, left: int) -> None:
+def note_out(choice: Choice, left: int) -> None:
     """Note why a candidate whose turn never came is out, and how many tokens it lacked in brief."""
-    choice.tokens = choice.memory.renditions.at(brief_levels(block, choice)[0]).tokens
+    choice.tokens = choice.memory.renditions.at(choice.brief[0]).tokens
     choice.short_by = max(0, choice.tokens - left)
     choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
-
-
-def brief_levels(block: SectionBlock, choice: Choice) -> Sequence[Level]:
-    """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
-    renditions = choice.memory.renditions
-    if choice.replaced:
-        return levels_of(block, choice)[:1]
-    if (
-        Level.SUMMARY not in block.levels
-        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
-    ):
-        return block.levels[:1]
-    return (Level.SUMMARY,)
 
 
 # Split a budget over sections: floors first, then weights, under ceilings, to the last token.

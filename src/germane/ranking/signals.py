@@ -284,10 +284,12 @@ def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int
     held: dict[int, int] = {}
     for identifier in named:
         whole = re.compile(rf"(?<![\w/])(?<!\w[.-]){re.escape(identifier)}(?!\w|[/.-]\w)", re.IGNORECASE)
+        plain = identifier.lower()  # Looking for it anywhere is many times faster than the expression.
         holders = [
             place
             for place, memory in enumerate(memories)
-            if whole.search(memory.content) or (memory.subject and whole.search(memory.subject))
+            if (plain in memory.content.lower() and whole.search(memory.content))
+            or (memory.subject and whole.search(memory.subject))
         ]
         if len(holders) <= FEW_HOLDERS:
             for place in holders:
