@@ -383,16 +383,11 @@ def _fit_to(
                 plan,
                 ranked,
                 room,
-                requires=(lambda _, memory: memory.ref in required) if required else None,
-                line_of=costs.line,
-                heading_cost=costs.heading,
-                text_cost=costs.text,
-                at_least=costs.at_least,
-                line_cache_of=costs.line_cache,
-                precedence=None if how is None else lambda several: in_precedence(several, how),
-                excerpt_of=costs.excerpt,
+                costs,
+                required=required,
                 whole=whole,
                 late=late,
+                precedence=None if how is None else lambda several: in_precedence(several, how),
             )
         except BudgetTooSmall as error:
             # What the margin and the rounds before took off is needed on top.

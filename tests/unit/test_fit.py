@@ -28,7 +28,7 @@ from germane import (
     Share,
 )
 from germane.kinds import BUILT_IN
-from germane.packing.fit import LadderOf, fit
+from germane.packing.fit import fit
 from germane.packing.layout import assemble_list
 from germane.packing.lines import ContentCosts, Costs, LineCache, ListCosts, RememberedLines, RenderedLine
 from germane.packing.sections import Choice, Fitted, allocate
@@ -66,6 +66,33 @@ def section(name: str, weight: int, overflow: Overflow = Overflow.SKIP, **option
     )
 
 
+class GivenCosts(Costs):
+    """Lines that cost what the memories say, under headings of one cost; `known` are lines made before."""
+
+    def __init__(self, heading: int, known: defaultdict[int, LineCache] | None) -> None:
+        super().__init__(WordCounter(), BUILT_IN, RememberedLines())
+        self._each, self._known = heading, known
+
+    def line(self, section: Section, memory: Memory, level: Level) -> RenderedLine:  # noqa: ARG002 - As of all costs.
+        made = memory.renditions.at(level)
+        return RenderedLine(level=level, text=made.text, tokens=made.tokens)
+
+    def line_cache(self, section: Section, memory: Memory) -> LineCache:  # noqa: ARG002 - As of all costs.
+        return LineCache() if self._known is None else self._known[id(memory)]
+
+    def excerpt(self, section: Section, memory: Memory, free_tokens: int) -> None:  # noqa: ARG002 - As of all costs.
+        return None
+
+    def at_least(self, memory: Memory, level: Level) -> int:
+        return memory.renditions.at(level).tokens - 1
+
+    def heading(self, section: Section, memory: Memory | None) -> int:  # noqa: ARG002 - As of all costs.
+        return self._each
+
+    def text(self, section: Section) -> int:
+        return len(section.text)
+
+
 def run(
     plan: Plan,
     ranked: Sequence[Sequence[Memory]],
@@ -73,20 +100,15 @@ def run(
     *,
     required: Sequence[str] = (),
     heading: int = 0,
-    ladder_of: LadderOf | None = None,
+    known: defaultdict[int, LineCache] | None = None,
 ) -> Fitted:
+    parts = zip(plan.sections, ranked, strict=True)
     return fit(
         plan,
         [[Ranked(candidate=Candidate(memory=one), score=1.0) for one in part] for part in ranked],
         budget,
-        requires=lambda part, one: part.required or one.id in required,
-        line_of=lambda _, one, level: RenderedLine(
-            level=level, text=one.renditions.at(level).text, tokens=one.renditions.at(level).tokens
-        ),
-        heading_cost=lambda _section, _memory: heading,
-        text_cost=lambda part: len(part.text),
-        at_least=lambda one, level: one.renditions.at(level).tokens - 1,
-        line_cache_of=ladder_of,
+        GivenCosts(heading, known),
+        required=[one.ref for each, part in parts for one in part if each.required or one.id in required],
     )
 
 
@@ -288,9 +310,7 @@ def test_what_is_known_of_lines_changes_no_choice(
     known: defaultdict[int, LineCache] = defaultdict(LineCache)
     for budget in budgets:
         alone = run(plan, [ranked], budget, heading=heading).blocks[0]
-        helped = run(plan, [ranked], budget, heading=heading, ladder_of=lambda _, one: known[id(one)]).blocks[
-            0
-        ]
+        helped = run(plan, [ranked], budget, heading=heading, known=known).blocks[0]
         assert [told(choice) for choice in helped.choices] == [told(choice) for choice in alone.choices]
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from germane.errors import BudgetTooSmall
 from germane.model.context import Ranked, Reason
-from germane.model.memory import Level, Memory
+from germane.model.memory import Level
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.query import Order
-from germane.packing.lines import LineCache, RenderedLine
+from germane.packing.lines import Costs, RenderedLine
 from germane.packing.render import session_of
 from germane.packing.sections import (
     Choice,
@@ -55,58 +55,33 @@ _STATE_PARTS = 0.15
 """The share of what is left that lengthens what stands there whatever the question, before others come in."""
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
-_FEW = 40
-"""Tokens; about the shortest line of a memory with its day and source."""
 _OWN_WORDS = 0.05
 """The share of a budget that a section's own text may take where sections are filled by value."""
 
-LineOf = Callable[[Section, Memory, Level], RenderedLine]
-"""What a memory looks like at a level and costs there; a line without text can't be shown."""
-AtLeast = Callable[[Memory, Level], int]
-"""Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
 Precedence = Callable[[list[Ranked]], Sequence[Ranked]]
 """Orders memories whatever their section."""
-LadderOf = Callable[[Section, Memory], LineCache]
-"""What is known already of a memory's lines in a section."""
-ExcerptOf = Callable[[Section, Memory, int], RenderedLine | None]
-"""The beginning of a memory's full text in at most so many tokens, or None."""
-HeadingCost = Callable[[Section, Memory | None], int]
-"""What a heading adds to the context: the section's, or with a memory its own or its session's."""
 
 
 def fit(
     plan: Plan,
     candidates: Sequence[Sequence[Ranked]],
     budget: int,
+    costs: Costs,
     *,
-    requires: Callable[[Section, Memory], bool] | None,
-    line_of: LineOf,
-    heading_cost: HeadingCost,
-    text_cost: Callable[[Section], int],
-    at_least: AtLeast | None = None,
-    line_cache_of: LadderOf | None = None,
-    precedence: Precedence | None = None,
-    excerpt_of: ExcerptOf | None = None,
+    required: Collection[str] = (),
     whole: Collection[str] = (),
     late: Collection[str] = (),
+    precedence: Precedence | None = None,
 ) -> Fitted:
     """What stands in the context, per section of the plan, within `budget` tokens.
 
-    `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines that
-    can't fit, `line_cache_of` those that were made before, and `precedence` orders what a plan backfills.
-    Nothing is required where `requires` is None; of what is, memories whose ids are in `whole` must stand at
-    full length. Those whose ids are in `late` come after all others. `excerpt_of` cuts a text to the tokens
-    that are left. Raises BudgetTooSmall when what is required doesn't fit.
+    `candidates` holds one sequence per section, in rank order; `costs` makes their lines, and knows what they
+    and the headings cost. Memories whose versions are `required` must stand, and those whose ids are in
+    `whole` at full length; `late` versions come after all others. `precedence` orders what a plan backfills.
+    Raises BudgetTooSmall when what is required doesn't fit.
     """
-    blocks = empty_blocks(plan, candidates, requires, whole=whole, late=late)
-    packer = _Packer(
-        line_of=line_of,
-        heading_cost=heading_cost,
-        text_cost=text_cost,
-        at_least=at_least or _unknown,
-        line_cache_of=line_cache_of or _new_line_cache,
-        excerpt_of=excerpt_of or _no_excerpt,
-    )
+    blocks = empty_blocks(plan, candidates, required, whole=whole, late=late)
+    packer = _Packer(costs)
     packer.require(blocks, budget)
     for block, share in zip(blocks, _shares(plan, budget), strict=True):
         block.share = share
@@ -143,26 +118,6 @@ def _left(blocks: Sequence[SectionBlock], budget: int) -> int:
     return budget - sum(block.used for block in blocks)
 
 
-def _unknown(_: Memory, __: Level) -> int:
-    return 0
-
-
-def _new_line_cache(_: Section, __: Memory) -> LineCache:
-    return LineCache()
-
-
-def _no_excerpt(_: Section, __: Memory, ___: int) -> None:
-    return None
-
-
-def _note_over(choice: Choice, levels: Sequence[Level]) -> None:
-    """Note on a memory's cache below which room none of its lines fits, where but the last was made."""
-    cache, last = choice.line_cache, levels[-1]
-    if cache is not None and choice.inquiries == (last,) and (line := cache.lines[last]).text:
-        least = min([line.tokens, *(cache.least[level] for level in levels[:-1])])
-        cache.over = levels, least, line
-
-
 def _lend(blocks: Sequence[SectionBlock]) -> int:
     """Cover sections whose required memories exceed their share from the others' shares; the tokens lent.
 
@@ -178,16 +133,11 @@ def _lend(blocks: Sequence[SectionBlock]) -> int:
     return lent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Packer:
-    """The passes over the blocks. It knows what lines and headings cost, and which lines stand already."""
+    """The passes over the blocks."""
 
-    line_of: LineOf
-    heading_cost: HeadingCost
-    text_cost: Callable[[Section], int]
-    at_least: AtLeast
-    line_cache_of: LadderOf
-    excerpt_of: ExcerptOf
+    costs: Costs
 
     def require(self, blocks: Sequence[SectionBlock], budget: int) -> None:
         """Place what is required, whole or at its shortest, or raise BudgetTooSmall."""
@@ -216,7 +166,7 @@ class _Packer:
         """Show the section's own text and the memories that were left out so far, in rank order."""
         end = block.used + free_tokens
         if block.section.text and not block.shows_text:
-            cost = self.text_cost(block.section)
+            cost = self.costs.text(block.section)
             if cost <= end - block.used:
                 block.shows_text = True
                 block.used += cost
@@ -224,9 +174,7 @@ class _Packer:
         for position, choice in enumerate(block.choices):
             if choice.line is not None or choice.reason is _DUPLICATE:
                 continue
-            room_left = end - block.used
-            if not self._passed_over(block, choice, room_left):
-                self._try(block, choice, room_left)
+            self._try(block, choice, end - block.used)
             if stops and choice.reason is _OVER_BUDGET:
                 for later in block.choices[position + 1 :]:
                     if later.line is None:
@@ -371,7 +319,7 @@ class _Packer:
             paid = 0 if before is None else before.tokens
             session = session_of(block.section, choice.memory)
             skips = whole and is_turn(choice.memory)
-            if skips and self.at_least(choice.memory, level) - paid > free_tokens:
+            if skips and self.costs.at_least(choice.memory, level) - paid > free_tokens:
                 continue
             line = self._line(block.section, choice, level, level, 0)
             if line is None or not line.text:
@@ -413,7 +361,7 @@ class _Packer:
                 self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
             elif choice.line is None and is_turn(choice.memory):
                 left = self._under_ceiling(block, _left(blocks, budget))
-                if self.at_least(choice.memory, Level.FULL) <= left:
+                if self.costs.at_least(choice.memory, Level.FULL) <= left:
                     self._offer(block, choice, left, block.levels[:1])
         few = budget // 12  # Parts count for more than the whole text, of which at most a tenth stays free.
         tried = any(choice.line is not None and choice.line.level is not Level.FULL for _, choice in sequence)
@@ -441,7 +389,7 @@ class _Packer:
         line = choice.line
         if line is None or line.level is Level.FULL or Level.FULL not in choice.levels:
             return
-        longer = self.excerpt_of(block.section, choice.memory, line.tokens + free_tokens)
+        longer = self.costs.excerpt(block.section, choice.memory, line.tokens + free_tokens)
         if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
             self._replace(block, choice, longer)
 
@@ -449,7 +397,7 @@ class _Packer:
         if (
             block.section.text
             and not block.shows_text
-            and (cost := self.text_cost(block.section)) <= free_tokens
+            and (cost := self.costs.text(block.section)) <= free_tokens
         ):
             block.shows_text = True
             block.used += cost
@@ -492,26 +440,7 @@ class _Packer:
             least = min(least or line.tokens, line.tokens)
         choice.reason, choice.tokens = _OVER_BUDGET, least
         choice.short_by = max(0, least + heading - max(0, free_tokens))
-        _note_over(choice, levels)
         return False
-
-    def _passed_over(self, block: SectionBlock, choice: Choice, free_tokens: int) -> bool:
-        """Whether a memory that no pass has tried is known to be too long; it is noted as `_try` would do.
-
-        It is so for most where there are hundreds, and costs a third of trying the levels again.
-        """
-        cache = choice.line_cache
-        if cache is None:
-            cache = choice.line_cache = self.line_cache_of(block.section, choice.memory)
-        known = cache.over
-        if known is None or choice.reason is not None or not block.plain or not block.shown:
-            return False
-        levels, least, line = known
-        if least <= free_tokens or levels != block.levels or line.body in block.seen:
-            return False
-        choice.inquiries, choice.reason, choice.tokens = (line.level,), _OVER_BUDGET, line.tokens
-        choice.short_by = line.tokens - max(0, free_tokens)
-        return True
 
     def _lengthen(self, block: SectionBlock, choice: Choice, free_tokens: int) -> None:
         """Show a memory that already stands at a longer level where the room allows it."""
@@ -549,14 +478,14 @@ class _Packer:
         """
         section = block.section
         if section.own_heading:
-            return self.heading_cost(section, choice.memory)
+            return self.costs.heading(section, choice.memory)
         if shown and not section.by_session:
             return 0
-        cost = 0 if shown or block.shows_text else self.heading_cost(section, None)
+        cost = 0 if shown or block.shows_text else self.costs.heading(section, None)
         if section.by_session:
             session = session_of(section, choice.memory)
             if session is not None and session not in sessions:
-                cost += self.heading_cost(section, choice.memory)
+                cost += self.costs.heading(section, choice.memory)
         return cost
 
     def _lines(
@@ -579,20 +508,20 @@ class _Packer:
         memory = choice.memory
         cache = choice.line_cache
         if cache is None:
-            cache = choice.line_cache = self.line_cache_of(section, memory)
+            cache = choice.line_cache = self.costs.line_cache(section, memory)
         if level is not last and level not in choice.inquiries:
             least = cache.least.get(level)
             if least is None:
-                least = cache.least[level] = self.at_least(memory, level)
+                least = cache.least[level] = self.costs.at_least(memory, level)
             if least > free_tokens:
                 shortest = cache.least.get(last)
                 if shortest is None:
-                    shortest = cache.least[last] = self.at_least(memory, last)
+                    shortest = cache.least[last] = self.costs.at_least(memory, last)
                 if shortest <= least:
                     return None
         if level not in choice.inquiries:
             choice.inquiries += (level,)
         line = cache.lines.get(level)
         if line is None:
-            line = cache.lines[level] = self.line_of(section, memory, level)
+            line = cache.lines[level] = self.costs.line(section, memory, level)
         return line

@@ -41,15 +41,10 @@ class RenderedLine:
 
 @dataclass(slots=True)
 class LineCache:
-    """What is known of one memory's lines: those that were made, and what each is sure not to stay below.
-
-    `over` says what came of trying levels of which only the last was made: in no more room than so many
-    tokens, less one, that line is all that is looked at, and is too long.
-    """
+    """What is known of one memory's lines: those that were made, and what each is sure not to stay below."""
 
     lines: dict[Level, RenderedLine] = field(default_factory=dict)
     least: dict[Level, int] = field(default_factory=dict)
-    over: tuple[Sequence[Level], int, RenderedLine] | None = None
 
 
 # Lines made before, so that a memory that is shown often is fenced and counted once.

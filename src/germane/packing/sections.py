@@ -6,7 +6,7 @@ What a fit has chosen is read of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -95,8 +95,7 @@ class SectionBlock:
 
     `levels` are those that are tried, `share` is what it may use, `used` what it does, `shown` counts the
     memories that stand in it, and `sessions` names those whose date is written. `seen` are the texts that
-    must not stand in it again. It is `plain` where neither a limit of items nor a heading beside its own
-    has a say in what fits.
+    must not stand in it again.
     """
 
     section: Section
@@ -104,7 +103,6 @@ class SectionBlock:
     levels: Sequence[Level]
     seen: set[str]
     repeats: bool
-    plain: bool
     shown: int = 0
     share: int = 0
     used: int = 0
@@ -151,14 +149,15 @@ class Fitted:
 def empty_blocks(
     plan: Plan,
     candidates: Sequence[Sequence[Ranked]],
-    requires: Callable[[Section, Memory], bool] | None,
+    required: Collection[str],
     *,
     whole: Collection[str] = (),
     late: Collection[str] = (),
 ) -> list[SectionBlock]:
     """The sections with their candidates, before anything stands in them.
 
-    `whole` are the ids of memories that are required at full length, `late` those of memories that come last.
+    `required` and `late` are versions that must stand and that come last, `whole` the ids of memories that
+    are required at full length.
     """
     seen: set[str] = set()
     return [
@@ -167,24 +166,22 @@ def empty_blocks(
             levels=section.levels if section.overflow.degrades else section.levels[:1],
             seen=seen if plan.repeats == "never" else set(),
             repeats=plan.repeats == "always",
-            plain=section.items is None and not section.own_heading and not section.by_session,
-            choices=_choices(section, ranked, requires, whole, late),
+            choices=_choices(ranked, required, whole, late),
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
     ]
 
 
 def _choices(
-    section: Section,
     ranked: Sequence[Ranked],
-    requires: Callable[[Section, Memory], bool] | None,
+    required: Collection[str],
     whole: Collection[str],
     late: Collection[str],
 ) -> list[Choice]:
     choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories_of(ranked))]
-    if requires is not None:
+    if required:
         for choice in choices:
-            choice.required = requires(section, choice.memory)
+            choice.required = choice.memory.ref in required
             choice.whole = choice.memory.id in whole
     if late:
         for choice in choices:
