@@ -83,7 +83,9 @@ def fit(
     blocks = empty_blocks(plan, candidates, required, whole=whole, late=late)
     packer = _Packer(costs)
     packer.require(blocks, budget)
-    for block, share in zip(blocks, _shares(plan, budget), strict=True):
+    # What the plan spares has a share that no section gets.
+    shares = [*(section.share for section in plan.sections), Share(weight=plan.spare)]
+    for block, share in zip(blocks, allocate(budget, shares), strict=False):
         block.share = share
     lent = _lend(blocks)
     every, blocks = blocks, [block for block in blocks if not block.section.leftover]
@@ -106,12 +108,6 @@ def fit(
             packer.fill(block, budget - sum(each.used for each in every))
             block.flowed = max(0, block.used - block.share)
     return Fitted(blocks=tuple(every), lent=lent)
-
-
-def _shares(plan: Plan, budget: int) -> Sequence[int]:
-    """The tokens of each section; what the plan spares has a share that no section gets."""
-    shares = [section.share for section in plan.sections]
-    return allocate(budget, [*shares, Share(weight=plan.spare)])[: len(shares)]
 
 
 def _left(blocks: Sequence[SectionBlock], budget: int) -> int:
