@@ -28,7 +28,7 @@ from germane.packing.fit import fit
 from germane.packing.layout import blocks_of, entries_of, items_of, margin_notes, uses_of
 from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenditionCosts
 from germane.packing.render import written_lines
-from germane.packing.sections import Choice, ExcludedCandidates, Fitted
+from germane.packing.sections import WORTH_TOKENS, Choice, ExcludedCandidates, Fitted, displaced_turns
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind, in_precedence, kinds_first_notes
 from germane.ranking.learning import learned_note
@@ -426,6 +426,14 @@ def _notes(
             TraceNote(
                 code="lent",
                 text=f"Required memories needed {fitted.lent} tokens beyond their sections' shares.",
+            )
+        )
+    if request.plan.roll_over is RollOver.BEST and (displaced := displaced_turns(fitted)):
+        notes.append(
+            TraceNote(
+                code="worth_per_token",
+                text=f"Shorter turns with a lower score are whole in the place of {displaced} of more than "
+                f"{WORTH_TOKENS} tokens: a turn counts by its score times ({WORTH_TOKENS} / tokens)^¼.",
             )
         )
     notes.extend(

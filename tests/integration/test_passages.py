@@ -237,3 +237,21 @@ def test_sections_that_are_always_shown_begin_at_the_beginning() -> None:
         text = engine.assemble("What about lanterns?", budget=150).text
 
     assert "I am the assistant of a small shop." in text
+
+
+def test_a_long_turn_that_shorter_ones_displace_is_explained() -> None:
+    with germane.open(":memory:", agent="ada", clock=CLOCK) as engine:
+        for speaker, text in [
+            *(("User", f"Which part was on {topic}?") for topic in TOPICS),
+            ("Assistant", LONG),
+        ]:
+            engine.remember(
+                f"{speaker}: {text}", kind="note", scope="session:one", metadata={"speaker": speaker}
+            )
+        context = engine.assemble("Which part about harbours was written long ago?", budget=200)
+
+    (note,) = [note.text for note in context.trace.notes if note.code == "worth_per_token"]
+    assert note == (
+        "Shorter turns with a lower score are whole in the place of 1 of more than 100 tokens: "
+        "a turn counts by its score times (100 / tokens)^¼."
+    )

@@ -5,6 +5,7 @@ What a fit has chosen is read of them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ _SUMMARY = (Level.SUMMARY,)
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
 _CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
-_SHORT = 100
+WORTH_TOKENS = 100
 """Tokens up to which turns are worth their score, whatever their length; about one passage."""
 _PER_TOKEN = 0.25
 """The power by which a longer turn is worth less per token: see `docs/explanation/ranking.md`."""
@@ -245,14 +246,23 @@ def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
 
     def worth(choice: Choice) -> float:
         tokens = choice.memory.renditions.full.tokens
-        if tokens <= _SHORT or not is_turn(choice.memory):
+        if tokens <= WORTH_TOKENS or not is_turn(choice.memory):
             return choice.score
-        part: float = (_SHORT / tokens) ** _PER_TOKEN
+        part: float = (WORTH_TOKENS / tokens) ** _PER_TOKEN
         return choice.score * part
 
     # What another one replaces stays behind it.
     order = sorted(waiting, key=lambda pair: (pair[1].late, -worth(pair[1].replaced or pair[1])))
     return [Step(block, choice, choice.levels[0]) for block, choice in order]
+
+
+def displaced_turns(fitted: Fitted) -> int:
+    """How many long turns are not whole while shorter ones with a lower score are."""
+    turns = [choice for block in fitted.blocks for choice in block.choices if is_turn(choice.memory)]
+    whole = {id(choice) for choice in turns if choice.line is not None and choice.line.level is Level.FULL}
+    least = min((choice.score for choice in turns if id(choice) in whole), default=math.inf)
+    long = [choice for choice in turns if choice.memory.renditions.full.tokens > WORTH_TOKENS]
+    return sum(choice.score > least and id(choice) not in whole for choice in long)
 
 
 def settle_levels(blocks: Sequence[SectionBlock]) -> None:

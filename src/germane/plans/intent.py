@@ -188,7 +188,7 @@ def has(pattern: str, words: str) -> bool:
     for probe in _probes(pattern):
         if probe in words:
             return True
-    return _starred_inside(pattern) and _compiled(pattern).search(words) is not None
+    return "* " in pattern and _compiled(pattern).search(words) is not None
 
 
 def without(patterns: Iterable[str], words: str) -> str:
@@ -236,11 +236,6 @@ def _cutting(pattern: str) -> tuple[re.Pattern[str] | None, re.Pattern[str] | No
         whole = rf"(?P<before>{before})(?:{either})(?![\w'-])[^\S\n]*"
         found.append(re.compile(whole, re.IGNORECASE) if several else None)
     return found[0], found[1]
-
-
-@lru_cache(_KNOWN_PATTERNS)
-def _starred_inside(pattern: str) -> bool:
-    return "* " in pattern
 
 
 @lru_cache(_KNOWN_PATTERNS)

@@ -220,7 +220,9 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
                 levels=levels,
                 overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
             )
-            for name, weight in _weights(how.shares).items()
+            for name, weight in (
+                (each, int(Fraction(str(share)) * _WHOLE)) for each, share in how.shares.items()
+            )
         ),
     )
 
@@ -271,10 +273,6 @@ def _kinds_first(how: ScopedPlan, kinds: Kinds) -> KindPriority:
         stale_after=timedelta(days=days) if days > 0 and not how.estimate else None,
         obsolete_last=not how.estimate,
     )
-
-
-def _weights(shares: Mapping[str, float]) -> Mapping[str, int]:
-    return {name: int(Fraction(str(share)) * _WHOLE) for name, share in shares.items()}
 
 
 def _check_shares(shares: Mapping[str, float], *, where: str) -> None:

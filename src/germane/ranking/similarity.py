@@ -350,13 +350,10 @@ def _numbered(terms: Sequence[Terms]) -> tuple[NDArray[np.int64], NDArray[np.int
         _, flat = np.unique(np.concatenate(hashed), return_inverse=True)
         return np.fromiter(map(len, hashed), dtype=np.int64, count=len(hashed)), flat
     numbers: dict[Hashable, int] = {}
-    own = [[numbers.setdefault(term, len(numbers)) for term in _distinct(each)] for each in terms]
+    distinct = [set(each.tolist() if isinstance(each, np.ndarray) else each) for each in terms]
+    own = [[numbers.setdefault(term, len(numbers)) for term in each] for each in distinct]
     lengths = np.fromiter(map(len, own), dtype=np.int64, count=len(own))
     return lengths, np.fromiter(chain.from_iterable(own), dtype=np.int64)
-
-
-def _distinct(terms: Terms) -> Collection[Hashable]:
-    return set(terms.tolist() if isinstance(terms, np.ndarray) else terms)
 
 
 # Keeps one subject from filling a section: of the memories that are alike, only the best.

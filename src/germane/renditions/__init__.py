@@ -318,17 +318,18 @@ def _within(
         cut = _argued if argued and piece.text == "{content}" else shorten
         short = _keep_edges(cut(text, most, counter), text)
         tokens = counter.count(short) if short else 0
-        if number and tokens < max(_TOO_SHORT, limit // _TOO_SHORT_PART) and _inside_a_sentence(short, text):
+        if (
+            number
+            and tokens < max(_TOO_SHORT, limit // _TOO_SHORT_PART)
+            and short != text
+            and not short.endswith(_CUT)
+        ):
             # The first words of a reason, say, cost more than they tell.
             short, tokens = "", 0
         spare -= tokens
         kept.append(short)
     shown = "".join(kept).strip()
     return shown if counter.count(shown) <= limit else shorten(shown, limit, counter)
-
-
-def _inside_a_sentence(short: str, text: str) -> bool:
-    return short != text and not short.endswith(_CUT)
 
 
 def _texts(template: Template, values: Mapping[str, str], *, one_line: bool) -> list[str]:

@@ -442,7 +442,9 @@ def argument_of(passages: Iterable[ProsePassage], *, subject: str = "") -> Argum
     """
     parts = [_part(passage) for passage in prose_of(passages)]
     headline, parts = _headline(parts, subject)
-    status = next((p.text for role, p in parts if role == _FIELDS and _is_status(p)), "")
+    status = next(
+        (p.text for role, p in parts if role == _FIELDS and p.section.strip(" :").lower() == "status"), ""
+    )
     told = [(role, p) for role, p in parts if role != _FIELDS]
     decided = [p for role, p in told if role == _DECIDES]
     sentences = [(role, each) for role, p in told for each in sentences_of(p.text)]
@@ -486,10 +488,6 @@ def _part(passage: ProsePassage) -> tuple[str, ProsePassage]:
 def _role(section: str) -> str:
     name = section.strip(" :").lower()
     return next((role for role, names in _SECTIONS if names.fullmatch(name)), "")
-
-
-def _is_status(passage: ProsePassage) -> bool:
-    return passage.section.strip(" :").lower() == "status"
 
 
 def _headline(

@@ -63,7 +63,7 @@ class ExactCounter:
         try:
             return encoder.count(text)
         except UnicodeEncodeError:
-            return encoder.count(_without_surrogates(text))
+            return encoder.count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
     def __repr__(self) -> str:
         return f"ExactCounter({self.name!r})"
@@ -84,10 +84,6 @@ def _loaded(vocabulary: str) -> _Encoder:
             # Loading takes some 70 ms, so it waits for the first text.
             _LOADED[vocabulary] = getattr(import_module("rs_bpe.bpe").openai, vocabulary)()
         return _LOADED[vocabulary]
-
-
-def _without_surrogates(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 # Token counts without a vocabulary: an estimator of `o200k`, and InDusk's unit.
