@@ -17,12 +17,14 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 _TEXT = Rendition(text="x", tokens=1)
 
 
-def turn(name: str, *, session: str = "one", speaker: str = "Ada", **signals: float) -> Candidate:
+def turn(
+    name: str, *, session: str = "one", speaker: str = "Ada", content: str = "x", **signals: float
+) -> Candidate:
     memory = Memory(
         id=name,
         agent="newton",
         kind="episode",
-        content="x",
+        content=content,
         renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
         created_at=NOW,
         updated_at=NOW,
@@ -79,3 +81,26 @@ def test_the_speaker_that_is_named_counts() -> None:
     found = ranked([turn("ada", **signals), turn("boris", speaker="Boris", **signals)], "What did Boris say?")
     assert [one.memory.id for one in found] == ["boris", "ada"]
     assert found[0].score - found[1].score == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("User: Always add the version numbers when I ask about libraries.", 0.4),
+        ("Thanks. From now on, please answer in metric units.", 0.4),
+        ("Never use emoji.", 0.4),
+        ("Whenever I ask for a query, format it.", 0.4),
+        ("I'd prefer short proofs, can you show one?", 0.2),
+        ("I would really prefer to work in the mornings.", 0.2),
+        ("The train is always late.", None),
+        ("I have never been there.", None),
+        ("My preferred stop is the harbour.", None),
+    ],
+)
+def test_a_lasting_instruction_of_the_user_counts_whatever_the_question(
+    content: str, part: float | None
+) -> None:
+    signals: dict[str, Any] = {"lexical": 1.0, "window_lexical": 1.0}
+    found = ranked([turn(name, speaker=name, content=content, **signals) for name in ("Ada", "User")])
+    parts = {one.memory.id: one.parts.get("instruction") for one in found}
+    assert parts == {"Ada": None, "User": part}

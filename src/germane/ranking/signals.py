@@ -161,6 +161,9 @@ def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
 SPEAKER = 0.8
 """What a turn of the one person whom the question names gets, beside signals of up to 1."""
 
+INSTRUCTION, PREFERENCE = 0.8, 0.4
+"""What a user's turn gets that instructs the assistant for all that follows, and that states a preference."""
+
 _HALF = 0.5
 _WORD = re.compile(r"\w+")
 _USER, _ASSISTANT = frozenset({"user", "human"}), frozenset({"assistant", "ai", "model"})
@@ -170,6 +173,13 @@ _YOU_SAID = re.compile(
     r"|told|gave|given|mentioned|showed|shown|explained|wrote|written|listed|described|provided)\b",
     re.IGNORECASE,
 )
+
+_LASTING = ("always", "ever", "from now on", "going forward", "future")
+_INSTRUCTS = re.compile(
+    r"(?:^|[.!?:\n]\s*)(?:please,?\s+)?(?:always|never|from now on|whenever|every time|going forward"
+    r"|in (?:the )?future|do not ever|don['’]t ever)\b"
+)
+_PREFERS = re.compile(r"\bi(?:['’]d| would)?(?: \w+ly| always| much)? prefer\b|\bmy preference\b")
 
 
 def are_turns(table: CandidateTable) -> NDArray[np.bool_]:
@@ -189,8 +199,9 @@ def turn_parts(
     """The parts of each candidate's score; `alone` holds those that each has by itself.
 
     What is no turn keeps its own parts. For a turn they are: `lexical`; `window`, the words around it;
-    `semantic`, half its own and half its window's; `session`, the best turn of its session; and `speaker`,
-    when the question names one person and that person said it.
+    `semantic`, half its own and half its window's; `session`, the best turn of its session; `speaker`, when
+    the question names one person and that person said it; and `instruction`, when a user instructs the
+    assistant for all that follows, or states a preference.
     """
     words, near = table.column("window_lexical"), table.column("window_semantic")
     own = np.nan_to_num(alone["semantic"])
@@ -202,6 +213,7 @@ def turn_parts(
         "window": _HALF * shares(words, float(np.fmax.reduce(words, initial=max(window_bound, 0.0)))),
         "session": _best_of_sessions(table.memories, _HALF * (np.nan_to_num(alone["lexical"]) + own), turns),
         "speaker": _by_named_speaker(table.memories, question, turns),
+        "instruction": _by_instruction(table.memories, turns),
     }
 
 
@@ -227,6 +239,22 @@ def _by_named_speaker(
     named = named_speaker(set(speakers), question)
     spoken = np.array([named is not None and each == named for each in speakers], dtype=np.bool_)
     return np.where(turns & spoken, _HALF * SPEAKER, np.nan)
+
+
+def _by_instruction(memories: Sequence[Memory], turns: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What counts for a user's turn that holds whatever the question is: an instruction or a preference."""
+    found = np.full(len(memories), np.nan)
+    for place in np.flatnonzero(turns).tolist():
+        memory = memories[place]
+        if str(memory.metadata.get("speaker")).casefold() not in _USER:
+            continue
+        # Looking for a word anywhere is many times faster than the expressions, which few turns need.
+        plain = memory.content.lower()
+        if any(word in plain for word in _LASTING) and _INSTRUCTS.search(plain):
+            found[place] = _HALF * INSTRUCTION
+        elif "prefer" in plain and _PREFERS.search(plain):
+            found[place] = _HALF * PREFERENCE
+    return found
 
 
 def named_speaker(speakers: Collection[str], question: str) -> str | None:
