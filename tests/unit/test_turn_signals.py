@@ -104,3 +104,21 @@ def test_a_lasting_instruction_of_the_user_counts_whatever_the_question(
     found = ranked([turn(name, speaker=name, content=content, **signals) for name in ("Ada", "User")])
     parts = {one.memory.id: one.parts.get("instruction") for one in found}
     assert parts == {"Ada": None, "User": part}
+
+
+@pytest.mark.parametrize(
+    ("question", "speakers", "counts"),
+    [
+        ("How many essays have I finished?", ("User", "Assistant"), False),
+        ("In which order did I add the features?", ("User", "Assistant"), False),
+        ("Can you summarize how my project went?", ("User", "Assistant"), False),
+        ("Which essay have I finished?", ("User", "Assistant"), True),
+        ("How many essays has Ada finished?", ("Ada", "Ben"), True),
+    ],
+)
+def test_what_is_spread_over_a_chat_is_not_sought_in_its_best_session(
+    question: str, speakers: tuple[str, str], counts: bool
+) -> None:
+    signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
+    found = ranked([turn(name, speaker=name, **signals) for name in speakers], question)
+    assert all(("session" in one.parts) is counts for one in found)

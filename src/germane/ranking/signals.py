@@ -174,6 +174,12 @@ _YOU_SAID = re.compile(
     re.IGNORECASE,
 )
 
+_SPREAD_OUT = re.compile(
+    r"\bhow many\b|\b(?:in (?:what|which)|the) (?:order|sequence)\b|\bsummar|\bcomprehensive|\bthroughout\b"
+    r"|\bacross\b|\bover (?:the course|time)\b|\b(?:list|all) (?:all|of|the|every)\b"
+    r"|\bhow (?:has|have|did)\b.*\b(?:develop|evolv|progress|chang)",
+    re.IGNORECASE,
+)
 _LASTING = ("always", "ever", "from now on", "going forward", "future")
 _INSTRUCTS = re.compile(
     r"(?:^|[.!?:\n]\s*)(?:please,?\s+)?(?:always|never|from now on|whenever|every time|going forward"
@@ -201,20 +207,27 @@ def turn_parts(
     What is no turn keeps its own parts. For a turn they are: `lexical`; `window`, the words around it;
     `semantic`, half its own and half its window's; `session`, the best turn of its session; `speaker`, when
     the question names one person and that person said it; and `instruction`, when a user instructs the
-    assistant for all that follows, or states a preference.
+    assistant for all that follows, or states a preference. A question to a chat of a user and an assistant
+    that asks for what is spread over its sessions ("how many", "in which order") has no best `session`.
     """
     words, near = table.column("window_lexical"), table.column("window_semantic")
+    speakers = [str(one.metadata.get("speaker") or "") for one in table.memories]
+    is_chat = not _USER.isdisjoint(each.casefold() for each in set(speakers))
     own = np.nan_to_num(alone["semantic"])
     near = shares(near, float(np.fmax.reduce(near, initial=COSINE_FLOOR)))
     meaning = np.where(np.isnan(near), alone["semantic"], _HALF * own + _HALF * near)
-    return {
+    parts = {
         "lexical": np.where(turns, _HALF * alone["lexical"], alone["lexical"]),
         "semantic": np.where(turns, _HALF * meaning, alone["semantic"]),
         "window": _HALF * shares(words, float(np.fmax.reduce(words, initial=max(window_bound, 0.0)))),
-        "session": _best_of_sessions(table.memories, _HALF * (np.nan_to_num(alone["lexical"]) + own), turns),
-        "speaker": _by_named_speaker(table.memories, question, turns),
-        "instruction": _by_instruction(table.memories, turns),
+        "speaker": _by_named_speaker(speakers, question, turns),
     }
+    if is_chat:
+        parts["instruction"] = _by_instruction(table.memories, turns)
+    if not (is_chat and _SPREAD_OUT.search(question)):
+        own_words = np.nan_to_num(alone["lexical"])
+        parts["session"] = _best_of_sessions(table.memories, _HALF * (own_words + own), turns)
+    return parts
 
 
 def _best_of_sessions(
@@ -232,10 +245,9 @@ def _best_of_sessions(
 
 
 def _by_named_speaker(
-    memories: Sequence[Memory], question: str, turns: NDArray[np.bool_]
+    speakers: Sequence[str], question: str, turns: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """What counts for a turn of the one speaker whom the question names."""
-    speakers = [str(one.metadata.get("speaker") or "") for one in memories]
     named = named_speaker(set(speakers), question)
     spoken = np.array([named is not None and each == named for each in speakers], dtype=np.bool_)
     return np.where(turns & spoken, _HALF * SPEAKER, np.nan)
