@@ -10,7 +10,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import update_wrapper
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from germane.engine import Engine
@@ -26,6 +25,7 @@ __all__ = ["AsyncConversation", "AsyncEngine", "AsyncLedger", "AsyncSpace", "Asy
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 def _awaited_open(function: Callable[P, Engine]) -> Callable[P, Coroutine[Any, Any, AsyncEngine]]:
@@ -118,119 +118,23 @@ def _awaited_figure(figure: Any) -> Any:
     return property(read, doc=figure.__doc__)
 
 
-def _awaited_space(
-    verb: Callable[Concatenate[Engine, P], Space],
-) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, AsyncSpace]]:
-    """The same for the verb that gives a space, whose verbs are awaited in their turn."""
+def _awaited_as(
+    kind: Callable[[R, _Running], A], verb: Callable[Concatenate[Any, P], R]
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]:
+    """The same for a verb whose result has verbs that are awaited in their turn: it is given as that kind."""
 
-    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> AsyncSpace:
-        return AsyncSpace(await self._running.call(verb, self.engine, *args, **kwargs), self._running)
-
-    update_wrapper(awaited, verb)
-    return awaited
-
-
-def _awaited_working_set(
-    verb: Callable[Concatenate[Any, P], WorkingSet],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, AsyncWorkingSet]]:
-    """The same for the verb that gives a working set."""
-
-    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncWorkingSet:
-        return AsyncWorkingSet(await self._running.call(verb, self._behind, *args, **kwargs), self._running)
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> A:
+        running: _Running = self._running
+        return kind(await running.call(verb, self._behind, *args, **kwargs), running)
 
     update_wrapper(awaited, verb)
     return awaited
-
-
-def _awaited_conversation(
-    verb: Callable[Concatenate[Engine, P], Conversation],
-) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, AsyncConversation]]:
-    """The same for the verb that gives a conversation."""
-
-    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> AsyncConversation:
-        return AsyncConversation(await self._running.call(verb, self.engine, *args, **kwargs), self._running)
-
-    update_wrapper(awaited, verb)
-    return awaited
-
-
-def _awaited_ledger(
-    verb: Callable[Concatenate[Any, P], Ledger],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, AsyncLedger]]:
-    """The same for the verb that gives a ledger."""
-
-    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLedger:
-        return AsyncLedger(await self._running.call(verb, self._behind, *args, **kwargs), self._running)
-
-    update_wrapper(awaited, verb)
-    return awaited
-
-
-class _Verbs:
-    """What an engine and a space have in common, awaited; `_behind` is the synchronous one."""
-
-    _behind: Engine | Space
-    _running: _Running
-
-    @property
-    def agent(self) -> str:
-        """Whose memory this is."""
-        return self._behind.agent
-
-    @property
-    def counter(self) -> TokenCounter:
-        """The counter that judges budgets unless a call names another."""
-        return self._behind.counter
-
-    remember = _awaited(Engine.remember)
-    remember_many = _awaited(Engine.remember_many)
-    import_memories = _awaited(Engine.import_memories)
-    get = _awaited(Engine.get)
-    history = _awaited(Engine.history)
-    memories = _awaited(Engine.memories)
-    count = _awaited(Engine.count)
-    filter_warnings = _awaited(Engine.filter_warnings)
-    revise = _awaited(Engine.revise)
-    supersede = _awaited(Engine.supersede)
-    forget = _awaited(Engine.forget)
-    forget_many = _awaited(Engine.forget_many)
-    restore = _awaited(Engine.restore)
-    purge = _awaited(Engine.purge)
-    purge_many = _awaited(Engine.purge_many)
-    confirm = _awaited(Engine.confirm)
-    contradict = _awaited(Engine.contradict)
-    review = _awaited(Engine.review)
-    record_trigger = _awaited(Engine.record_trigger)
-    retire = _awaited(Engine.retire)
-    lifecycle_state = _awaited(Engine.lifecycle_state)
-    lifecycle_states = _awaited(Engine.lifecycle_states)
-    maintain = _awaited(Engine.maintain)
-    calibration = _awaited(Engine.calibration)
-    recall = _awaited(Engine.recall)
-    assemble = _awaited(Engine.assemble)
-    request = _awaited_of_conversation(Engine.request)
-    frames = _awaited(Engine.frames)
-    refresh = _awaited(Engine.refresh)
-    feedback = _awaited(Engine.feedback)
-    observe = _awaited(Engine.observe)
-    metrics = _awaited(Engine.metrics)
-    ledger = _awaited_ledger(Engine.ledger)
-    outcome = _awaited(Engine.outcome)
-    set_learning = _awaited(Engine.set_learning)
-    reset_learning = _awaited(Engine.reset_learning)
-    usage_history = _awaited(Engine.usage_history)
-    import_usage_history = _awaited(Engine.import_usage_history)
-    expand = _awaited(Engine.expand)
-    embed_pending = _awaited(Engine.embed_pending)
-    stats = _awaited(Engine.stats)
-    doctor = _awaited(Engine.doctor)
-    working_set = _awaited_working_set(Engine.working_set)
 
 
 class AsyncWorkingSet(Wrapping):
     """A working set whose verbs and figures are awaited, and that `recall(..., into=...)` takes.
 
-    `working_set` is the synchronous one behind it. `await held.tokens` reads a figure; what iterating
+    `working_set` is the synchronous one behind it. `await working_set.tokens` reads a figure; what iterating
     and `in` do is done by `async for` and `holds`.
     """
 
@@ -270,8 +174,8 @@ class AsyncWorkingSet(Wrapping):
     follow = _awaited(WorkingSet.follow)
 
     async def __aiter__(self) -> AsyncIterator[WorkingSetItem]:
-        for held in await self.items():
-            yield held
+        for item in await self.items():
+            yield item
 
 
 class AsyncLedger:
@@ -324,6 +228,67 @@ class AsyncConversation:
     anchored = _awaited(Conversation.anchored)
 
 
+class _Verbs:
+    """What an engine and a space have in common, awaited; `_behind` is the synchronous one."""
+
+    _behind: Engine | Space
+    _running: _Running
+
+    @property
+    def agent(self) -> str:
+        """Whose memory this is."""
+        return self._behind.agent
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter that judges budgets unless a call names another."""
+        return self._behind.counter
+
+    remember = _awaited(Engine.remember)
+    remember_many = _awaited(Engine.remember_many)
+    import_memories = _awaited(Engine.import_memories)
+    get = _awaited(Engine.get)
+    history = _awaited(Engine.history)
+    memories = _awaited(Engine.memories)
+    count = _awaited(Engine.count)
+    filter_warnings = _awaited(Engine.filter_warnings)
+    revise = _awaited(Engine.revise)
+    supersede = _awaited(Engine.supersede)
+    forget = _awaited(Engine.forget)
+    forget_many = _awaited(Engine.forget_many)
+    restore = _awaited(Engine.restore)
+    purge = _awaited(Engine.purge)
+    purge_many = _awaited(Engine.purge_many)
+    confirm = _awaited(Engine.confirm)
+    contradict = _awaited(Engine.contradict)
+    review = _awaited(Engine.review)
+    record_trigger = _awaited(Engine.record_trigger)
+    retire = _awaited(Engine.retire)
+    lifecycle_state = _awaited(Engine.lifecycle_state)
+    lifecycle_states = _awaited(Engine.lifecycle_states)
+    maintain = _awaited(Engine.maintain)
+    calibration = _awaited(Engine.calibration)
+    recall = _awaited(Engine.recall)
+    assemble = _awaited(Engine.assemble)
+    request = _awaited_of_conversation(Engine.request)
+    frames = _awaited(Engine.frames)
+    refresh = _awaited(Engine.refresh)
+    feedback = _awaited(Engine.feedback)
+    observe = _awaited(Engine.observe)
+    metrics = _awaited(Engine.metrics)
+    ledger = _awaited_as(AsyncLedger, Engine.ledger)
+    outcome = _awaited(Engine.outcome)
+    set_learning = _awaited(Engine.set_learning)
+    reset_learning = _awaited(Engine.reset_learning)
+    usage_history = _awaited(Engine.usage_history)
+    import_usage_history = _awaited(Engine.import_usage_history)
+    expand = _awaited(Engine.expand)
+    embed_pending = _awaited(Engine.embed_pending)
+    stats = _awaited(Engine.stats)
+    doctor = _awaited(Engine.doctor)
+    working_set = _awaited_as(AsyncWorkingSet, Engine.working_set)
+
+
 class AsyncSpace(_Verbs):
     """A space whose verbs are awaited. `space` is the synchronous one behind it."""
 
@@ -357,9 +322,7 @@ class AsyncSpace(_Verbs):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 
@@ -370,9 +333,9 @@ class AsyncEngine(_Verbs):
         self.engine = self._behind = engine
         self._running = _Running()
 
-    space = _awaited_space(Engine.space)
+    space = _awaited_as(AsyncSpace, Engine.space)
     spaces = _awaited(Engine.spaces)
-    conversation = _awaited_conversation(Engine.conversation)
+    conversation = _awaited_as(AsyncConversation, Engine.conversation)
     conversations = _awaited(Engine.conversations)
     events = _awaited(Engine.events)
     compaction = _awaited_of_conversation(Engine.compaction)
@@ -383,7 +346,5 @@ class AsyncEngine(_Verbs):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from datetime import datetime
-from types import TracebackType
 from typing import Final, Self
 from weakref import WeakSet
 
@@ -190,9 +189,7 @@ class Space(ContextMethods):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
