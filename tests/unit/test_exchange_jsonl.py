@@ -11,7 +11,7 @@ import pytest
 import germane
 from germane import Draft, Memory
 from germane.errors import UnreadableSource
-from germane.importers import import_source, memory_to_json, read_jsonl, read_memories
+from germane.importers import export_jsonl, import_source, memory_to_json, read_jsonl, read_memories
 from germane.lifecycle import LifecycleState, Stage
 from germane.renditions import Rendition, Renditions
 from germane.testing.fakes import make_id
@@ -138,6 +138,19 @@ def test_a_damaged_export_is_named_with_its_line(
         list(read_memories(path, agent="ann"))
     assert f"{path}, line 2: " in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_an_episode_revised_with_its_own_text_is_restored_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "export.jsonl"
+    with germane.open(":memory:", agent="ada", embedder=None) as engine:
+        episode = engine.remember("Deployed the new cache.", kind="episode")
+        engine.revise(episode.id, "Deployed the new cache.")
+        exported = engine.history(episode.id)
+        with file.open("w", encoding="utf-8") as out:
+            export_jsonl(exported, out)
+    with germane.open(":memory:", agent="ada", embedder=None) as elsewhere:
+        import_source(elsewhere, str(file))
+        assert elsewhere.history(episode.id) == exported
 
 
 def test_a_line_of_before_lives_were_exported_has_none(tmp_path: Path) -> None:

@@ -124,11 +124,11 @@ def recognised(
     insert: Insert, known: dict[str, list[tuple[int, Memory]]]
 ) -> tuple[Insert, list[tuple[int, Memory]]]:
     """The insert by the hash under which it is stored, or will be, and what is known by that hash."""
-    same = known.setdefault(insert.memory.content_hash, [])
-    if not insert.dated or not same or any(is_same(stored, insert) for _, stored in same):
+    memory, dated = insert.memory, insert.dated
+    same = known.setdefault(memory.content_hash, [])
+    if not dated or not same or any(one.id == memory.id or is_same(one, insert) for _, one in same):
         return insert, same
-    memory = insert.memory.evolve(content_hash=insert.dated)
-    return replace(insert, memory=memory), known.setdefault(insert.dated, [])
+    return replace(insert, memory=memory.evolve(content_hash=dated)), known.setdefault(dated, [])
 
 
 # Stored versions of memories: those of one chain, and those of the same content.
