@@ -8,7 +8,7 @@ import pytest
 
 import germane
 from germane.embedders import CallableEmbedder, StaticEmbedder
-from germane.stores import SqliteStore, reembed
+from germane.stores import SqliteStore, location_of, reembed
 from germane.testing.fakes import HashEmbedder
 
 
@@ -71,6 +71,15 @@ def test_a_store_of_ones_own_gets_only_the_embedder_that_is_given(tmp_path: Path
     with germane.open(SqliteStore(tmp_path / "agent.db")) as engine:
         engine.remember("Redis is a cache")
         assert engine.stats().vectors == 0
+
+
+@pytest.mark.parametrize("location", [None, b"agent.db", 7])
+def test_a_location_is_a_path_or_an_address(location: object) -> None:
+    with pytest.raises(germane.InvalidInput) as refused:
+        location_of(location)  # type: ignore[arg-type]  # That is what is tested.
+    assert f"location={location!r} is {type(location).__name__}; pass the path of a file" in str(
+        refused.value
+    )
 
 
 def test_a_replica_goes_with_an_address(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread, current_thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
@@ -98,7 +97,12 @@ def location_of(location: str | Path) -> str:
 
 
 def is_address(location: str | Path) -> bool:
-    """Whether a location is a server's, not a path. Raises InvalidInput for another URL, or a NUL in it."""
+    """Whether a location is a server's, not a path. Raises InvalidInput for what is neither."""
+    if not isinstance(location, str | Path):
+        raise InvalidInput(
+            f"location={shown(location)} is {type(location).__name__}; pass the path of a file, or a URL "
+            "that begins with postgresql://."
+        )
     if "\0" in str(location):
         raise InvalidInput(f"location={shown(str(location))} holds a NUL character, which no path can.")
     if isinstance(location, Path):
@@ -222,9 +226,7 @@ class Following(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self) -> None:
