@@ -185,9 +185,11 @@ def test_a_policy_that_raises_is_named_with_the_memory() -> None:
         evict([RECORD[1]], 1, now=NOW, policy=failing)
 
 
-def test_an_unknown_policy_is_an_error_even_when_nothing_is_held() -> None:
-    with pytest.raises(InvalidInput, match=r"Unknown eviction policy: fifo. Known policies: importance, lru"):
-        evict([], 0, now=NOW, policy="fifo")
+@pytest.mark.parametrize("policy", ["fifo", "", "lru\0"])
+def test_an_unknown_policy_is_an_error_even_when_nothing_is_held(policy: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        evict([], 0, now=NOW, policy=policy)
+    assert f"Unknown eviction policy: {policy!r}. Known policies: importance, lru" in str(refused.value)
 
 
 def test_learned_importance_decides_who_leaves() -> None:

@@ -262,7 +262,7 @@ def test_mistakes_are_errors_and_change_nothing(held: WorkingSet) -> None:
 
 
 def test_an_unknown_strategy_is_an_error_in_an_empty_set_too(engine: Engine) -> None:
-    with pytest.raises(InvalidInput, match="Unknown strategy: best"):
+    with pytest.raises(InvalidInput, match="Unknown strategy: 'best'"):
         engine.working_set().assemble(strategy="best")
 
 

@@ -226,7 +226,7 @@ def _retrievers(
     unknown = sorted(set(names) - set(PEER_NAMES))
     if unknown:
         raise InvalidInput(
-            f"Unknown peers: {', '.join(unknown)}. Known peers: {', '.join(PEER_NAMES)}, or none."
+            f"Unknown peers: {', '.join(map(repr, unknown))}. Known peers: {', '.join(PEER_NAMES)}, or none."
         )
     minilm, skipped = None, {}
     try:

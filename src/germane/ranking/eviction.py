@@ -158,7 +158,7 @@ def _keys(
     }
     if policy not in known:
         raise InvalidInput(
-            f"Unknown eviction policy: {policy}. Known policies: {', '.join(known)}. "
+            f"Unknown eviction policy: {policy!r}. Known policies: {', '.join(known)}. "
             "Or give a function of an entry and a moment that returns what the entry is worth."
         )
     return policy, known[policy]

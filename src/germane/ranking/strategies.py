@@ -78,7 +78,7 @@ class Strategy:
     def __post_init__(self) -> None:
         for name in (self.name, self.base):
             if name not in STRATEGIES:
-                raise InvalidInput(f"Unknown strategy: {name}. Known strategies: {', '.join(STRATEGIES)}.")
+                raise InvalidInput(f"Unknown strategy: {name!r}. Known strategies: {', '.join(STRATEGIES)}.")
         if self.base == "clustered":
             raise InvalidInput("base='clustered' can't order what is clustered. Give another strategy.")
         is_custom = "custom" in (self.name, self.base if self.name == "clustered" else "")
