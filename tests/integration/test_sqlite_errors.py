@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import germane
 from germane import Filter, Memory
 from germane.errors import EmbedderMismatch, InvalidInput, SchemaTooNew, StoreBusy, StoreUnavailable
 from germane.protocols import Query, Store
@@ -98,6 +100,46 @@ def test_a_damaged_file(path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="damaged"):
         store.get(AGENT, [each.id for each in memories])
     store.close()
+
+
+@pytest.mark.parametrize("value", ["{", "[1]", ""])
+def test_damaged_metadata_are_named_with_their_memory_and_the_remedy(path: Path, value: str) -> None:
+    with germane.open(path, agent="ada", embedder=None) as engine:
+        harmed = engine.remember("Ana leads billing.")
+        engine.remember("Bob leads sales.")
+    _change(path, "UPDATE texts SET metadata = ? WHERE content LIKE 'Ana%'", value)
+    with germane.open(path, agent="ada", embedder=None) as engine:
+        for read in (engine.memories, lambda: engine.recall("billing"), lambda: engine.revise(harmed.id, "")):
+            with pytest.raises(StoreUnavailable, match=f"The metadata of memory '{harmed.id}'.*purge"):
+                read()
+        engine.purge(harmed.id, confirm=True)
+        assert [memory.content for memory in engine.memories()] == ["Bob leads sales."]
+
+
+def test_other_damaged_values_are_named(path: Path) -> None:
+    with germane.open(path, agent="ada", embedder=None, record=True) as engine:
+        engine.remember("Ana leads billing.")
+        engine.set_learning(on=True)
+        context = engine.assemble("Who leads billing?")
+        engine.feedback(context, used=[item.memory.id for item in context.items])
+        engine.conversation("chat").append("user", "Who leads billing?")
+    for table, column in (("shown", "parts"), ("assemblies", "asked"), ("messages", "parts")):
+        _change(path, f"UPDATE {table} SET {column} = ?", "{")
+    with germane.open(path, agent="ada", embedder=None) as engine:
+        with pytest.raises(StoreUnavailable, match=r"What agent 'ada' learned .* or remove what was learned"):
+            engine.recall("billing")
+        engine.reset_learning()
+        assert len(engine.recall("billing")) == 1
+        with pytest.raises(StoreUnavailable, match=r"Assembly .* can't be read .* from a backup\."):
+            engine.ledger().list()
+        with pytest.raises(StoreUnavailable, match="Message 1 of conversation 'chat' can't be read"):
+            engine.conversation("chat").messages()
+
+
+def _change(path: Path, statement: str, value: str) -> None:
+    """Change a value as another program would."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, (value,))
 
 
 def test_a_full_disk_leaves_nothing_behind(path: Path) -> None:

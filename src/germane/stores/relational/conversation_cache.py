@@ -28,7 +28,7 @@ from germane.model.conversation import (
 )
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import LONGEST, TOKENIZER, Forward, index_terms, term_hash
-from germane.stores.relational.tables import Connection, moment
+from germane.stores.relational.tables import UNREADABLE, Connection, damaged, moment
 
 _SHIFT: Final = 32
 MOST_MESSAGES: Final = (1 << _SHIFT) - 1
@@ -92,9 +92,13 @@ def num_of(known: ConversationRow, number: int) -> int:
 def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
     """The message of a row; the names of its agent and session aren't in it."""
     stored = MessageRow._make(row)
+    try:
+        parts = unpacked_parts(stored.parts)
+    except UNREADABLE as error:
+        raise damaged(f"Message {number_of(stored.num)} of conversation {session!r}", error) from error
     return Message(
         role=_ROLES[stored.role],
-        parts=unpacked_parts(stored.parts),
+        parts=parts,
         id=id_text(stored.id),
         agent=agent,
         session=session,

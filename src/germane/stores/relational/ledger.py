@@ -20,8 +20,10 @@ from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of
 from germane.stores.relational.tables import (
     AGENT_SHIFT,
+    UNREADABLE,
     Connection,
     Connections,
+    damaged,
     gated,
     id_bytes,
     microseconds,
@@ -199,6 +201,10 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
     stored = _AssemblyRow._make(row)
     values = {"agent": number, "number": stored.number, "context": stored.context}
     entries = connection.run("assembled", values)
+    try:
+        read, made = tuple(map(_entry, entries)), fields_of(stored.asked)
+    except UNREADABLE as error:
+        raise damaged(f"Assembly {id_text(stored.id)}", error) from error
     return Assembly(
         id=id_text(stored.id),
         agent=agent,
@@ -207,8 +213,8 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
         sha256=None if stored.sha256 is None else stored.sha256.hex(),
         tokens=stored.tokens,
         candidates=stored.candidates,
-        entries=tuple(map(_entry, entries)),
-        **fields_of(stored.asked),
+        entries=read,
+        **made,
     )
 
 

@@ -31,9 +31,11 @@ from germane.model.memory import (
 from germane.model.query import LearningStatus
 from germane.stores.relational.settings import agent_state, check_agent_name
 from germane.stores.relational.tables import (
+    UNREADABLE,
     Connection,
     Connections,
     Rows,
+    damaged,
     gated,
     microseconds,
     moment,
@@ -123,7 +125,8 @@ class FeedbackTables:
         Those that were recorded while it didn't learn have no parts.
         """
         with self._connections.reading(agent) as connection:
-            rows = connection.run("examples", {"agent": number_of(connection, agent)})
+            rows = connection.run("examples", {"agent": number_of(connection, agent)}).fetchall()
+        try:
             return tuple(
                 Example(
                     context=context.hex(),
@@ -134,6 +137,9 @@ class FeedbackTables:
                 )
                 for context, *version, used, parts, given in rows
             )
+        except UNREADABLE as error:
+            remedy = "remove what was learned (`germane context learning reset`)"
+            raise damaged(f"What agent {agent!r} learned from feedback", error, remedy) from error
 
     def reset(self, agent: str) -> int:
         """Remove all examples of an agent, and return how many there were; uses stay counted."""

@@ -13,7 +13,17 @@ from germane.model.memory import Scope
 from germane.model.query import LearningStatus
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
-from germane.stores.relational.tables import AgentRow, Connection, Connections, Rows, gated, span, stamp_of
+from germane.stores.relational.tables import (
+    UNREADABLE,
+    AgentRow,
+    Connection,
+    Connections,
+    Rows,
+    damaged,
+    gated,
+    span,
+    stamp_of,
+)
 
 ENGLISH: Final = "english"
 _LONGEST_NAME: Final = 1000
@@ -243,18 +253,22 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     terms = 0
     place = span(agent)
     while rows := connection.run("forwards_to_renew", place).fetchall():
-        renewed = [
-            lex_row(
-                num,
-                agent,
-                language=language,
-                content=content,
-                subject=subject,
-                tags=json.loads(tags),
-                metadata=json.loads(metadata),
-            )
-            for num, content, subject, tags, metadata in rows
-        ]
+        try:
+            renewed = [
+                lex_row(
+                    num,
+                    agent,
+                    language=language,
+                    content=content,
+                    subject=subject,
+                    tags=json.loads(tags),
+                    metadata=json.loads(metadata),
+                )
+                for num, content, subject, tags, metadata in rows
+            ]
+        except UNREADABLE as error:
+            remedy = "purge the memory, which `germane export` names"
+            raise damaged("The tags or the metadata of a memory", error, remedy) from error
         connection.many("insert_lex", renewed)
         terms += sum(row.length for row in renewed)
         place["above"] = renewed[-1].num

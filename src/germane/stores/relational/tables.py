@@ -18,7 +18,7 @@ from operator import itemgetter
 from types import MappingProxyType, NoneType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, StoreUnavailable
 from germane.forks import Gate
 from germane.ids import id_text
 from germane.model.memory import GLOBAL, Memory, Rendition, Renditions, Scope, maker, split_id
@@ -325,8 +325,24 @@ def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
     )
     values = list(_columns_alike(row))
     for at, read in _READS:
-        values[at] = read(values[at])
+        try:
+            values[at] = read(values[at])
+        except UNREADABLE as error:
+            remedy = f"purge the memory (`germane memory purge {memory_id} --yes`)"
+            raise damaged(f"The {_ALIKE[at]} of memory {memory_id!r}", error, remedy) from error
     return num, _memory((agent, memory_id, after, place, renditions, *values))
+
+
+UNREADABLE: Final = (KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What reading a stored value raises that isn't what germane wrote."""
+
+
+def damaged(what: str, error: Exception, remedy: str = "") -> StoreUnavailable:
+    """What to raise for such an error; `remedy` is what may be done beside restoring the store."""
+    return StoreUnavailable(
+        f"{what} can't be read ({type(error).__name__}: {error}): the store is damaged, or another program "
+        f"changed it. Restore the store from a backup{remedy and f', or {remedy}'}."
+    )
 
 
 def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any], Any] | None]:
