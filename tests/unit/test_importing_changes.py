@@ -188,6 +188,21 @@ def test_memories_of_an_import_without_origins_are_continued(app: Path, engine: 
     assert named(engine, "Call it twice.").id == use.id
 
 
+def test_a_text_whose_digest_another_version_noted_is_known_until_it_changes(
+    app: Path, engine: Engine
+) -> None:
+    path = write(app / "guide.md", ("Use", "Call it."), ("Setup", "Install it."))
+    import_source(engine, str(app))
+    for memory in engine.memories():
+        noted = {**memory.metadata["origin"], "digest": "0123456789abcdef"}
+        engine.revise(memory.id, metadata={**memory.metadata, "origin": noted})
+    assert import_source(engine, str(app)).known == 2
+    write(path, ("Use", "Call it twice."), ("Setup", "Install it."))
+    report = import_source(engine, str(app))
+    assert (report.known, report.revised) == (1, 1)
+    assert named(engine, "Install it.").version == 2
+
+
 def test_a_file_that_outgrows_one_memory_is_continued_by_its_first_section(app: Path, engine: Engine) -> None:
     path = write(app / "guide.md", ("Use", "Call it."))
     import_source(engine, str(app))

@@ -15,7 +15,9 @@ from dataclasses import fields as dataclass_fields
 from operator import attrgetter
 from typing import TypeVar
 
-from germane.model.memory import Draft, Memory, Status
+from germane.model.memory import Draft, Memory, Scope, Status
+from germane.operations.drafts import QUALITY_FLAG
+from germane.operations.read import OUTDATED
 
 ORIGIN = "origin"
 """The metadata in which an import notes what it needs to know a memory again."""
@@ -202,7 +204,23 @@ def _is_known(head: Memory, draft: Draft) -> bool:
         parts = attrgetter("kind", "content", "subject", "source")
         return (*parts(head), str(head.scope)) == (*parts(draft), str(draft.scope))
     noted = _noted(draft)
-    return (origin.digest, origin.key, origin.gone) == (noted["digest"], noted["key"], False)
+    if (origin.key, origin.gone) != (noted["key"], False):
+        return False
+    return origin.digest == noted["digest"] or _adds_nothing(head, draft)
+
+
+def _adds_nothing(head: Memory, draft: Draft) -> bool:
+    """Whether all fields that a draft has are stored as they are, whatever digest another germane noted."""
+    names = [each.name for each in dataclass_fields(Draft) if getattr(draft, each.name) is not None]
+    stored = Draft(**{name: getattr(head, name) for name in names})
+    given = replace(draft, scope=Scope.parse(draft.scope))
+    # What storing it has added is no part of the draft.
+    added = {ORIGIN, *({QUALITY_FLAG, OUTDATED} - draft.metadata.keys())}
+    first, second = (
+        replace(each, metadata={name: value for name, value in each.metadata.items() if name not in added})
+        for each in (stored, given)
+    )
+    return _digest(first) == _digest(second)
 
 
 def _digest(draft: Draft) -> str:
