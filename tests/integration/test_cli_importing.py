@@ -7,11 +7,12 @@ import os
 import queue
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,7 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
     tmp_path: Path, app: Path
 ) -> None:
     db = tmp_path / "a.db"
+    run("remember", "The store is there.", db=db)
     for number in range(2000):
         (app / f"note{number:04}.md").write_text(f"# Note {number}\n\nRoom {number}.\n", encoding="utf-8")
     with subprocess.Popen(
@@ -209,13 +211,16 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
         env={**os.environ, "GERMANE_EMBEDDER": "none"},
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == f"{app}: 0 of 2,001 examined, 0 read, 0 new …\n"
-        process.send_signal(signal.SIGINT)
-        errors = process.stderr.read()
-        assert process.wait(DEADLINE) == 130
-    told = re.search(r"interrupted; ([\d,]+) new or changed were stored\. Run it again to go on", errors)
-    assert told is not None
-    stored = int(told[1].replace(",", ""))
-    assert run("db", "stats", "--json", db=db).json()["memories"] == stored
+        # While another process writes, the import can't end before the signal arrives.
+        with closing(sqlite3.connect(db, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert process.stderr.readline() == f"{app}: 0 of 2,001 examined, 0 read, 0 new …\n"
+            process.send_signal(signal.SIGINT)
+            errors = process.stderr.read()
+            assert process.wait(DEADLINE) == 130
+    found = re.search(r"interrupted; ([\d,]+) new or changed were stored\. Run it again to go on", errors)
+    assert found is not None
+    stored = int(found[1].replace(",", ""))
+    assert run("db", "stats", "--json", db=db).json()["memories"] == 1 + stored
     ran = run("import", str(app), db=db)
     assert ran.out == f"{app}: 2,001 read, {2001 - stored:,} new, {stored:,} known, 0 left out.\n"
