@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _NOBODY = "none"
 _ITSELF = "germane"
 _MISSED = 1
+_BUDGETS = "500,1000,2000,4000"
+
+_Budgets = Annotated[str, opt("--budgets N,N,...", "The budgets, in o200k tokens.")]
+_Speaker = Annotated[
+    str | None,
+    opt("--speaker NAME", "Store only turns of this speaker or role, such as user; count evidence in them."),
+]
 
 
 class _Material(NamedTuple):
@@ -45,13 +52,7 @@ class _Material(NamedTuple):
     limit_questions: Annotated[
         int | None, opt("--limit-questions N", "Use only N questions, drawn with a fixed seed.")
     ] = None
-    speaker: Annotated[
-        str | None,
-        opt(
-            "--speaker NAME",
-            "Store only turns of this speaker or role, such as user; count evidence in them.",
-        ),
-    ] = None
+    speaker: _Speaker = None
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """The arguments of `evaluate` and `losses` for these options. Raises InvalidInput."""
@@ -86,7 +87,7 @@ def _run(
     call: Call,
     material: _Material,
     *,
-    budgets: Annotated[str, opt("--budgets N,N,...", "The budgets, in o200k tokens.")] = "500,1000,2000,4000",
+    budgets: _Budgets = _BUDGETS,
     baselines: Annotated[
         str | None,
         opt("--baselines NAMES", "Other retrievers, separated by commas, or none. Default: all installed."),
@@ -150,7 +151,7 @@ def _kinds(
         Path, arg("FOLDER", "Data files: LoCoMo's format (.json), or messages and questions (.jsonl).")
     ],
     *,
-    budgets: Annotated[str, opt("--budgets N,N,...", "The budgets, in o200k tokens.")] = "500,1000,2000,4000",
+    budgets: _Budgets = _BUDGETS,
     peers: Annotated[
         str | None,
         opt(
@@ -162,13 +163,7 @@ def _kinds(
     limit_questions: Annotated[
         int | None, opt("--limit-questions N", "Use only N questions of each file, drawn with a fixed seed.")
     ] = None,
-    speaker: Annotated[
-        str | None,
-        opt(
-            "--speaker NAME",
-            "Store only turns of this speaker or role, such as user; count evidence in them.",
-        ),
-    ] = None,
+    speaker: _Speaker = None,
 ) -> None:
     """Each question goes to the default `assemble` call and to all peers in turn. The tables show the
     evidence contained in full and by its words, the time, and paired differences from the best peer.

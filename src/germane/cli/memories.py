@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from germane import InvalidInput, Level, Memory
 from germane.cli import options
 from germane.cli.call import Call, command, id_of
-from germane.cli.options import Filters, arg, fields_of, moment_of, opt
+from germane.cli.options import Filters, arg, fields_of, opt
 from germane.cli.output import (
     counted,
     label_of,
@@ -38,18 +38,7 @@ def _remember(
     call: Call,
     text: options.MemoryText,
     *,
-    kind: options.KindName = "note",
-    subject: options.Subject = None,
-    tag: options.Tags = None,
-    scope: options.ScopeName = "global",
-    importance: options.Importance = None,
-    confidence: options.Confidence = None,
-    outcome: options.OutcomeName = None,
-    trust: options.TrustName = None,
-    source: options.SourceText = None,
-    pinned: Annotated[bool, opt("--pinned", "Always show it in contexts.")] = False,
-    created_at: options.CreatedAt = None,
-    meta: options.Meta = None,
+    fields: options.DraftFields,
     reconcile: Annotated[bool, opt("--reconcile", "Let a fact confirm or replace an earlier one.")] = False,
     force: Annotated[bool, opt("--force", "Store it whatever its quality.")] = False,
 ) -> None:
@@ -58,21 +47,7 @@ def _remember(
     """
     from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
 
-    draft = Draft(
-        content=_text_of(text),
-        kind=kind,
-        subject=subject,
-        tags=tuple(tag or ()),
-        scope=scope,
-        importance=importance,
-        confidence=confidence,
-        outcome=outcome,
-        trust=trust,
-        source=source,
-        pinned=pinned,
-        created_at=moment_of(created_at, name="--created-at"),
-        metadata=fields_of(meta or ()),
-    )
+    draft = Draft(content=_text_of(text), **fields.checked())
     with call.open(makes=True) as engine:
         done = engine.remember_many([draft], reconcile=reconcile, quality="refuse", force=force)[0]
     updated = f", {done.what}" if done.updated else ""

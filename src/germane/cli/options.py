@@ -37,11 +37,6 @@ MemoryText = Annotated[str, arg("TEXT", "The text of the memory; - reads standar
 
 # What a memory is.
 
-KindName = Annotated[str, opt("--kind KIND", "Such as note, fact, decision, procedure, episode, constraint.")]
-ScopeName = Annotated[str, opt("--scope SCOPE", "Where it applies, such as global, task:T-42, path:src.")]
-TrustName = Annotated[str | None, opt("--trust TRUST", "Who vouches for it: owner, agent or external.")]
-SourceText = Annotated[str | None, opt("--source TEXT", "Where the text comes from.")]
-CreatedAt = Annotated[str | None, opt("--created-at TIME", f"Creation time, if not now ({_TIME}).")]
 Subject = Annotated[str | None, opt("--subject TEXT", "What or whom it is about, in a word or two.")]
 Tags = Annotated[list[str] | None, opt("--tag TAG", "A tag, such as storage:cache. Repeatable.")]
 Importance = Annotated[float | None, opt("--importance 0-10", "Importance; 1 for a new memory.")]
@@ -52,6 +47,36 @@ OutcomeName = Annotated[
 Meta = Annotated[
     list[str] | None, opt("--meta KEY=VALUE", "A metadata field; VALUE may be JSON. Repeatable.")
 ]
+
+
+class DraftFields(NamedTuple):
+    """The options for the fields of a new memory, by the names that these have in `germane.Draft`."""
+
+    kind: Annotated[
+        str, opt("--kind KIND", "Such as note, fact, decision, procedure, episode, constraint.")
+    ] = "note"
+    subject: Subject = None
+    tags: Tags = None
+    scope: Annotated[str, opt("--scope SCOPE", "Where it applies, such as global, task:T-42, path:src.")] = (
+        "global"
+    )
+    importance: Importance = None
+    confidence: Confidence = None
+    outcome: OutcomeName = None
+    trust: Annotated[str | None, opt("--trust TRUST", "Who vouches for it: owner, agent or external.")] = None
+    source: Annotated[str | None, opt("--source TEXT", "Where the text comes from.")] = None
+    pinned: Annotated[bool, opt("--pinned", "Always show it in contexts.")] = False
+    created_at: Annotated[str | None, opt("--created-at TIME", f"Creation time, if not now ({_TIME}).")] = (
+        None
+    )
+    metadata: Meta = None
+
+    def checked(self) -> dict[str, Any]:
+        """The fields as a draft takes them. Raises InvalidInput."""
+        created_at = moment_of(self.created_at, name="--created-at")
+        metadata = fields_of(self.metadata or ())
+        return {**self._asdict(), "tags": self.tags or (), "created_at": created_at, "metadata": metadata}
+
 
 # Which memories take part, and when.
 
