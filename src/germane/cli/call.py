@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from inspect import Parameter, Signature
+from itertools import chain
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -26,7 +27,7 @@ from typing import (
 )
 
 import germane
-from germane import Filter, GermaneError, InvalidInput, NotFound, Status, StoreUnavailable
+from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of
@@ -268,7 +269,6 @@ def _chosen_embedder() -> Embedder | Literal["bundled"] | None:
 
 _ID_LENGTH = 36
 _SHORTEST = 4
-_PAGE = 1000
 _MOST_NAMED = 5
 
 
@@ -308,11 +308,9 @@ def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
 
 def all_memories(engine: Engine | Space) -> Iterator[Memory]:
     """Every memory of the agent or space, whatever its status, newest first."""
-    after: str | None = None
-    everything = Filter(statuses=tuple(Status))
-    while page := engine.memories(everything, limit=_PAGE, after=after):
-        yield from page
-        after = page[-1].ref
+    from germane.operations.read import EVERY, pages  # noqa: PLC0415 - The help needs none of it.
+
+    return chain.from_iterable(pages(engine.memories, EVERY))
 
 
 def assembly_id(engine: Engine | Space, text: str) -> str:

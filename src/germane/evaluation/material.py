@@ -39,9 +39,9 @@ from germane.importers.locomo import (
 )
 from germane.importers.sources import FieldError
 from germane.model.memory import Draft, Memory, Status
-from germane.model.query import Filter
 from germane.model.text import day_in_words
 from germane.operations.inputs import checked_count
+from germane.operations.read import EVERY, pages
 from germane.packing.render import fence
 from germane.protocols import Embedder, TokenCounter
 from germane.stores.location import exists
@@ -131,7 +131,7 @@ def _chosen(every: Sequence[LocomoConversation], names: Sequence[str] | None) ->
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise InvalidInput(
-            f"No conversation is named {', '.join(unknown)}. The file holds {', '.join(known)}."
+            f"No conversation is named {' or '.join(map(repr, unknown))}. The file holds {', '.join(known)}."
         )
     return [each for each in every if each.sample_id in names]
 
@@ -536,8 +536,6 @@ Order: TypeAlias = Callable[[str], Sequence[int]]
 #
 # Reads files; the clock only where no moment is given.
 
-_PAGE = 1000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
@@ -589,8 +587,4 @@ def _names_of(memory: Memory) -> Iterator[str]:
 
 def all_memories(engine: Engine) -> Iterator[Memory]:
     """Every memory of any status: evidence that was forgotten or superseded is reported as such."""
-    after: str | None = None
-    everything = Filter(statuses=tuple(Status))
-    while page := engine.memories(everything, limit=_PAGE, after=after):
-        yield from page
-        after = page[-1].ref
+    return chain.from_iterable(pages(engine.memories, EVERY))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, batches, unreadable
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
+from germane.operations.read import pages
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from germane.engine import Engine
 
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
-_PAGE = 1000
 _CHANGES_A_STEP = 100
 """Changed memories after which an import reports its progress."""
 
@@ -91,10 +92,8 @@ def sync(
 
 def _heads(engine: Engine) -> Iterator[Memory]:
     """Every memory that nothing supersedes."""
-    after: str | None = None
-    while page := engine.memories(_HEADS, limit=_PAGE, after=after):
-        yield from (memory for memory in page if memory.superseded_by is None)
-        after = page[-1].ref
+    stored = chain.from_iterable(pages(engine.memories, _HEADS))
+    return (memory for memory in stored if memory.superseded_by is None)
 
 
 def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:

@@ -29,12 +29,12 @@ from germane.model.memory import (
     Status,
     Trust,
 )
-from germane.model.query import Filter, Order
+from germane.model.query import Filter
 from germane.model.validation import as_utc, checked_flag, checked_text, checked_word, checked_words
 from germane.operations.context import AgentContext
 from germane.operations.drafts import renew_renditions
 from germane.operations.inputs import checked_count, embed_texts, vectors_to_store
-from germane.operations.read import current, get, head_of, marks, store_version, with_mark
+from germane.operations.read import current, get, head_of, marks, store_version, stored_pages, with_mark
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
 from germane.stores.location import LIFECYCLE
@@ -264,7 +264,6 @@ def _in_use(session: AgentContext, memory_id: str) -> Memory:
 UpkeepCallback: TypeAlias = Callable[[int, int, UpkeepStep | None], None]
 """Is told after each step how many are done, of how many, and which it was; first of all with 0 and None."""
 
-_PAGE: Final = 1000
 _BLOCK: Final = 1024
 _SIGNS: Final = {
     "episode": LifecycleSignal.AGE,
@@ -354,7 +353,7 @@ def _merges(session: AgentContext) -> Iterator[UpkeepStep]:
 def _marks(session: AgentContext) -> Iterator[UpkeepStep]:
     """Memories that quote a superseded fact and don't say so."""
     kinds = _kinds(session, "fact")
-    for page in _pages(session, Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))):
+    for page in stored_pages(session, Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))) if kinds else ():
         for fact in page:
             after = fact.superseded_by
             successor = after and session.store.get(session.agent, [after])[0]
@@ -416,20 +415,12 @@ def _flagged(session: AgentContext) -> Iterator[str]:
 def _states_in(session: AgentContext, lifecycle: str) -> Iterator[tuple[Memory, LifecycleState]]:
     """The active memories of a lifecycle, oldest first, each with how it stands."""
     store = LIFECYCLE.required(session.store)
-    for page in _pages(session, Filter(kinds=_kinds(session, lifecycle))):
+    kinds = _kinds(session, lifecycle)
+    for page in stored_pages(session, Filter(kinds=kinds)) if kinds else ():
         known = store.states(session.agent, [memory.id for memory in page])
         for memory, standing in zip(page, known, strict=True):
             stage = stage_of(lifecycle, memory)
             yield memory, replace(standing or LifecycleState(stage=stage), stage=stage)
-
-
-def _pages(session: AgentContext, where: Filter) -> Iterator[tuple[Memory, ...]]:
-    if not where.kinds:
-        return
-    after: str | None = None
-    while page := session.store.find(session.agent, where, order=Order.OLDEST, limit=_PAGE, after=after):
-        yield page
-        after = page[-1].ref
 
 
 def _kinds(session: AgentContext, lifecycle: str) -> tuple[str, ...]:

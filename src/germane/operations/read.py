@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,6 +41,8 @@ from germane.stores.location import LIFECYCLE
 
 _SHORT_ID = re.compile(r"[0-9a-f]{8}")
 _PAGE = 1000
+EVERY: Final = Filter(statuses=tuple(Status))
+"""What every memory passes, whatever its status."""
 
 
 def get(session: AgentContext, memory_id: str) -> Memory:
@@ -99,12 +103,8 @@ def expand(session: AgentContext, memory_id: str) -> str:
 
 def _by_short_id(session: AgentContext, short: str) -> str:
     """The whole id of the memory whose id ends so; all memories are looked through."""
-    every = Filter(statuses=tuple(Status))
-    found: set[str] = set()
-    after: str | None = None
-    while page := memories(session, every, limit=_PAGE, after=after):
-        found.update(memory.id for memory in page if short_id(memory.id) == short)
-        after = page[-1].ref
+    every = chain.from_iterable(pages(partial(memories, session), EVERY))
+    found = {memory.id for memory in every if short_id(memory.id) == short}
     if len(found) > 1:
         raise InvalidInput(
             f"{short!r} names {len(found)} memories: {', '.join(sorted(found))}. Give a whole id."
@@ -131,6 +131,19 @@ def memories(
         limit=None if limit is None else checked_count(limit, name="limit"),
         after=None if after is None else checked_id(after, name="after"),
     )
+
+
+def pages(find: Callable[..., tuple[Memory, ...]], where: Filter) -> Iterator[tuple[Memory, ...]]:
+    """All that `find(where, limit=..., after=...)` has, page after page."""
+    after: str | None = None
+    while page := find(where, limit=_PAGE, after=after):
+        yield page
+        after = page[-1].ref
+
+
+def stored_pages(session: AgentContext, where: Filter) -> Iterator[tuple[Memory, ...]]:
+    """The memories that pass a filter as the store has them, oldest first, page after page."""
+    return pages(partial(session.store.find, session.agent, order=Order.OLDEST), where)
 
 
 def count(session: AgentContext, where: Filter) -> int:
@@ -337,8 +350,6 @@ def _matching(
 # `DecisionCalibration.advice` is the sentence that a section for the agent's calibration can show: the
 # layered plan may take it as the text of an item, beside memories of the kind `calibration`.
 
-_CALIBRATION_PAGE: Final = 1000
-
 
 def calibration(session: AgentContext) -> DecisionCalibration:
     """Brier score, bias and advice, from all decisions that stand, archived ones included."""
@@ -350,9 +361,4 @@ def _decisions(session: AgentContext) -> Iterator[Memory]:
     if not kinds:
         return
     where = Filter(kinds=kinds, statuses=(Status.ACTIVE, Status.ARCHIVED))
-    after: str | None = None
-    while page := session.store.find(
-        session.agent, where, order=Order.OLDEST, limit=_CALIBRATION_PAGE, after=after
-    ):
-        yield from page
-        after = page[-1].ref
+    yield from chain.from_iterable(stored_pages(session, where))

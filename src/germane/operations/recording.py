@@ -24,6 +24,9 @@ _TRIES = 3
 
 _DIGITS = 16
 
+_ALIKE = ("version", "kind", "section", "score", "parts", "level", "reason", "tokens", "short_by")
+"""The fields that an entry of a trace and one of the ledger have in common."""
+
 
 def assemble_recorded(session: AgentContext, request: AssembleRequest, *, cold: bool = False) -> Context:
     """What `assemble` gives for a request, and a record of it in the ledger.
@@ -163,17 +166,9 @@ def _entries(session: AgentContext, context: Context, pinned: frozenset[str]) ->
     for entry in context.trace.entries:
         yield LedgerEntry(
             memory_id=split_id(entry.memory_id)[0],
-            version=entry.version,
-            kind=entry.kind,
             agent=entry.agent or session.agent,
-            section=entry.section,
-            score=entry.score,
-            parts=entry.parts,
-            level=entry.level,
-            reason=entry.reason,
-            tokens=entry.tokens,
-            short_by=entry.short_by,
             pinned=entry.memory_id in pinned,
+            **{name: getattr(entry, name) for name in _ALIKE},
         )
 
 
