@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from datetime import datetime
-from typing import Final, Self
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 from germane.engine.contexts import ContextMethods
@@ -23,6 +22,7 @@ from germane.spaces import (
     Join,
     Leave,
     Member,
+    MemberAct,
     Promote,
     Right,
     Role,
@@ -86,14 +86,11 @@ class Space(ContextMethods):
         `role` "passive" a member reads along, ready to take over the writing. Raises NotAllowed,
         DuplicateMember, or InvalidInput.
         """
-        act = Join(
-            agent=self._named(agent),
-            by=self.member,
-            at=self._now(),
-            rights=checked_word(Right, rights, name="rights"),
-            role=checked_word(Role, role, name="role"),
-        )
-        return spaces.settle(self._outside, self._name, act)
+        given = {
+            "rights": checked_word(Right, rights, name="rights"),
+            "role": checked_word(Role, role, name="role"),
+        }
+        return self._settled(Join, agent, **given)
 
     def leave(self, agent: str | None = None) -> SpaceInfo:
         """Be no member any more, or put another one out. What it wrote stays.
@@ -101,13 +98,11 @@ class Space(ContextMethods):
         Where no active member is left that may write, the first passive one is promoted. Raises
         LastActive where there is none: such a space is disbanded. Raises NotAllowed or NotAMember.
         """
-        act = Leave(agent=self._named(agent), by=self.member, at=self._now())
-        return spaces.settle(self._outside, self._name, act)
+        return self._settled(Leave, agent)
 
     def promote(self, agent: str) -> SpaceInfo:
         """Make a passive member active. Raises NotAllowed, NotAMember, or InvalidInput."""
-        act = Promote(agent=checked_agent(agent), by=self.member, at=self._now())
-        return spaces.settle(self._outside, self._name, act)
+        return self._settled(Promote, checked_agent(agent))
 
     def demote(self, agent: str | None = None) -> SpaceInfo:
         """Make an active member passive, oneself unless another is named.
@@ -115,8 +110,7 @@ class Space(ContextMethods):
         The last active one gives its place to the first passive one; raises LastActive where there is
         none. Raises NotAllowed, NotAMember, or InvalidInput.
         """
-        act = Demote(agent=self._named(agent), by=self.member, at=self._now())
-        return spaces.settle(self._outside, self._name, act)
+        return self._settled(Demote, agent)
 
     def fail_over(self, failed: str) -> SpaceInfo:
         """Let the first passive member take over from an active one that failed.
@@ -125,8 +119,7 @@ class Space(ContextMethods):
         on, and stands at the end of those who wait. Said twice, the second time raises InvalidInput:
         no two are promoted for one failure. Raises LastActive where nobody can take over.
         """
-        act = FailOver(agent=checked_agent(failed), by=self.member, at=self._now())
-        return spaces.settle(self._outside, self._name, act)
+        return self._settled(FailOver, checked_agent(failed))
 
     def disband(self, *, confirm: bool = False) -> None:
         """End the space: every memory in it is purged, for all members.
@@ -180,11 +173,11 @@ class Space(ContextMethods):
     def _speaking(self) -> AgentContext:
         return self._outside
 
-    def _named(self, agent: str | None) -> str:
-        return self.member if agent is None else checked_agent(agent)
-
-    def _now(self) -> datetime:
-        return as_utc(self._outside.clock(), name="clock")
+    def _settled(self, act: type[MemberAct], agent: str | None, **given: Any) -> SpaceInfo:
+        """The space after an act on an agent, the member itself unless another is named."""
+        member = self.member if agent is None else checked_agent(agent)
+        at = as_utc(self._outside.clock(), name="clock")
+        return spaces.settle(self._outside, self._name, act(agent=member, by=self.member, at=at, **given))
 
     def __enter__(self) -> Self:
         return self

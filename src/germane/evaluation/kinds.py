@@ -19,7 +19,7 @@ from germane.errors import GermaneError, InvalidInput, MissingExtra
 from germane.evaluation.material import COUNTER, Corpus, Material, Order, Retriever, drawn, read_material
 from germane.evaluation.messages import LINES
 from germane.evaluation.report import Report, ReportTable, interval_text
-from germane.evaluation.result import PairedDifference, differences, percent, percentile, points, table
+from germane.evaluation.result import PairedDifference, differences, percent, percentile, points
 from germane.evaluation.retrievers import (
     BUNDLED,
     PEERS,
@@ -82,10 +82,9 @@ class KindsReport:
     def to_text(self) -> str:
         """The comparison for people: what was measured, then its tables, then what is to be noted."""
         data = [f"{each.name}: {each.report.data()}" for each in self.kinds]
-        tables = [f"{each.title}\n{each.note}\n\n{table([each.head, *each.rows])}" for each in self.tables()]
         notes = [f"{name} was skipped: {why}" for name, why in self.skipped.items()]
         notes += [f"{each.name}: {note}" for each in self.kinds for note in each.report.oddities()]
-        return "\n\n".join(filter(None, ["\n".join(data), *tables, "\n".join(notes)])) + "\n"
+        return "\n\n".join(filter(None, ["\n".join(data), *map(str, self.tables()), "\n".join(notes)])) + "\n"
 
     def tables(self) -> Iterator[ReportTable]:
         """The shares of all retrievers, the differences from the best peer, and those by number of turns."""

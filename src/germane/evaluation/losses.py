@@ -31,7 +31,8 @@ from germane.evaluation.retrievers import (
     spoken_by,
 )
 from germane.model.context import Entry, Ranked, Reason, Trace
-from germane.model.memory import Memory, Status
+from germane.model.memory import Status
+from germane.model.text import cut, line_of
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 
@@ -263,7 +264,7 @@ class _Ranking:
             memory = self._reader.engine.get(memory_id)
         except GermaneError:
             return Lost(evidence=name, stage=LossStage.NOT_STORED)
-        label = _label(memory)
+        label = cut(line_of(memory.content[: 4 * _LABEL]), _LABEL)
         place = self._places.get(memory_id)
         if place is not None:
             return self._ranked(name, label, place)
@@ -325,11 +326,6 @@ def _detail(entry: Entry) -> str:
     if entry.reason is Reason.OVER_BUDGET:
         return f"{entry.short_by} tokens short"
     return f"left out: {entry.reason}"
-
-
-def _label(memory: Memory) -> str:
-    text = " ".join(memory.content[: 4 * _LABEL].split())
-    return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
 def _loss_lines(loss: Loss) -> list[str]:

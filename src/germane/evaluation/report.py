@@ -19,9 +19,9 @@ from germane.evaluation.result import (
     fields_as_json,
     percent,
     points,
-    table,
 )
 from germane.importers.locomo import EvidenceReport
+from germane.model.text import table
 
 if TYPE_CHECKING:
     from germane.evaluation.material import EvaluationQuestion
@@ -128,8 +128,7 @@ class Report:
 
     def to_text(self) -> str:
         """The report for people: its tables, then what was odd in the data."""
-        tables = (f"{each.title}\n{each.note}\n\n{table([each.head, *each.rows])}" for each in self.tables())
-        parts = [self.data(), *tables, "\n".join(self.oddities())]
+        parts = [self.data(), *map(str, self.tables()), "\n".join(self.oddities())]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def data(self) -> str:
@@ -233,6 +232,10 @@ class ReportTable:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     marks: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        lines = table([self.head, *self.rows], right=range(1, len(self.head)))
+        return "\n".join([self.title, self.note, "", *lines])
 
 
 def _overall(results: Sequence[Result]) -> ReportTable:
