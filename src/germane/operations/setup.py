@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread
@@ -441,13 +441,10 @@ def reembed(
     """
     if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is nothing to embed.")
-    store = open_store(location, embedding=identity_of(embedder), replace_embedding=True)
-    try:
+    with closing(open_store(location, embedding=identity_of(embedder), replace_embedding=True)) as store:
         if again:
             store.maintenance.drop_vectors()
         return _embed_all(store, embedder, progress)
-    finally:
-        store.close()
 
 
 def identity_of(embedder: Embedder) -> EmbeddingIdentity:

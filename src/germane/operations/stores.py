@@ -6,6 +6,7 @@ Unlike other operations these are not limited to one agent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -53,11 +54,8 @@ def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
     Spaces are among them. A user of PostgreSQL who may see one agent at a time gets the names alone. Raises
     StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
     """
-    store = open_store(_there(location), embedding=None, read_only=True)
-    try:
+    with closing(open_store(_there(location), embedding=None, read_only=True)) as store:
         return store.doing(listed)
-    finally:
-        store.close()
 
 
 @checking
@@ -198,15 +196,11 @@ def copy_store(
     target holds other things of an agent, EmbedderMismatch, and what the stores raise.
     """
     _check_apart(source, target)
-    out = open_store(source, embedding=None, read_only=True)
-    try:
-        into = open_store(target, embedding=None)
-        try:
-            return _copied(out, into, agents, progress)
-        finally:
-            into.close()
-    finally:
-        out.close()
+    with (
+        closing(open_store(source, embedding=None, read_only=True)) as out,
+        closing(open_store(target, embedding=None)) as into,
+    ):
+        return _copied(out, into, agents, progress)
 
 
 def _copied(
@@ -301,12 +295,9 @@ def remove_agent(
         raise PurgeNotConfirmed(agent=name)
     if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is no agent to remove.")
-    store = open_store(location, embedding=None)
-    try:
+    with closing(open_store(location, embedding=None)) as store:
         work = _RemovalRun(store, location, name, progress, datetime.now(UTC) if now is None else now)
         return work.done()
-    finally:
-        store.close()
 
 
 @dataclass(slots=True)

@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.ids import IdSequence
-from germane.ledger import StoreStats
-from germane.model.change import Applied, Change
 from germane.model.conversation import Message, MessageRole, TextPart
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Scope, Trust, Vector
-from germane.model.query import Filter, Order, Query, SearchResult
+from germane.model.query import Query, SearchResult
 from germane.protocols import Store
 
 __all__ = [
@@ -106,34 +104,13 @@ class FailingStore:
     def __init__(self, inner: Store, kinds: Iterable[str], error: Exception | None = None) -> None:
         self._inner, self._kinds = inner, frozenset(kinds)
         self._error = error or RuntimeError("this part of the store always fails")
+        self.apply, self.get, self.find = inner.apply, inner.get, inner.find
+        self.stats, self.close = inner.stats, inner.close
 
     def search(self, agent: str, query: Query) -> SearchResult:
         if any(self._kinds.intersection(part.kinds) for part in query.slices):
             raise self._error
         return self._inner.search(agent, query)
-
-    def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
-        return self._inner.apply(agent, changes)
-
-    def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
-        return self._inner.get(agent, ids)
-
-    def find(
-        self,
-        agent: str,
-        where: Filter,
-        *,
-        order: Order = Order.NEWEST,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> tuple[Memory, ...]:
-        return self._inner.find(agent, where, order=order, limit=limit, after=after)
-
-    def stats(self, agent: str) -> StoreStats:
-        return self._inner.stats(agent)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 class FixedClock:

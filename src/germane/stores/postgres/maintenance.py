@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event, Thread
@@ -193,13 +193,8 @@ class PostgresOperations:
             _tables(raw)
             return servers.distribute(raw, location_of(self._address), tell)
 
-    @contextmanager
-    def _opened(self, *, read_only: bool = False) -> Iterator[PostgresConnections]:
-        connections = PostgresConnections(self._address, read_only=read_only)
-        try:
-            yield connections
-        finally:
-            connections.close()
+    def _opened(self, *, read_only: bool = False) -> closing[PostgresConnections]:
+        return closing(PostgresConnections(self._address, read_only=read_only))
 
     @contextmanager
     def _watching(self, process: int, tell: Tell) -> Iterator[None]:

@@ -29,7 +29,6 @@ from germane.spaces import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
-    Purged,
     former_ref,
     gated,
     microseconds,
@@ -139,7 +138,7 @@ def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
 # Access of members: every transaction applies the rules first, and logs its events.
 
 
-class MemberConnections(Connections):
+class MemberConnections:
     """The connections of a store, as a member of a space uses them.
 
     The right is looked up in the transaction that it is for. So an agent that has left can't read or write
@@ -148,6 +147,7 @@ class MemberConnections(Connections):
 
     def __init__(self, inner: Connections, *, space: str, agent: str) -> None:
         self._inner = inner
+        self.note_purge, self.erase, self.size = inner.note_purge, inner.erase, inner.size
         self._space = space
         self._agent = agent
         self.gate = inner.gate
@@ -172,18 +172,6 @@ class MemberConnections(Connections):
             yield connection
             log.note_written()
             log.finish()
-
-    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
-        """Note what has to be erased, as after every purge."""
-        self._inner.note_purge(connection, what)
-
-    def erase(self) -> None:
-        """Leave nothing of what was purged."""
-        self._inner.erase()
-
-    def size(self) -> int:
-        """How many bytes the store takes; 0 in memory."""
-        return self._inner.size()
 
     def close(self) -> None:
         """Nothing: the connections belong to the store that was opened."""

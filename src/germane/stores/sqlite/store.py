@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, cast
 
@@ -162,21 +162,15 @@ class SqliteOperations:
 
     def erase(self, tell: Tell) -> Erasure:
         """Rewrite the file if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
-        store = SqliteStore(self._path)
-        try:
+        with closing(SqliteStore(self._path)) as store:
             store.checkpoint()
-        finally:
-            store.close()
         tell(1, 1)
         return Erasure(tables=(), left=_BEYOND)
 
-    @contextmanager
-    def _opened(self, *, read_only: bool = False) -> Iterator[SqliteConnections]:
-        connections = SqliteConnections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
-        try:
-            yield connections
-        finally:
-            connections.close()
+    def _opened(self, *, read_only: bool = False) -> closing[SqliteConnections]:
+        return closing(
+            SqliteConnections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
+        )
 
 
 # Brings a file to the schema that this version knows, and makes sure that it is a store at all.
