@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
@@ -299,13 +299,7 @@ def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> Tool
         shown = hinted
     recalled = any(isinstance(part, TextPart) and part.recalled for part in result.content)
     form = result.content[0].form if isinstance(result.content[0], TextPart) else ""
-    return ToolResult(
-        call_id=result.call_id,
-        content=(TextPart(text=shown, recalled=recalled, form=form),),
-        is_error=result.is_error,
-        form=result.form,
-        extra=result.extra,
-    )
+    return replace(result, content=(TextPart(text=shown, recalled=recalled, form=form),))
 
 
 # Shortens a long text to its head and its tail, never within what a reader sees as one character.

@@ -164,18 +164,20 @@ class MemoryMethods:
         read, nothing is done where another version is current. Raises NotFound, InvalidInput, or
         StaleRevision for that, and when somebody else revises it at the same time.
         """
-        changes = operations.memories.Changes(
-            content=content,
-            subject=subject,
-            tags=tags,
-            importance=importance,
-            confidence=confidence,
-            outcome=outcome,
-            pinned=pinned,
-            metadata=metadata,
-        )
         with self._embedding.woken():
-            return operations.memories.revise(self._session, memory_id, changes, expected=expected)
+            return operations.memories.revise(
+                self._session,
+                memory_id,
+                expected=expected,
+                content=content,
+                subject=subject,
+                tags=tags,
+                importance=importance,
+                confidence=confidence,
+                outcome=outcome,
+                pinned=pinned,
+                metadata=metadata,
+            )
 
     def supersede(
         self, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None

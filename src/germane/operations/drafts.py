@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from germane.errors import InvalidInput, NotFound, NotWorthKeeping, StaleRevision
-from germane.kinds import Kind, subject_of
+from germane.kinds import subject_of
 from germane.lifecycle import NEARLY_IDENTICAL, first_stage
 from germane.model.change import Applied, Insert
 from germane.model.memory import (
@@ -21,6 +22,7 @@ from germane.model.memory import (
     Outcome,
     QualityFlag,
     RememberResult,
+    Rendition,
     Renditions,
     Scope,
     Stage,
@@ -61,6 +63,10 @@ _TRIES = 20
 _NOTHING_GIVEN: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 _NO_LIFECYCLE_STATES: Mapping[str, LifecycleState] = MappingProxyType({})
+
+_NO_TEXT = Rendition(text="", tokens=0)
+_UNMADE = Renditions(micro=_NO_TEXT, summary=_NO_TEXT, full=_NO_TEXT, counter="")
+"""In the place of renditions until they are made, from the memory's other fields."""
 
 
 def keep(
@@ -136,47 +142,45 @@ def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
     return Draft(**draft)
 
 
+_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "content": checked_content,
+    "subject": partial(checked_text, name="subject"),
+    "source": partial(checked_text, name="source"),
+    "scope": Scope.parse,
+    "outcome": partial(checked_word, Outcome, name="outcome"),
+    "confidence": lambda value: checked_number(value, 0, 1, name="confidence"),
+    "metadata": checked_json,
+    "tags": checked_tags,
+    "importance": lambda value: checked_number(value, 0, 10, name="importance"),
+    "trust": partial(checked_word, Trust, name="trust"),
+    "pinned": partial(checked_flag, name="pinned"),
+}
+"""What makes the value of each field that a caller gives one of a memory, or raises InvalidInput."""
+
+
+def checked_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that aren't None, as a memory has them. Raises InvalidInput."""
+    return {name: check(given[name]) for name, check in _CHECKS.items() if given.get(name) is not None}
+
+
 def memory_of(session: AgentContext, draft: Draft, *, now: datetime) -> Memory:
     """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
     kind = session.kinds.require(draft.kind)
-    content = checked_content(draft.content)
-    subject = (
-        subject_of(kind, content) if draft.subject is None else checked_text(draft.subject, name="subject")
-    )
-    source = None if draft.source is None else checked_text(draft.source, name="source")
-    scope = Scope.parse(draft.scope)
-    outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")
-    confidence = (
-        1.0 if draft.confidence is None else checked_number(draft.confidence, 0, 1, name="confidence")
-    )
-    metadata = checked_json(draft.metadata)
-    memory_id = session.ids.next(now)
+    given = checked_values({name: getattr(draft, name) for name in _CHECKS})
+    if draft.subject is None:
+        given["subject"] = subject_of(kind, given["content"])
     created, updated = _times(draft, now)
     memory = Memory(
-        id=memory_id,
+        id=session.ids.next(now),
         agent=session.agent,
         kind=kind.name,
-        content=content,
-        renditions=_renditions(
-            session, kind, content, subject, outcome, confidence=confidence, metadata=metadata
-        ),
+        renditions=_UNMADE,
         created_at=created,
         updated_at=updated,
-        scope=scope,
-        subject=subject,
-        tags=checked_tags(draft.tags),
-        importance=1.0
-        if draft.importance is None
-        else checked_number(draft.importance, 0, 10, name="importance"),
-        confidence=confidence,
-        outcome=outcome,
-        trust=Trust.AGENT if draft.trust is None else checked_word(Trust, draft.trust, name="trust"),
-        source=source,
-        pinned=checked_flag(draft.pinned, name="pinned"),
-        metadata=metadata,
-        stage=first_stage(kind.lifecycle, outcome),
+        stage=first_stage(kind.lifecycle, given.get("outcome")),
+        **given,
     )
-    return memory.evolve(content_hash=content_hash_of(memory))
+    return memory.evolve(renditions=_renditions(session, memory), content_hash=content_hash_of(memory))
 
 
 def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
@@ -195,18 +199,7 @@ def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
 
 def renew_renditions(session: AgentContext, memory: Memory) -> Memory:
     """The memory with renditions made anew from its other fields."""
-    kind = session.kinds.of(memory)
-    return memory.evolve(
-        renditions=_renditions(
-            session,
-            kind,
-            memory.content,
-            memory.subject,
-            memory.outcome,
-            confidence=memory.confidence,
-            metadata=memory.metadata,
-        )
-    )
+    return memory.evolve(renditions=_renditions(session, memory))
 
 
 def content_hash_of(memory: Memory, *more: str) -> str:
@@ -327,26 +320,13 @@ def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any
     return changes
 
 
-def _renditions(
-    session: AgentContext,
-    kind: Kind,
-    content: str,
-    subject: str | None,
-    outcome: Outcome | None,
-    *,
-    confidence: float,
-    metadata: Mapping[str, Any],
-) -> Renditions:
-    values = {
-        **metadata,
-        "content": content,
-        "subject": subject,
-        "outcome": outcome,
-        "confidence": confidence,
-    }
+def _renditions(session: AgentContext, memory: Memory) -> Renditions:
+    kind = session.kinds.of(memory)
+    fields = {name: getattr(memory, name) for name in ("content", "subject", "outcome", "confidence")}
+    values = {**memory.metadata, **fields}
     # Contexts don't count what is counted here, and it would push out what they do.
     made = renditions_of(kind, values, uncached(session.counter), session.summarizer)
-    return mark_outdated(with_outcomes(made, kind, values, session.counter), metadata, session.counter)
+    return mark_outdated(with_outcomes(made, kind, values, session.counter), memory.metadata, session.counter)
 
 
 def _remembered(applied: Applied) -> RememberResult:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
 from germane.lifecycle import Reconcile
 from germane.model.change import Applied, Purge, SetStatus
-from germane.model.memory import Cause, Draft, LifecycleSignal, Memory, Outcome, RememberResult, Status, Trust
+from germane.model.memory import Cause, Draft, LifecycleSignal, Memory, RememberResult, Status, Trust
 from germane.model.query import Filter, Query, Slice
 from germane.model.validation import (
     as_utc,
-    checked_flag,
     checked_id,
-    checked_number,
     checked_sequence,
-    checked_tags,
-    checked_text,
-    checked_word,
 )
 from germane.operations.context import AgentContext
 from germane.operations.drafts import (
     Quality,
+    checked_values,
     content_hash_of,
     draft_of,
     given_in,
@@ -35,9 +31,7 @@ from germane.operations.drafts import (
     weighed,
 )
 from germane.operations.inputs import (
-    checked_content,
     checked_count,
-    checked_json,
     embed_texts,
     vectors_to_store,
 )
@@ -198,31 +192,17 @@ def _says_the_same(memory: Memory, other: Memory, cosine: float, rules: Reconcil
 # revise, supersede, forget, restore, purge: what becomes of a memory after it was stored.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What a revision changes; None leaves a field as it was."""
+def revise(session: AgentContext, memory_id: str, *, expected: int | None = None, **changes: Any) -> Memory:
+    """Store the next version of a memory with other fields; the one before is kept as history.
 
-    content: str | None = None
-    subject: str | None = None
-    tags: Sequence[str] | None = None
-    importance: float | None = None
-    confidence: float | None = None
-    outcome: Outcome | str | None = None
-    pinned: bool | None = None
-    metadata: Mapping[str, Any] | None = None
-
-
-def revise(session: AgentContext, memory_id: str, changes: Changes, *, expected: int | None = None) -> Memory:
-    """Store the next version of a memory; the one before is kept as history.
-
-    Raises NotFound, InvalidInput, or StaleRevision when another version than the `expected` is current, or
-    somebody else revises it at the same time.
+    A field that is None stays as it was. Raises NotFound, InvalidInput, or StaleRevision when another
+    version than the `expected` is current, or somebody else revises it at the same time.
     """
     now = as_utc(session.clock(), name="clock")
     old = _expected(session, memory_id, expected)
     if old.status is Status.FORGOTTEN:
         raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you revise it.")
-    checked = _checked(changes)
+    checked = checked_values(changes)
     if not checked:
         raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
     new = renew_renditions(
@@ -339,28 +319,6 @@ def _set_status(session: AgentContext, memory_id: str, status: Status) -> Memory
     at = as_utc(session.clock(), name="clock")
     change = SetStatus(memory_id=checked_id(memory_id), status=status, at=at)
     return _stored(session.store.apply(session.agent, [change])[0])
-
-
-def _checked(changes: Changes) -> dict[str, Any]:
-    """The fields that change, checked as `remember` checks them."""
-    given: dict[str, Any] = {}
-    if changes.content is not None:
-        given["content"] = checked_content(changes.content)
-    if changes.subject is not None:
-        given["subject"] = checked_text(changes.subject, name="subject")
-    if changes.tags is not None:
-        given["tags"] = checked_tags(changes.tags)
-    if changes.importance is not None:
-        given["importance"] = checked_number(changes.importance, 0, 10, name="importance")
-    if changes.confidence is not None:
-        given["confidence"] = checked_number(changes.confidence, 0, 1, name="confidence")
-    if changes.outcome is not None:
-        given["outcome"] = checked_word(Outcome, changes.outcome, name="outcome")
-    if changes.pinned is not None:
-        given["pinned"] = checked_flag(changes.pinned, name="pinned")
-    if changes.metadata is not None:
-        given["metadata"] = checked_json(changes.metadata)
-    return given
 
 
 def _stored(applied: Applied) -> Memory:
