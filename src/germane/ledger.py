@@ -352,7 +352,7 @@ class Finding:
 
 # How a database that holds memories is doing, as whoever operates it asks.
 
-Tell = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Called with how much of a piece of work is done, and of how much."""
 
 

@@ -19,7 +19,7 @@ from germane.protocols import TokenCounter
 from germane.stores.location import MAINTENANCE
 
 if TYPE_CHECKING:
-    from germane.ledger import Assembly, Finding, StoreStats
+    from germane.ledger import Assembly, Finding, Progress, StoreStats
     from germane.lifecycle import DecisionCalibration, Reconcile, Upkeep
     from germane.model.change import UsageHistory
     from germane.model.context import Context, TraceNote
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from germane.operations.feedback import Named
     from germane.operations.lifecycle import UpkeepCallback
     from germane.operations.search import RecallResult
-    from germane.operations.setup import Progress
     from germane.operations.working_set import WorkingSet
 
 
@@ -252,8 +251,8 @@ class MemoryMethods:
         `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
         where that is gone.
         """
-        asked = Filter() if where is None else where
-        return operations.read.memories(self._session, asked, order=order, limit=limit, after=after)
+        admits = Filter() if where is None else where
+        return operations.read.memories(self._session, admits, order=order, limit=limit, after=after)
 
     def count(self, where: Filter | None = None) -> int:
         """How many memories pass a filter (the active ones by default)."""

@@ -221,8 +221,8 @@ def _loss(
     reader: GermaneReader, case: EvaluationQuestion, needles: Mapping[str, Needle], budget: int, where: str
 ) -> Loss:
     context = reader.context(case.question, budget)
-    held = contained_pieces(context.text, case, needles)
-    missing = [piece for piece, there in zip(case.pieces, held, strict=True) if not there]
+    contained = contained_pieces(context.text, case, needles)
+    missing = [piece for piece, there in zip(case.pieces, contained, strict=True) if not there]
     ranking = _Ranking(reader, case, context.trace)
     return Loss(
         number=case.number,
@@ -329,10 +329,12 @@ def _detail(entry: Entry) -> str:
 
 
 def _loss_lines(loss: Loss) -> list[str]:
-    held = loss.evidence - len(loss.lost)
+    contained = loss.evidence - len(loss.lost)
     place = f"{loss.where}, " if loss.where else ""
     lines = [f"{loss.number}. {loss.question}  ({place}category {loss.category})"]
-    lines.append(f"   {held} of {loss.evidence} pieces held; the last that fitted has rank {loss.fitted}.")
+    lines.append(
+        f"   {contained} of {loss.evidence} pieces held; the last that fitted has rank {loss.fitted}."
+    )
     for each in loss.lost:
         rank = "" if each.rank is None else f", rank {each.rank} of {each.candidates}"
         lines.append(f"   {each.evidence}: {each.stage}{rank}" + (f"; {each.detail}" if each.detail else ""))

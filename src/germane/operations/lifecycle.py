@@ -143,22 +143,22 @@ def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[Lifecyc
 
     Raises NotFound.
     """
-    asked = checked_words(ids, name="ids")
-    memories = session.store.get(session.agent, asked)
-    counted = LIFECYCLE.required(session.store).states(session.agent, asked)
+    names = checked_words(ids, name="ids")
+    memories = session.store.get(session.agent, names)
+    counted = LIFECYCLE.required(session.store).states(session.agent, names)
     return tuple(
-        _state_of(session, memory_id, memory, kept)
-        for memory_id, memory, kept in zip(asked, memories, counted, strict=True)
+        _state_of(session, memory_id, memory, stored)
+        for memory_id, memory, stored in zip(names, memories, counted, strict=True)
     )
 
 
 def _state_of(
-    session: AgentContext, memory_id: str, memory: Memory | None, kept: LifecycleState | None
+    session: AgentContext, memory_id: str, memory: Memory | None, stored: LifecycleState | None
 ) -> LifecycleState:
     if memory is None:
         raise NotFound(memory_id, session.agent)
     stage = stage_of(session.kinds.of(memory).lifecycle, memory)
-    return replace(kept or LifecycleState(stage=stage), stage=stage)
+    return replace(stored or LifecycleState(stage=stage), stage=stage)
 
 
 def events(
@@ -321,32 +321,32 @@ def _do(session: AgentContext, step: UpkeepStep, now: datetime) -> bool:
 def _moves(session: AgentContext, now: datetime) -> Iterator[UpkeepStep]:
     """What age or counts would move. What is pinned doesn't age."""
     for lifecycle, sign in _SIGNS.items():
-        for memory, standing in _states_in(session, lifecycle):
+        for memory, state in _states_in(session, lifecycle):
             if sign is LifecycleSignal.AGE and memory.pinned:
                 continue
-            after = next_state(lifecycle, standing, sign, memory=memory, at=now)
-            if after is not None and after.stage is not standing.stage:
+            after = next_state(lifecycle, state, sign, memory=memory, at=now)
+            if after is not None and after.stage is not state.stage:
                 task = UpkeepTask.AGE if sign is LifecycleSignal.AGE else UpkeepTask.SETTLE
-                yield UpkeepStep(task=task, memory_id=memory.id, before=standing.stage, after=after.stage)
+                yield UpkeepStep(task=task, memory_id=memory.id, before=state.stage, after=after.stage)
 
 
 def _merges(session: AgentContext) -> Iterator[UpkeepStep]:
     """Facts of one kind, subject and scope that say the same, each with the one that stands for it."""
     groups: dict[tuple[str, str, str], list[tuple[Memory, LifecycleState]]] = {}
-    for memory, standing in _states_in(session, "fact"):
+    for memory, state in _states_in(session, "fact"):
         about = (memory.kind, (memory.subject or "").casefold(), str(memory.scope))
-        groups.setdefault(about, []).append((memory, standing))
+        groups.setdefault(about, []).append((memory, state))
     for group in groups.values():
         # Whoever comes first stands for the others: pinned, most trusted, most confirmed, oldest.
         group.sort(key=_precedence)
-        for kept, others in _same(session, [memory for memory, _ in group]):
+        for first, others in _same(session, [memory for memory, _ in group]):
             for other in others:
                 yield UpkeepStep(
                     task=UpkeepTask.MERGE,
                     memory_id=other.id,
                     before=stage_of("fact", other),
                     after=Stage.SUPERSEDED,
-                    other=kept.id,
+                    other=first.id,
                 )
 
 
@@ -379,8 +379,8 @@ def _same(session: AgentContext, group: Sequence[Memory]) -> Iterator[tuple[Memo
         if place in taken:
             continue
         near = () if vectors is None else _near(vectors, place)
-        said = {other for other in near if could_be_same(memory.content, group[other].content)}
-        same = sorted(other for other in said.union(alike[texts[place]]) - taken if other > place)
+        close = {other for other in near if could_be_same(memory.content, group[other].content)}
+        same = sorted(other for other in close.union(alike[texts[place]]) - taken if other > place)
         taken.update(same)
         if same:
             yield memory, [group[other] for other in same]
@@ -407,8 +407,8 @@ def _matrix(session: AgentContext, group: Sequence[Memory]) -> NDArray[np.float3
 
 
 def _flagged(session: AgentContext) -> Iterator[str]:
-    for memory, standing in _states_in(session, "procedure"):
-        if standing.stage is Stage.INEFFECTIVE:
+    for memory, state in _states_in(session, "procedure"):
+        if state.stage is Stage.INEFFECTIVE:
             yield memory.id
 
 
@@ -418,9 +418,9 @@ def _states_in(session: AgentContext, lifecycle: str) -> Iterator[tuple[Memory, 
     kinds = _kinds(session, lifecycle)
     for page in stored_pages(session, Filter(kinds=kinds)) if kinds else ():
         known = store.states(session.agent, [memory.id for memory in page])
-        for memory, standing in zip(page, known, strict=True):
+        for memory, state in zip(page, known, strict=True):
             stage = stage_of(lifecycle, memory)
-            yield memory, replace(standing or LifecycleState(stage=stage), stage=stage)
+            yield memory, replace(state or LifecycleState(stage=stage), stage=stage)
 
 
 def _kinds(session: AgentContext, lifecycle: str) -> tuple[str, ...]:
@@ -428,5 +428,5 @@ def _kinds(session: AgentContext, lifecycle: str) -> tuple[str, ...]:
 
 
 def _precedence(one: tuple[Memory, LifecycleState]) -> tuple[bool, int, int, datetime, str]:
-    memory, standing = one
-    return (not memory.pinned, _TRUST[memory.trust], -standing.confirmations, memory.created_at, memory.id)
+    memory, state = one
+    return (not memory.pinned, _TRUST[memory.trust], -state.confirmations, memory.created_at, memory.id)

@@ -210,8 +210,8 @@ def _version_signals(
 ) -> list[ApplySignal]:
     found: list[ApplySignal] = []
     before = session.kinds.of(old).lifecycle
-    standing = LifecycleState(stage=stage_of(before, old))
-    if next_state(before, standing, LifecycleSignal.SUPERSEDE, memory=old, at=at) is not None:
+    state = LifecycleState(stage=stage_of(before, old))
+    if next_state(before, state, LifecycleSignal.SUPERSEDE, memory=old, at=at) is not None:
         found.append(
             ApplySignal(
                 memory_id=old.version_id,

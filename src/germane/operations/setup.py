@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from germane.errors import (
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
-from germane.ledger import EmbeddingIdentity, Finding
+from germane.ledger import EmbeddingIdentity, Finding, Progress
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.plan import Frame
 from germane.model.query import Filter
@@ -159,9 +159,6 @@ def _system_clock() -> datetime:
 # What waits for a vector, embedded batch by batch: in the foreground, or by a thread of its own.
 #
 # Nothing is kept here that a crash could lose: which memories wait, the store knows.
-
-Progress = Callable[[int, int], None]
-"""Called after each batch with how many memories are embedded and how many there were to embed."""
 
 _EAGER_BATCH: Final = 1000
 _SLOW_BATCH: Final = 64
@@ -457,10 +454,10 @@ def _embed_all(store: RelationalStore, embedder: Embedder, progress: Progress | 
     total = sum(store.stats(agent).pending for agent in agents) if progress else 0
     done = 0
 
-    def tell(embedded: int, _: int) -> None:
+    def report(embedded: int, _: int) -> None:
         if progress is not None:
             progress(done + embedded, max(total, done + embedded))
 
     for agent in agents:
-        done += Backlog(store, agent, embedder).drain(progress=tell if progress else None)
+        done += Backlog(store, agent, embedder).drain(progress=report if progress else None)
     return done

@@ -23,10 +23,9 @@ from germane.errors import (
     StoreUnavailable,
     UnknownSpace,
 )
-from germane.ledger import AgentFigures, DatabaseStatus, Erasure
+from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress
 from germane.model.text import tenant_of
 from germane.operations.inputs import checked_agent, checking
-from germane.operations.setup import Progress
 from germane.spaces import Leave
 from germane.stores.location import exists, is_address, location_of, open_store, operations_on
 from germane.stores.relational import agents

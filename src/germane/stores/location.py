@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeV
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
-from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Tell
+from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Progress
 
 if TYPE_CHECKING:
     from germane.stores.postgres.servers import Notifications
@@ -137,15 +137,15 @@ class Operations(Protocol):
         """Bring the store to this version's schema, and return the names of the migrations applied."""
         ...
 
-    def reindex(self, tell: Tell) -> None:
+    def reindex(self, progress: Progress) -> None:
         """Rebuild the indexes."""
         ...
 
-    def vacuum(self, tell: Tell) -> None:
+    def vacuum(self, progress: Progress) -> None:
         """Give back room that isn't used any more."""
         ...
 
-    def erase(self, tell: Tell) -> Erasure:
+    def erase(self, progress: Progress) -> Erasure:
         """Leave no bytes of what was purged, and say where some may be left all the same."""
         ...
 

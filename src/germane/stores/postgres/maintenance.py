@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import errors
 
 from germane.errors import GermaneError, StoreBusy, StoreUnavailable
-from germane.ledger import DatabaseStatus, Erasure, Tell, VectorIndex
+from germane.ledger import DatabaseStatus, Erasure, Progress, VectorIndex
 from germane.model.text import REMOVED
 from germane.stores.postgres import servers, store
 from germane.stores.postgres.connection import Raw
@@ -139,7 +139,7 @@ class PostgresOperations:
         PostgresStore(self._address).close()
         return applied
 
-    def reindex(self, tell: Tell) -> None:
+    def reindex(self, progress: Progress) -> None:
         """Reindex the words if the tokenizer has changed, and rebuild every index.
 
         Nobody has to wait for it. What an interrupted call left half built is removed first.
@@ -151,17 +151,17 @@ class PostgresOperations:
                 raw.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}".encode())
             for number, table in enumerate(tables, start=1):
                 raw.execute(f"REINDEX TABLE CONCURRENTLY {table}".encode())
-                tell(number, len(tables))
+                progress(number, len(tables))
 
-    def vacuum(self, tell: Tell) -> None:
+    def vacuum(self, progress: Progress) -> None:
         """Make the space of deleted rows usable again, and renew the planner's statistics, table by table."""
         with self._alone() as raw:
             tables = _tables(raw)
             for number, table in enumerate(tables, start=1):
                 raw.execute(f"VACUUM (ANALYZE) {table}".encode())
-                tell(number, len(tables))
+                progress(number, len(tables))
 
-    def erase(self, tell: Tell) -> Erasure:
+    def erase(self, progress: Progress) -> Erasure:
         """Rewrite the tables whose files may hold bytes of what was purged.
 
         Who needs such a table waits until it is done. Raises StoreBusy where somebody doesn't let go of what
@@ -171,14 +171,14 @@ class PostgresOperations:
         with self._alone() as raw:
             _tables(raw)
             servers.require_one_server(raw, location_of(self._address), "erase")
-            return erase(raw, tell, patience=self._patience)
+            return erase(raw, progress, patience=self._patience)
 
-    def index(self, agent: str, tell: Tell) -> int:
+    def index(self, agent: str, progress: Progress) -> int:
         """Give an agent's vectors an index, unless they have one; how many vectors there are."""
         with self._alone() as raw:
             _tables(raw)
             servers.require_one_server(raw, location_of(self._address), "index the vectors of one agent")
-            with self._watching(raw.info.backend_pid, tell):
+            with self._watching(raw.info.backend_pid, progress):
                 return store.index_agent(raw, agent)
 
     def unindex(self, agent: str) -> int:
@@ -187,17 +187,17 @@ class PostgresOperations:
             _tables(raw)
             return store.unindex_agent(raw, agent)
 
-    def distribute(self, tell: Tell) -> tuple[str, ...]:
+    def distribute(self, progress: Progress) -> tuple[str, ...]:
         """Spread the tables over a Citus cluster; which of them weren't yet."""
         with self._alone() as raw:
             _tables(raw)
-            return servers.distribute(raw, location_of(self._address), tell)
+            return servers.distribute(raw, location_of(self._address), progress)
 
     def _opened(self, *, read_only: bool = False) -> closing[PostgresConnections]:
         return closing(PostgresConnections(self._address, read_only=read_only))
 
     @contextmanager
-    def _watching(self, process: int, tell: Tell) -> Iterator[None]:
+    def _watching(self, process: int, progress: Progress) -> Iterator[None]:
         """Tell how many blocks of the table are in the index that a server's process builds meanwhile."""
         done = Event()
 
@@ -208,7 +208,7 @@ class PostgresOperations:
                     with connections.reading() as connection:
                         found = connection.raw.execute(_PROGRESS, (process,)).fetchone()
                     if found is not None and found[1]:
-                        tell(min(found), found[1])
+                        progress(min(found), found[1])
 
         watching = Thread(target=watch, name="germane index", daemon=True)
         watching.start()
@@ -338,7 +338,7 @@ def due(raw: Raw) -> int:
     return int(raw.execute(_DUE).fetchall()[0][0])
 
 
-def erase(raw: Raw, tell: Tell, *, patience: float) -> Erasure:
+def erase(raw: Raw, progress: Progress, *, patience: float) -> Erasure:
     """Rewrite the tables that purges have noted, partition by partition, and remove the notes.
 
     What is purged meanwhile keeps its note. A call that was interrupted is made up for by the next.
@@ -346,7 +346,7 @@ def erase(raw: Raw, tell: Tell, *, patience: float) -> Erasure:
     """
     notes = [_Note(*row) for row in raw.execute(_NOTED).fetchall()]
     raw.execute(_LOCK_WAIT)
-    work = _ErasureRun(raw, tell, patience, _steps(raw, notes))
+    work = _ErasureRun(raw, progress, patience, _steps(raw, notes))
     if notes:
         work.wait_for_old([each.noted for each in notes])
     for _, some in groupby(notes, key=lambda each: each.part):
@@ -379,7 +379,7 @@ class _ErasureRun:
     """One call's work. `done` are the rewritten tables, `left` what couldn't be done."""
 
     raw: Raw
-    tell: Tell
+    progress: Progress
     patience: float
     steps: int
     step: int = 0
@@ -450,7 +450,7 @@ class _ErasureRun:
 
     def _advance(self) -> None:
         self.step += 1
-        self.tell(self.step, self.steps)
+        self.progress(self.step, self.steps)
 
 
 # Where the bytes of what was purged may be besides its tables: the planner's statistics, and the log.

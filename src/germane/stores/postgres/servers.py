@@ -23,7 +23,7 @@ from psycopg.sql import Identifier, Literal
 
 from germane.errors import StoreError, StoreUnavailable
 from germane.forks import renewed
-from germane.ledger import Tell
+from germane.ledger import Progress
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.pool import Pool, is_between
 from germane.stores.sql import schema, script
@@ -289,7 +289,7 @@ FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY (%s::text[]::regclass[
 """
 
 
-def distribute(raw: Raw, location: str, tell: Tell, *, text: str | None = None) -> tuple[str, ...]:
+def distribute(raw: Raw, location: str, progress: Progress, *, text: str | None = None) -> tuple[str, ...]:
     """Spread the tables by agent, and return those that weren't before; all of them, or none.
 
     They are those of the schema `text`, which is this version's if it isn't given. The directories go to
@@ -305,7 +305,7 @@ def distribute(raw: Raw, location: str, tell: Tell, *, text: str | None = None) 
             # What refers to a table that is everywhere has to go from server to server one after another.
             raw.execute(b"SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
             raw.execute(script("postgres", "spread").encode(), prepare=False)
-            _spread(raw, left, tell)
+            _spread(raw, left, progress)
     return tuple(table for table, _ in left)
 
 
@@ -380,14 +380,14 @@ def _check(raw: Raw, location: str, version: str | None, *, is_partitioned: bool
         )
 
 
-def _spread(raw: Raw, left: Sequence[tuple[str, str]], tell: Tell) -> None:
+def _spread(raw: Raw, left: Sequence[tuple[str, str]], progress: Progress) -> None:
     """Spread tables that refer to nothing meanwhile, so that the order of those keys doesn't matter."""
     keys = raw.execute(_KEYS, ([table for table, _ in left],)).fetchall()
     for table, name, _, _ in keys:
         _do(raw, f"ALTER TABLE {table} DROP CONSTRAINT {Identifier(name).as_string()}")
     for number, (_, step) in enumerate(left, start=1):
         _do(raw, step)
-        tell(number, len(left))
+        progress(number, len(left))
     for table, name, words, sets_null in keys:
         # A cluster refuses a key that sets a part of itself to NULL where it names the agent. What refers to
         # a memory that is gone is left as it is then, and is read as referring to none.

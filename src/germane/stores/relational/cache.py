@@ -55,6 +55,9 @@ class AgentCache(ABC):
         self.name = name
         self.agent = 0
         self._loaded = 0  # Whose latest change `_seq` is. Who is removed and comes again has another number.
+        self._empty()
+
+    def _empty(self) -> None:
         self._seq = 0
         self.columns = Columns()
         self._masks: dict[Filter, NDArray[np.bool_]] = {}
@@ -175,16 +178,6 @@ class AgentCache(ABC):
                 self._drop_record(next(iter(kept)))
         return found
 
-    def _empty(self) -> None:
-        self._seq = 0
-        self.columns = Columns()
-        self._masks = {}
-        self._records = {}
-        self._record_bytes = 0
-        self._sessions = {}
-        self._firsts = {}
-        self._found = {}
-
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
 
@@ -266,8 +259,8 @@ def as_array(nums: set[int]) -> NDArray[np.int64]:
 class ResidentCache(AgentCache):
     """The cache of a database in the same process, which is quick to read whole and scores nothing itself."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def _empty(self) -> None:
+        super()._empty()
         self._postings = Postings()
         self._vectors: VectorRows | None = None
 
@@ -294,11 +287,6 @@ class ResidentCache(AgentCache):
             while some := rows.fetchmany(ROWS_AT_ONCE):
                 self._put_vectors(some)
         return vectors.compare(vector)
-
-    def _empty(self) -> None:
-        super()._empty()
-        self._postings = Postings()
-        self._vectors = None
 
     def _load(self, connection: Connection) -> None:
         rows = connection.run("cache_rows", span(self.agent))

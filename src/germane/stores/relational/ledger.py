@@ -277,10 +277,10 @@ def fields_of(text: str) -> dict[str, Any]:
 def _json_form(value: Any) -> Any:
     """A value in types that JSON has."""
     if isinstance(value, Filter):
-        held = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "when"}
+        named = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "when"}
         range_ = value.when
         times = {"since": range_ and range_.start, "until": range_ and range_.end}
-        return {**held, **times, "metadata": dict(value.metadata or ())}
+        return {**named, **times, "metadata": dict(value.metadata or ())}
     if isinstance(value, Mapping):
         return dict(value)
     return value.isoformat() if isinstance(value, datetime) else str(value)

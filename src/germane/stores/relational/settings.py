@@ -219,12 +219,12 @@ def check_tokenizer(stored: str, location: str) -> None:
         )
 
 
-def check_language(stored: str, asked: str | None, location: str) -> None:
+def check_language(stored: str, wanted: str | None, location: str) -> None:
     """Raise StoreUnavailable when another process has indexed the agent's memories in another language."""
-    if asked is not None and asked != stored:
+    if wanted is not None and wanted != stored:
         raise StoreUnavailable(
             f"Another process reindexed these memories in {location} in {stored!r}; this one asks in "
-            f"{asked!r}. Open the store again without a language to go on in {stored!r}."
+            f"{wanted!r}. Open the store again without a language to go on in {stored!r}."
         )
 
 

@@ -243,8 +243,8 @@ def keep_members(connection: Connection, before: SpaceInfo | None, after: SpaceI
     for one in after.members:
         if one not in known:
             joined_at = microseconds(one.joined_at, name="joined_at")
-            held = {"name": one.agent, "rights": one.rights, "role": one.role, "place": one.order}
-            connection.run("set_member", {"space": number, "joined_at": joined_at, **held})
+            member = {"name": one.agent, "rights": one.rights, "role": one.role, "place": one.order}
+            connection.run("set_member", {"space": number, "joined_at": joined_at, **member})
 
 
 def _member(row: tuple[str, str, str, int, int]) -> Member:

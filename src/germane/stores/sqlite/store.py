@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
-from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
+from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Progress
 from germane.lifecycle import status_at
 from germane.model.memory import Stage
 from germane.model.text import REMOVED
@@ -141,14 +141,14 @@ class SqliteOperations:
         SqliteStore(self._path).close()
         return missing
 
-    def reindex(self, tell: Tell) -> None:
+    def reindex(self, progress: Progress) -> None:
         """Reindex the words if the tokenizer has changed, and rebuild every index of the file."""
         SqliteStore(self._path).close()
         with self._opened() as connections, connections.writing() as connection:
             connection.execute("REINDEX")
-        tell(1, 1)
+        progress(1, 1)
 
-    def vacuum(self, tell: Tell) -> None:
+    def vacuum(self, progress: Progress) -> None:
         """Rewrite the file from what is stored in it. Raises StoreBusy while others write or hold its log."""
         SqliteStore(self._path).close()
         with self._opened() as connections:
@@ -158,13 +158,13 @@ class SqliteOperations:
                     f"The file {connections.location} is rewritten, but a reader has held on to its log for "
                     f"{_TIMEOUT:g} s. Close the reader, and run it again to cut the log."
                 )
-        tell(1, 1)
+        progress(1, 1)
 
-    def erase(self, tell: Tell) -> Erasure:
+    def erase(self, progress: Progress) -> Erasure:
         """Rewrite the file if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
         with closing(SqliteStore(self._path)) as store:
             store.checkpoint()
-        tell(1, 1)
+        progress(1, 1)
         return Erasure(tables=(), left=_BEYOND)
 
     def _opened(self, *, read_only: bool = False) -> closing[SqliteConnections]:
