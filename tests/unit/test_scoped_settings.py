@@ -93,7 +93,9 @@ def test_a_block_replaces_its_own_and_nothing_else(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["AGENTS.md"]
 
 
-lines = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n")).map("- {}".format)).map("\n".join)
+lines = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n")).map("- {}".format)).map(
+    "\n".join
+)
 
 
 def written(file: Path, before: str, *texts: str) -> str:

@@ -167,7 +167,8 @@ def _watch(
         )
         for report in steps:
             beginning.close()
-            if call.prints(step_of(path, report), on_a_line=True):
+            step = {"folder": str(path), **to_json(report), "written": to_json(report.written)}
+            if call.prints(step, on_a_line=True):
                 pass
             elif first:
                 _print_result(_Result(str(path), report))
@@ -182,11 +183,6 @@ def _watch(
             first = False
     if not call.as_json:
         warn(f"{path}: no longer watched.")
-
-
-def step_of(path: Path, report: ImportReport) -> dict[str, Any]:
-    """A step of `watch` as JSON."""
-    return {"folder": str(path), **to_json(report), "written": to_json(report.written)}
 
 
 def _print_result(result: _Result) -> None:

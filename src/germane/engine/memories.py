@@ -192,7 +192,7 @@ class MemoryMethods:
 
     def forget(self, memory_id: str) -> Memory:
         """Keep a memory out of every result until it is restored. Raises NotFound."""
-        return operations.memories.forget(self._session, memory_id)
+        return operations.memories.forget_many(self._session, [memory_id])[0]
 
     def forget_many(self, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
         """Keep memories out of every result, in one transaction: all of them or none. Raises NotFound."""
@@ -209,7 +209,7 @@ class MemoryMethods:
         Returns how many versions went. It can't be undone, so it needs `confirm=True`. Raises
         PurgeNotConfirmed or NotFound.
         """
-        return operations.memories.purge(self._session, memory_id, confirm=confirm)
+        return operations.memories.purge_many(self._session, [memory_id], confirm=confirm)
 
     def purge_many(self, memory_ids: Iterable[str], *, confirm: bool = False) -> int:
         """Remove memories as `purge` does, in one transaction: all of them or none.

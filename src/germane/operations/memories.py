@@ -199,9 +199,7 @@ def revise(session: AgentContext, memory_id: str, *, expected: int | None = None
     version than the `expected` is current, or somebody else revises it at the same time.
     """
     now = as_utc(session.clock(), name="clock")
-    old = _expected(session, memory_id, expected)
-    if old.status is Status.FORGOTTEN:
-        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you revise it.")
+    old = _expected(session, memory_id, expected, before="you revise it")
     checked = checked_values(changes)
     if not checked:
         raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
@@ -230,9 +228,7 @@ def supersede(
     Raises NotFound, InvalidInput, or StaleRevision, as `revise` does.
     """
     now = as_utc(session.clock(), name="clock")
-    old = _expected(session, memory_id, expected)
-    if old.status is Status.FORGOTTEN:
-        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before it is superseded.")
+    old = _expected(session, memory_id, expected, before="it is superseded")
     given = draft_of(draft)
     whole = replace(
         given,
@@ -245,11 +241,6 @@ def supersede(
     new = memory_of(session, whole, now=now).evolve(id=old.id, version=old.version + 1)
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector, at=now)
-
-
-def forget(session: AgentContext, memory_id: str) -> Memory:
-    """Keep a memory out of everything until it is restored. Raises NotFound."""
-    return forget_many(session, [memory_id])[0]
 
 
 def forget_many(session: AgentContext, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
@@ -278,14 +269,6 @@ def restore(session: AgentContext, memory_id: str) -> Memory:
     return _set_status(session, memory.id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
 
 
-def purge(session: AgentContext, memory_id: str, *, confirm: bool) -> int:
-    """Remove a memory and all its versions from every form; returns how many versions went.
-
-    Raises PurgeNotConfirmed unless `confirm` is true, and NotFound.
-    """
-    return purge_many(session, [memory_id], confirm=confirm)
-
-
 def purge_many(session: AgentContext, memory_ids: Iterable[str], *, confirm: bool) -> int:
     """Remove memories and all their versions, in one transaction; returns how many versions went.
 
@@ -301,11 +284,16 @@ def purge_many(session: AgentContext, memory_ids: Iterable[str], *, confirm: boo
     return purged
 
 
-def _expected(session: AgentContext, memory_id: str, expected: int | None) -> Memory:
-    """The current version of a memory. Raises StaleRevision where that isn't the one expected."""
+def _expected(session: AgentContext, memory_id: str, expected: int | None, *, before: str) -> Memory:
+    """The current version of a memory. Raises StaleRevision where that isn't the one expected.
+
+    Raises InvalidInput for a forgotten memory, which has to be restored `before` what is wanted.
+    """
     memory = current(session, memory_id)
     if expected is not None and checked_count(expected, name="expected", least=1) != memory.version:
         raise StaleRevision(f"{memory.id}@{expected}", memory.version_id)
+    if memory.status is Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before {before}.")
     return memory
 
 

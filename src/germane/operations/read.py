@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -283,16 +284,14 @@ def mark_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: 
     named = ", ".join(short_id(str(each)) for each in listed)
     mark = f" [quotes what has been superseded: {named}]"
 
-    def marked(one: Rendition) -> Rendition:
-        text = one.text + mark
-        return Rendition(text=text, tokens=counter.count(text))
+    return _reworded(renditions, counter, lambda text: text + mark)
 
-    return Renditions(
-        micro=marked(renditions.micro),
-        summary=marked(renditions.summary),
-        full=marked(renditions.full),
-        counter=renditions.counter,
-    )
+
+def _reworded(renditions: Renditions, counter: TokenCounter, change: Callable[[str], str]) -> Renditions:
+    """The renditions with each text changed, and counted."""
+    texts = {name: change(getattr(renditions, name).text) for name in ("micro", "summary", "full")}
+    made: Any = {name: Rendition(text=text, tokens=counter.count(text)) for name, text in texts.items()}
+    return replace(renditions, **made)
 
 
 def _quoting(session: AgentContext, text: str) -> list[Memory]:
@@ -319,18 +318,7 @@ def _checked(session: AgentContext, memory: Memory, where: Filter) -> Memory:
 
 def _bare(session: AgentContext, memory: Memory) -> Renditions:
     cut = " [quotes what has been superseded: "
-
-    def without(one: Rendition) -> Rendition:
-        text = one.text.rpartition(cut)[0] or one.text
-        return Rendition(text=text, tokens=session.counter.count(text))
-
-    renditions = memory.renditions
-    return Renditions(
-        micro=without(renditions.micro),
-        summary=without(renditions.summary),
-        full=without(renditions.full),
-        counter=renditions.counter,
-    )
+    return _reworded(memory.renditions, session.counter, lambda text: text.rpartition(cut)[0] or text)
 
 
 def _matching(

@@ -413,7 +413,8 @@ class _ErasureRun:
 
     def _renew_statistics(self, tables: Sequence[str]) -> None:
         """Leave nothing in the planner's statistics either, where values of the tables are quoted."""
-        parents = analyzed_parents(self.raw, tables)
+        # Somebody made statistics of these parents of partitions, which quote all partitions.
+        parents = [parent for (parent,) in self.raw.execute(_STORED, (list(tables),)).fetchall()]
         for parent in parents:
             self._patiently(f"ANALYZE {parent}", parent)
         self.left += clear_statistics(self.raw, [*tables, *parents])
@@ -513,14 +514,9 @@ _ALWAYS: Final = (
 )
 
 
-def analyzed_parents(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
-    """The parents of these partitions of which somebody made statistics, which quote all partitions."""
-    return tuple(parent for (parent,) in raw.execute(_STORED, (list(tables),)).fetchall())
-
-
 def clear_statistics(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
     """Remove the statistics of those of these tables that have no rows; what couldn't be done."""
-    empty = [each for each in tables if _is_empty(raw, each)]
+    empty = [each for each in tables if not raw.execute(f"SELECT FROM {each} LIMIT 1".encode()).fetchall()]
     return () if _cleared(raw, empty) else (_EMPTY_LEFT,)
 
 
@@ -549,10 +545,6 @@ def remains(raw: Raw, left: Sequence[str]) -> tuple[str, ...]:
         (True, _ALWAYS),
     )
     return (*dict.fromkeys(left), *(text for holds, text in remarks if holds))
-
-
-def _is_empty(raw: Raw, table: str) -> bool:
-    return not raw.execute(f"SELECT FROM {table} LIMIT 1".encode()).fetchall()
 
 
 def _cleared(raw: Raw, tables: Sequence[str]) -> bool:

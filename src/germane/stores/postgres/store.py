@@ -446,12 +446,9 @@ class ServedCache(AgentCache):
         self._is_indexed = None
 
     def _load(self, connection: Connection) -> None:
-        self._take(connection, span(self.agent))
+        self._add(connection, span(self.agent))
 
     def _add(self, connection: Connection, place: dict[str, int]) -> None:
-        self._take(connection, place)
-
-    def _take(self, connection: Connection, place: dict[str, int]) -> None:
         rows = connection.run("cache_columns", place)
         while some := rows.fetchmany(ROWS_AT_ONCE):
             self.columns.append(some)

@@ -46,9 +46,10 @@ from germane.stores.relational.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from germane.model.change import RecordUse
+    from germane.stores.relational.working_sets import WorkingSetWriter
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
@@ -506,27 +507,29 @@ def revised_in_sets(
     connection: Connection, agent: int, old: int, new: int, *, former: bytes, holding: Rows, at: datetime
 ) -> None:
     """Put a memory's next version in its place in every working set that holds it."""
-    if sets := [number for (number,) in holding]:
-        from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
-
-        writer = WorkingSetWriter(connection, agent, by=agent)
-        memory_id = writer.id_of(new)
-        for number in sets:
-            writer.note(number, "revise", memory_id, at=at, former=former)
-            writer.run("replace_held", working_set=number, num=old, new=new)
-        writer.finish()
+    for writer, number, memory_id in _writing(connection, agent, new, holding):
+        writer.note(number, "revise", memory_id, at=at, former=former)
+        writer.run("replace_held", working_set=number, num=old, new=new)
 
 
 def gone_from_sets(
     connection: Connection, agent: int, num: int, kind: str, *, at: datetime, holding: Rows | None = None
 ) -> None:
     """Remove a memory that is forgotten or purged from every working set that holds it."""
-    if sets := [number for (number,) in holding or sets_holding(connection, agent, num)]:
+    holding = holding or sets_holding(connection, agent, num)
+    for writer, number, memory_id in _writing(connection, agent, num, holding):
+        writer.note(number, kind, memory_id, at=at)
+        writer.run("remove_held", working_set=number, num=num)
+
+
+def _writing(
+    connection: Connection, agent: int, num: int, holding: Rows
+) -> Iterator[tuple[WorkingSetWriter, int, bytes]]:
+    """Each set that holds a memory, with its writer, which finishes after the last, and the memory's id."""
+    if sets := [number for (number,) in holding]:
         from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
         writer = WorkingSetWriter(connection, agent, by=agent)
         memory_id = writer.id_of(num)
-        for number in sets:
-            writer.note(number, kind, memory_id, at=at)
-            writer.run("remove_held", working_set=number, num=num)
+        yield from ((writer, number, memory_id) for number in sets)
         writer.finish()
