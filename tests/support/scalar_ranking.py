@@ -130,12 +130,16 @@ def _floored(candidates: Sequence[Candidate], scoring: Scoring) -> list[Parts]:
     window, around = most("window_lexical", scoring.window_bound), most("window_semantic", 0.4)
 
     def of_turn(one: Candidate, own: Parts) -> Parts:
+        near_by = 40.0 / max(one.memory.renditions.full.tokens, 40.0)
+        itself = 1.0 - 0.5 * near_by
         parts = {name: 0.5 * value for name, value in own.items()}
+        if "lexical" in own:
+            parts["lexical"] = 0.5 * (0.5 + itself) * own["lexical"]
         if "window_lexical" in one.signals:
-            parts["window"] = 0.5 * _share(one.signals["window_lexical"], window)
+            parts["window"] = 0.5 * near_by * _share(one.signals["window_lexical"], window)
         if "window_semantic" in one.signals:
             near = _share(one.signals["window_semantic"], around)
-            parts["semantic"] = 0.5 * (0.5 * own.get("semantic", 0.0) + 0.5 * near)
+            parts["semantic"] = 0.5 * (itself * own.get("semantic", 0.0) + 0.5 * near_by * near)
         parts["session"] = 0.5 * sessions[one.memory.scope.value]
         by_speaker = speaker is not None and one.memory.metadata.get("speaker") == speaker
         return parts | ({"speaker": 0.4} if by_speaker else {})

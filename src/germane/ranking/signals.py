@@ -161,6 +161,9 @@ def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
 SPEAKER = 0.8
 """What a turn of the one person whom the question names gets, beside signals of up to 1."""
 
+SHORT_TURN = 40
+"""Tokens up to which a turn needs the turns around it as much as itself; a longer one needs them less."""
+
 INSTRUCTION, PREFERENCE = 0.8, 0.4
 """What a user's turn gets that instructs the assistant for all that follows, and that states a preference."""
 
@@ -205,7 +208,8 @@ def turn_parts(
     """The parts of each candidate's score; `alone` holds those that each has by itself.
 
     What is no turn keeps its own parts. For a turn they are: `lexical`; `window`, the words around it;
-    `semantic`, half its own and half its window's; `session`, the best turn of its session; `speaker`, when
+    `semantic`, half its own and half its window's (the longer the turn, the more its own words and meaning
+    count, and the less those around it); `session`, the best turn of its session; `speaker`, when
     the question names one person and that person said it; and `instruction`, when a user instructs the
     assistant for all that follows, or states a preference. A question to a chat of a user and an assistant
     that asks for what is spread over its sessions ("how many", "in which order") has no best `session`.
@@ -215,11 +219,15 @@ def turn_parts(
     is_chat = not _USER.isdisjoint(each.casefold() for each in set(speakers))
     own = np.nan_to_num(alone["semantic"])
     near = shares(near, float(np.fmax.reduce(near, initial=COSINE_FLOOR)))
-    meaning = np.where(np.isnan(near), alone["semantic"], _HALF * own + _HALF * near)
+    lengths = np.array([one.renditions.full.tokens for one in table.memories], dtype=np.float64)
+    around = SHORT_TURN / np.maximum(lengths, SHORT_TURN)
+    itself = 1.0 - _HALF * around
+    meaning = np.where(np.isnan(near), alone["semantic"], itself * own + _HALF * around * near)
+    window = shares(words, float(np.fmax.reduce(words, initial=max(window_bound, 0.0))))
     parts = {
-        "lexical": np.where(turns, _HALF * alone["lexical"], alone["lexical"]),
+        "lexical": np.where(turns, _HALF * (_HALF + itself) * alone["lexical"], alone["lexical"]),
         "semantic": np.where(turns, _HALF * meaning, alone["semantic"]),
-        "window": _HALF * shares(words, float(np.fmax.reduce(words, initial=max(window_bound, 0.0)))),
+        "window": _HALF * around * window,
         "speaker": _by_named_speaker(speakers, question, turns),
     }
     if is_chat:
