@@ -316,7 +316,7 @@ class EmbedderMismatch(StoreError):
         super().__init__(
             f"The vectors in this store were made by {stored}, and this engine embeds with {given}. "
             "Open it with the first, or replace all vectors by those of the second: "
-            "germane.stores.reembed(path, embedder=...), or `germane db reembed --yes` for the bundled model."
+            "germane.stores.reembed(path, embedder=...), or `germane embedder use` with bundled or minilm."
         )
 
 

@@ -4,6 +4,7 @@ from germane.embedders.adapters import CallableEmbedder as CallableEmbedder
 from germane.embedders.adapters import HttpEmbedder as HttpEmbedder
 from germane.embedders.adapters import OnnxEmbedder as OnnxEmbedder
 from germane.embedders.adapters import SentenceTransformersEmbedder as SentenceTransformersEmbedder
+from germane.embedders.adapters import embedder_named as embedder_named
 from germane.embedders.static import StaticEmbedder as StaticEmbedder
 
 __all__: list[str]

