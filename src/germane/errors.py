@@ -27,6 +27,7 @@ __all__ = [
     "NotWorthKeeping",
     "PurgeNotConfirmed",
     "RequestTooLarge",
+    "RerankingFailed",
     "SchemaTooNew",
     "SpaceError",
     "SpaceTaken",
@@ -322,6 +323,10 @@ class EmbedderMismatch(StoreError):
 
 class EmbeddingFailed(GermaneError):
     """The embedder raised, or returned what is no embedding."""
+
+
+class RerankingFailed(GermaneError):
+    """The reranker raised, took too long, or returned what isn't one finite score per text."""
 
 
 class MissingExtra(GermaneError, ImportError):

@@ -16,7 +16,7 @@ from germane.model.plan import Frame
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checking, checking_verbs, is_eager
 from germane.operations.setup import AUTO, opened
-from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
 from germane.stores.location import CONVERSATIONS
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def open(  # noqa: A001 - It is `germane.open`.
     embedder: Embedder | str | None = AUTO,
     counter: str | TokenCounter = DEFAULT_COUNTER,
     summarizer: Summarizer | None = None,
+    reranker: Reranker | None = None,
     kinds: Iterable[Kind] = (),
     frames: Iterable[Frame] | str | Path = (),
     frame_selector: FrameSelector | None = None,
@@ -58,13 +59,13 @@ def open(  # noqa: A001 - It is `germane.open`.
     what this process wrote. `embedder` is "bundled", "minilm" (with the extra `onnx`), an object, or None for
     words alone. By default it is what GERMANE_EMBEDDER names, else what made the store's vectors, else the
     bundled one; vectors of a model that isn't at hand are left aside. A Store of your own uses an embedder
-    only if you give one. `durability="relaxed"` may lose the last moments before a power cut, never
-    consistency. `language` is the one whose endings are cut from words, by its Snowball name; it stays with
-    the agent ("english" until one is given); another indexes its memories anew. `frames` are further frames,
-    or a TOML file of them; `frame_selector` chooses one where "auto" is asked for. `clock` replaces the
-    system's, and `ids` what makes ids, for tests and replays. With `record`, assemblies go into the ledger.
-    Raises InvalidInput, UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew, and
-    EmbedderMismatch.
+    only if you give one. A `reranker` scores the 50 best results of each query anew. `durability="relaxed"`
+    may lose the last moments before a power cut, never consistency. `language` is the one whose endings are
+    cut from words, by its Snowball name; it stays with the agent ("english" until one is given); another
+    indexes its memories anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses
+    one for "auto". `clock` replaces the system's, and `ids` what makes ids, for tests and replays. With
+    `record`, assemblies go into the ledger. Raises InvalidInput, UnreadableSource, MissingExtra,
+    StoreUnavailable, StoreBusy, SchemaTooNew, and EmbedderMismatch.
     """
     session = opened(
         location,
@@ -72,6 +73,7 @@ def open(  # noqa: A001 - It is `germane.open`.
         embedder=embedder,
         counter=counter,
         summarizer=summarizer,
+        reranker=reranker,
         kinds=kinds,
         frames=frames,
         frame_selector=frame_selector,

@@ -23,6 +23,7 @@ from germane.model.learning import Example, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
+from germane.operations.inputs import Reranking
 from germane.operations.passages import PassageCache
 from germane.packing.lines import RememberedLines
 from germane.protocols import (
@@ -450,6 +451,7 @@ class AgentContext:
     embedder: Embedder | None = None
     set_aside: str = ""
     summarizer: Summarizer | None = None
+    reranking: Reranking | None = None
     language: str = "english"
     frames: tuple[Frame, ...] = ()
     frame_selector: FrameSelector | None = None

@@ -12,7 +12,7 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Final, Literal
 
 from germane import operations
-from germane.embedders.static import StaticEmbedder
+from germane.embedders.static import OnnxEmbedder, StaticEmbedder
 from germane.errors import (
     EmbedderMismatch,
     EmbeddingFailed,
@@ -31,8 +31,8 @@ from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.plan import Frame
 from germane.model.query import Filter
 from germane.operations.context import AgentContext, settled_language
-from germane.operations.inputs import checked_agent, checked_count, checking, embed_texts, is_eager
-from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.operations.inputs import Reranking, checked_agent, checked_count, checking, embed_texts, is_eager
+from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
 from germane.stores.location import exists, open_store
 from germane.stores.relational.store import RelationalStore
 from germane.tokens import CachedCounter, get_counter
@@ -50,6 +50,7 @@ def opened(
     embedder: Embedder | str | None,
     counter: str | TokenCounter,
     summarizer: Summarizer | None,
+    reranker: Reranker | None,
     kinds: Iterable[Kind],
     frames: Iterable[Frame] | str | Path,
     frame_selector: FrameSelector | None,
@@ -64,6 +65,7 @@ def opened(
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
     _check_given(embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
+    reranking = None if reranker is None else Reranking(reranker)
     own = operations.frame.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     if isinstance(location, str | Path):
@@ -90,6 +92,7 @@ def opened(
         embedder=used,
         set_aside=set_aside,
         summarizer=summarizer,
+        reranking=reranking,
         records=record,
         language=spoken,
     )
@@ -182,8 +185,6 @@ def _named(embedder: Embedder | str | None) -> Embedder | None:
 
 def _that_made(stored: str) -> tuple[Embedder | None, str]:
     """The embedder that made the vectors of a store, or why there is none and what to do."""
-    from germane.embedders.adapters import OnnxEmbedder  # noqa: PLC0415 - Only a store of another model needs it.
-
     remedy = "Open it with that embedder"
     if stored == str(EmbeddingIdentity(name=OnnxEmbedder.name, dimension=OnnxEmbedder.dimension)):
         try:
@@ -483,7 +484,7 @@ def reembed(
 ) -> int:
     """Let another model make the vectors of all agents in a store; how many memories it embedded.
 
-    `embedder` may be "bundled" or "minilm"; `germane.open` then uses that model unless told otherwise. The
+    `embedder` may be "bundled" or "minilm"; `germane.open` then uses that model unless another is given. The
     vectors of the model before go first, in one transaction; until its new vector is there, a
     memory is found by its words. A call that was interrupted is gone on with by the same call.
     `again` also drops the vectors that this very model made. `progress` is told after each batch how
