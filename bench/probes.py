@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import germane
-from germane.embedders.adapters import OnnxEmbedder
-from germane.embedders.static import StaticEmbedder
+from germane.embedders.static import OnnxEmbedder, StaticEmbedder
 from germane.errors import MissingExtra
 from germane.evaluation.result import bootstrap_interval
 from germane.protocols import Embedder

@@ -24,7 +24,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from germane.evaluation import BUDGETS, Records, Report, embedder_named, evaluate
+from germane.embedders import embedder_named
+from germane.evaluation import BUDGETS, Records, Report, evaluate
 from germane.evaluation.result import holds_phrase
 
 QUESTIONS = Path(__file__).parent / "data" / "records.jsonl"

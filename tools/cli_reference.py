@@ -50,7 +50,7 @@ zsh, fish or PowerShell); `germane --show-completion` prints it.
 |---|---|
 | `GERMANE_DB` | The default of `--db`; otherwise `germane.db` in the current folder. |
 | `GERMANE_AGENT` | The default of `--agent`; otherwise `default`. |
-| `GERMANE_EMBEDDER` | `static`, `onnx`, or `none` for lexical search only; by default the store's embedder. |
+| `GERMANE_EMBEDDER` | `bundled`, `minilm`, or `none` for lexical search; by default the store's embedder. |
 | `NO_COLOR` | Any value turns colours off. |
 """
 

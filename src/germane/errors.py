@@ -27,6 +27,7 @@ __all__ = [
     "NotWorthKeeping",
     "PurgeNotConfirmed",
     "RequestTooLarge",
+    "RerankingFailed",
     "SchemaTooNew",
     "SpaceError",
     "SpaceTaken",
@@ -316,12 +317,16 @@ class EmbedderMismatch(StoreError):
         super().__init__(
             f"The vectors in this store were made by {stored}, and this engine embeds with {given}. "
             "Open it with the first, or replace all vectors by those of the second: "
-            "germane.stores.reembed(path, embedder=...), or `germane db reembed --yes` for the bundled model."
+            "germane.stores.reembed(path, embedder=...), or `germane embedder use` with bundled or minilm."
         )
 
 
 class EmbeddingFailed(GermaneError):
     """The embedder raised, or returned what is no embedding."""
+
+
+class RerankingFailed(GermaneError):
+    """The reranker raised, took too long, or returned what isn't one finite score per text."""
 
 
 class MissingExtra(GermaneError, ImportError):

@@ -50,9 +50,9 @@ class PipelineInput:
     `gated` has the gate judge what has to do with the question; `gate` is what the caller said of it, if
     anything.
     `weights` are what use has taught of the parts of scores, `usefulness` what of single memories; `domain`
-    is what the frame is about, `associated` says by memory id how near one is to what was found,
-    `left_out` why one is not to be shown, and `frame` is the one that the plan was built for. `lines` are
-    those that were made before by this counter. They save work and change no result.
+    is what the frame is about, `associated` says by memory id how near one is to what was found, `reranked`
+    how a reranker scored it, `left_out` why one is not to be shown, and `frame` is the one that the plan was
+    built for. `lines` are those that were made before by this counter. They save work and change no result.
     """
 
     plan: Plan
@@ -72,6 +72,7 @@ class PipelineInput:
     domain: tuple[str, ...] = ()
     usefulness: Mapping[str, float] = field(default_factory=dict)
     associated: Mapping[str, float] = field(default_factory=dict)
+    reranked: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, Reason] = field(default_factory=dict)
     frame: FrameChoice | None = None
     work: TaskContext = field(default_factory=TaskContext)
@@ -98,6 +99,13 @@ def assemble(request: PipelineInput, found: SearchResult) -> Context:
         gated=request.gated,
     )
     return pack(request, found, ranked, required)
+
+
+def best_ranked(request: PipelineInput, found: SearchResult, most: int) -> list[Ranked]:
+    """What relevance ranks first, over all sections that it fills, of what passes the gate."""
+    sections = zip(request.plan.sections, _rank(request, found, _required(request, found)), strict=True)
+    ranked = [one for section, gated in sections if section.order is None for one in gated.passed]
+    return sorted(ranked, key=lambda one: -one.score)[:most]
 
 
 def pack(
@@ -229,6 +237,7 @@ def _by_relevance(
         weights=request.weights,
         boosts=_boosts(request),
         associated=request.associated,
+        reranked=request.reranked,
     )
     how: dict[str, Any] = {"gated": request.gated, "few": found.admitted <= FEW, "exempt": required}
     last = [section.leftover for section in request.plan.sections]

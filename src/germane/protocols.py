@@ -23,6 +23,7 @@ __all__ = [
     "Embedder",
     "FrameSelector",
     "Query",
+    "Reranker",
     "Scorer",
     "Store",
     "Summarizer",
@@ -68,6 +69,22 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row per text, in order: float32 of shape (len(texts), dimension), any length of vector."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores texts by how well they answer a question. `name` stands in the records of what it ranked.
+
+    A query waits for it as many seconds as its attribute `timeout` says, 2 unless it says, and goes on
+    without it then. It is called in a thread of its own, by several threads at once if they share an engine.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """One finite score per text, in order: more is better, on any scale."""
         ...
 
 

@@ -28,7 +28,7 @@ _SOURCE = ROOT / "src" / "germane"
 _PROGRAM = Path(__file__).with_name("warm_assemble.py")
 _BESIDES_CORE = ("importers", "evaluation", "cli", "testing", "demo")
 # Protocols that users implement; each other one describes what only some stores can do.
-_FOR_USERS = {"Embedder", "Store", "Summarizer", "TokenCounter"}
+_FOR_USERS = {"Embedder", "Reranker", "Store", "Summarizer", "TokenCounter"}
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
 _KINDS = ("decision", "episode", "fact", "note", "procedure", "rule")
 
@@ -45,9 +45,9 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=175, goal=175),
-    Figure("lines of Python", limit=56_583, goal=41_000),
+    Figure("lines of Python", limit=57_115, goal=41_000),
     Figure("core: Python files", limit=128, goal=125),
-    Figure("core: lines of Python", limit=42_933, goal=31_000),
+    Figure("core: lines of Python", limit=43_489, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=44, goal=45),

@@ -285,7 +285,7 @@ def test_another_model_replaces_the_vectors_of_all_agents(tmp_path: Path) -> Non
     for agent in ("ada", "ben"):
         with germane.open(path, agent=agent, embedder=HashEmbedder(8)) as engine:
             engine.remember_many([f"{agent} {number}" for number in range(5)])
-    with pytest.raises(EmbedderMismatch, match=r"germane\.stores\.reembed.*germane db reembed --yes"):
+    with pytest.raises(EmbedderMismatch, match=r"germane\.stores\.reembed.*germane embedder use"):
         germane.open(path, agent="ada", embedder=HashEmbedder(16))
     refusing = Scripted(refused=lambda text: "ben" in text, name="hash-16")
     with pytest.raises(EmbeddingFailed):

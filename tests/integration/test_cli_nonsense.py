@@ -34,7 +34,6 @@ NOT_AT_FAULT = {
     ("chat request", "--agent"): "Any name is an agent's; what is wrong is that it has no such conversation.",
     ("chat window", "--agent"): "As above.",
     ("db distribute", "--agent"): "What is wrong is that a file isn't on servers, whatever the agent.",
-    ("db reembed", "--agent"): "What is wrong is that it isn't confirmed, whatever the agent.",
 }
 
 
@@ -79,6 +78,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "MEMBER": "default",
         "SESSION": "talk",
         "TOKENS": "5",
+        "NAME": "bundled",
         "FILE": str(questions),
         "FILE...": str(talk),
         "FOLDER": str(data),
@@ -92,6 +92,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "context feedback": ("--context", str(context)),
         "context outcome": ("--context", str(context)),
         "db copy": ("--to", str(folder / "copy.db")),
+        "db embed": ("--embedder", "bundled"),
         "db index": ("--agent", "default"),
         "db remove": ("--agent", "nobody", "--yes"),
         "demo": ("--project", str(folder), "--budgets", "500"),

@@ -35,7 +35,7 @@ def test_no_output_shows_the_password(postgres_store: str) -> None:
         ("db", "stats"),
         ("db", "stats", "--json"),
         ("db", "doctor"),
-        ("db", "reembed"),
+        ("embedder", "use", "bundled"),
         ("recall", "note"),
     ):
         ran = run(*command, "--db", secret)

@@ -1,4 +1,4 @@
-"""The HTTP embedder against a real server on this machine."""
+"""The HTTP embedder and the HTTP reranker against a real server on this machine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from germane.embedders import HttpEmbedder
-from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra
-from germane.protocols import Embedder
+import germane
+from germane.embedders import HttpEmbedder, HttpReranker
+from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra, RerankingFailed
+from germane.protocols import Embedder, Reranker
 from germane.testing.fakes import HashEmbedder
 
 KEY = "sk-secret-4711"
@@ -299,3 +300,102 @@ def test_a_query_in_the_address_is_sent_along() -> None:
         with embedder_of(seen) as (embedder, _):
             embedder.embed(["a"])
     assert seen.paths == ["/v1/embeddings?api-version=1"]
+
+
+# The reranker.
+
+
+def by_length(_: int, body: Request) -> Answer:
+    documents = body["documents"]
+    assert isinstance(documents, list)
+    results = [{"index": place, "relevance_score": len(text) / 100} for place, text in enumerate(documents)]
+    results.sort(key=lambda one: -one["relevance_score"])
+    return 200, {"content-type": "application/json"}, json.dumps({"results": results}).encode()
+
+
+def test_documents_are_scored_in_their_order() -> None:
+    with serving(by_length) as server, HttpReranker(server.url, model="r-1", key=KEY) as reranker:
+        assert isinstance(reranker, Reranker)
+        assert (reranker.name, reranker.timeout) == ("r-1", 2.0)
+        assert reranker.score("which?", ["four", "", "fifteen letters"]) == [0.04, 0.01, 0.15]
+        assert reranker.score("which?", []) == []
+    assert server.paths == ["/v1/rerank"]
+    assert server.authorizations == [f"Bearer {KEY}"]
+    assert server.bodies == [
+        {"model": "r-1", "query": "which?", "documents": ["four", " ", "fifteen letters"], "top_n": 3}
+    ]
+    assert KEY not in repr(reranker)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no JSON",
+        b"[]",
+        b'{"results": [{"index": 0, "relevance_score": 0.5}]}',
+        b'{"results": [{"index": 0, "relevance_score": 0.5}, {"index": 2, "relevance_score": 0.5}]}',
+        b'{"results": [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": "high"}]}',
+        b'{"results": [{"index": [], "relevance_score": 0.5}]}',
+    ],
+)
+def test_what_is_no_score_per_document_is_refused(content: bytes) -> None:
+    with (
+        serving(always(200, content)) as server,
+        HttpReranker(server.url, model="r-1") as reranker,
+        pytest.raises(RerankingFailed, match=r"Reranker 'r-1' at .*/v1/rerank answered with something else"),
+    ):
+        reranker.score("which?", ["one", "two"])
+
+
+def test_a_reranker_tries_again_only_where_it_is_allowed_to() -> None:
+    def first_busy(call: int, body: Request) -> Answer:
+        return (503, {}, b"try later") if call == 1 else by_length(call, body)
+
+    waits: list[float] = []
+    with (
+        serving(first_busy) as server,
+        HttpReranker(server.url, model="r-1") as once,
+        pytest.raises(RerankingFailed, match="status 503"),
+    ):
+        once.score("which?", ["one"])
+    with (
+        serving(first_busy) as server,
+        HttpReranker(server.url, model="r-1", retries=1, sleep=waits.append) as patient,
+    ):
+        assert patient.score("which?", ["one"]) == [0.03]
+    assert waits == [0.5]
+
+
+def test_a_server_that_is_down_leaves_the_order_as_it_was() -> None:
+    texts = ["The cache is Redis.", "The cache is emptied every night at three."]
+
+    def recalled(reranker: HttpReranker | None) -> germane.RecallResult:
+        with germane.open(":memory:", embedder=None, reranker=reranker) as engine:
+            engine.remember_many(texts)
+            return engine.recall("cache")
+
+    with serving(by_length) as server, HttpReranker(server.url, model="r-1", key=KEY) as reranker:
+        assert [one.content for one in recalled(reranker)] == texts[::-1]
+        server_url = server.url
+    with HttpReranker(server_url, model="r-1", key=KEY) as reranker:
+        found = recalled(reranker)
+    assert [one.content for one in found] == [one.content for one in recalled(None)]
+    (note,) = found.notes
+    assert note.code == "reranking_failed"
+    assert "'r-1'" in note.text
+    assert KEY not in note.text
+
+
+def test_a_reranker_needs_an_address_and_a_name() -> None:
+    with pytest.raises(InvalidInput, match="is no address of a model"):
+        HttpReranker("localhost", model="r-1")
+    with pytest.raises(InvalidInput, match="name is empty"):
+        HttpReranker("http://localhost/v1", model=" ")
+    with pytest.raises(InvalidInput, match="timeout is 0"):
+        HttpReranker("http://localhost/v1", model="r-1", timeout=0)
+
+
+def test_a_reranker_without_httpx_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"Reranking over HTTP.*germane\[http\]"):
+        HttpReranker("http://localhost:1/v1", model="r-1").score("which?", ["one"])

@@ -246,10 +246,10 @@ def test_copy_goes_there_and_back(tmp_path: Path, postgres_database: str) -> Non
 
 def test_a_whole_store_is_embedded_anew(store: str) -> None:
     filled(store)
-    assert run("db", "reembed", db=store).code == 2
-    ran = run("db", "reembed", "--again", "--yes", "--json", db=store)
+    ran = run("embedder", "use", "bundled", "--again", "--json", db=store)
     assert ran.json() == {"embedded": 4, "model": StaticEmbedder().name}
     assert reembed(store, embedder=HashEmbedder(dimension=8)) == 4
+    assert run("embedder", "use", "bundled", db=store).code == 2
 
 
 def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_path: Path) -> None:

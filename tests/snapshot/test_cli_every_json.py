@@ -205,9 +205,9 @@ def exchange(session: Session) -> None:
     (folder / "notes.md").write_text("# Notes\n\nIt runs.\n", encoding="utf-8")
     take("import", str(folder / "notes.md"), str(folder / "nothing.md"))
     take("export", "--out", str(folder / "all.jsonl"))
-    take("db", "embed", "--embedder", "static")
-    take("db", "reembed", "--embedder", "static", "--again", "--yes")
-    take("db", "reembed", "--embedder", "static", "--again", named="without --yes")
+    take("db", "embed", "--embedder", "bundled")
+    take("embedder", "use", "bundled", "--again")
+    take("embedder", "use", "magic", named="of an unknown name")
     questions = folder / "questions.jsonl"
     asked = {"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}
     questions.write_text(json.dumps(asked), encoding="utf-8")

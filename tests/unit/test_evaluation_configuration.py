@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane import Engine, InvalidInput
-from germane.evaluation import Configuration, embedder_named
+from germane.embedders import embedder_named
+from germane.evaluation import Configuration
 
-EMBEDDERS = ("none", "static", "onnx")
-"""Besides the default, as the refusal of an unknown one lists them."""
+EMBEDDERS = ("none", "bundled", "static", "minilm", "onnx")
 
 CONFIGURATIONS = st.builds(
     Configuration,

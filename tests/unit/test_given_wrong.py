@@ -21,7 +21,7 @@ from germane.stores import remove_agent
     [
         ({"location": None}, r"location=None is NoneType; pass a text or a path or germane\.Store"),
         ({"location": 5}, r"location=5 is int; pass a text or a path or germane\.Store"),
-        ({"embedder": "openai"}, "embedder='openai' is no embedder"),
+        ({"embedder": "openai"}, "The embedder 'openai' is unknown"),
         ({"summarizer": "gpt"}, "summarizer='gpt' is no summarizer"),
         ({"kinds": "ticket"}, "kinds='ticket' is one value"),
         ({"kinds": ["ticket"]}, "'ticket' is no kind"),

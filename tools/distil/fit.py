@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sources import wordnet_of
 
-from germane.embedders.adapters import OnnxEmbedder
-from germane.embedders.static import PackedVectors, WordPieces, plain_words
+from germane.embedders.static import OnnxEmbedder, PackedVectors, WordPieces, plain_words
 
 _NAME = "germane-static-2"
 _RECIPE = "distil-2"

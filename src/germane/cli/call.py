@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import signal
 import string
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from importlib import import_module
 from inspect import Parameter, Signature
 from itertools import chain
 from pathlib import Path
@@ -19,7 +17,6 @@ from typing import (
     Annotated,
     Any,
     Final,
-    Literal,
     NamedTuple,
     TypeVar,
     get_args,
@@ -31,10 +28,11 @@ from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of
+from germane.operations.setup import AUTO
 from germane.stores.location import exists, location_of
 
 if TYPE_CHECKING:
-    from germane import Embedder, Engine, Memory, Space
+    from germane import Engine, Memory, Space
     from germane.ledger import Assembly
     from germane.stores.location import Following
 
@@ -179,12 +177,11 @@ class Call(NamedTuple):
         now: str | None = None,
         frames: Path | None = None,
         record: bool = False,
-        embedder: Embedder | None = None,
+        embedder: str = AUTO,
     ) -> Engine:
         """An engine of the agent, read-only unless it `writes`. The store must exist unless it `makes` one.
 
-        `now` is the time to answer for, in ISO 8601. The `embedder` is GERMANE_EMBEDDER's unless given.
-        Raises InvalidInput and StoreUnavailable.
+        `now` is the time to answer for, in ISO 8601. Raises InvalidInput and StoreUnavailable.
         """
         if not makes:
             check_exists(self.database)
@@ -192,7 +189,7 @@ class Call(NamedTuple):
         return germane.open(
             self.database,
             agent=self.agent,
-            embedder=embedder or _chosen_embedder(),
+            embedder=embedder,
             read_only=not (writes or makes),
             clock=None if moment is None else lambda: moment,
             frames=frames or (),
@@ -241,28 +238,6 @@ def check_exists(database: str) -> None:
             f"There is no store at {database}. `germane remember` and `germane import` make one; "
             "--db or GERMANE_DB names another."
         )
-
-
-# Embedders by name.
-
-_EMBEDDERS: Final = {"static": "StaticEmbedder", "onnx": "OnnxEmbedder"}
-
-
-def embedder_named(name: str) -> Embedder:
-    """The embedder of that name. Raises InvalidInput."""
-    if name not in _EMBEDDERS:
-        known = ", ".join(_EMBEDDERS)
-        raise InvalidInput(f"The embedder {name!r} is unknown. Take {known}, or none for words alone.")
-    embedder: Embedder = getattr(import_module("germane.embedders"), _EMBEDDERS[name])()
-    return embedder
-
-
-def _chosen_embedder() -> Embedder | Literal["bundled"] | None:
-    """The embedder of GERMANE_EMBEDDER; by default the bundled one unless the store has another."""
-    name = os.environ.get("GERMANE_EMBEDDER", "bundled")
-    if name == "bundled":
-        return "bundled"
-    return None if name == "none" else embedder_named(name)
 
 
 # Ids by their beginnings and ends.

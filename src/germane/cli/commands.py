@@ -96,12 +96,12 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "chat request": "Build the request to a model that fits its context window.",
     },
     "stores": {
+        "embedder use": "Recompute the embeddings of all agents with another model, and use it.",
         "db status": "Show a store's database, schema version and size.",
         "db agents": "List the agents of a store, their memories and last writes.",
         "db migrate": "Create a store, or migrate it to this version's schema.",
         "db copy": "Copy a store, between files and PostgreSQL in either direction.",
         "db embed": "Compute missing embeddings.",
-        "db reembed": "Recompute the embeddings of all agents with another model.",
         "db reindex": "Rebuild the indexes of a store.",
         "db index": "Build or drop the vector index (HNSW) of an agent in PostgreSQL.",
         "db vacuum": "Free the space of deleted rows, or erase purged data.",
@@ -130,6 +130,7 @@ GROUPS: Mapping[str, str] = {
     "working": "Manage working sets: what an agent has in mind.",
     "space": "Manage spaces: memories that agents share.",
     "chat": "Import conversations and build requests to models.",
+    "embedder": "Choose the model that finds memories by meaning.",
     "db": "Operate a store, in a file or in PostgreSQL.",
     "eval": "Evaluate contexts with questions and evidence.",
 }

@@ -47,7 +47,7 @@ class _Material(NamedTuple):
     demo: Annotated[bool, opt("--demo", "Use the demo's questions and memory; no FILE.")] = False
     embedder: Annotated[
         str | None,
-        opt("--embedder NAME", "static, onnx or none. Default: the store's, else static."),
+        opt("--embedder NAME", "bundled, minilm or none. Default: the store's, else bundled."),
     ] = None
     limit_questions: Annotated[
         int | None, opt("--limit-questions N", "Use only N questions, drawn with a fixed seed.")
@@ -56,7 +56,8 @@ class _Material(NamedTuple):
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """The arguments of `evaluate` and `losses` for these options. Raises InvalidInput."""
-        from germane.evaluation import Records, Stored, embedder_named  # noqa: PLC0415 - Only these commands.
+        from germane.embedders import embedder_named  # noqa: PLC0415 - Only these commands.
+        from germane.evaluation import Records, Stored  # noqa: PLC0415 - Only these commands.
 
         path, records = self.file, None if self.records is None else Records(source=self.records)
         if self.demo and path is None and records is None:
@@ -159,7 +160,9 @@ def _kinds(
             "bm25, minilm, lancedb-fts, lancedb-hybrid, by commas, or none. Default: all installed.",
         ),
     ] = None,
-    embedder: Annotated[str, opt("--embedder NAME", "The default call's: static, onnx or none.")] = "static",
+    embedder: Annotated[
+        str, opt("--embedder NAME", "The default call's: bundled, minilm or none.")
+    ] = "bundled",
     limit_questions: Annotated[
         int | None, opt("--limit-questions N", "Use only N questions of each file, drawn with a fixed seed.")
     ] = None,
@@ -168,7 +171,8 @@ def _kinds(
     """Each question goes to the default `assemble` call and to all peers in turn. The tables show the
     evidence contained in full and by its words, the time, and paired differences from the best peer.
     """
-    from germane.evaluation import compare_kinds, embedder_named  # noqa: PLC0415 - Only this command needs it.
+    from germane.embedders import embedder_named  # noqa: PLC0415 - Only this command needs it.
+    from germane.evaluation import compare_kinds  # noqa: PLC0415 - As above.
 
     named = None if peers is None else [name.strip() for name in peers.split(",") if name.strip()]
     with call.progress("questions answered", tenths=True) as progress:

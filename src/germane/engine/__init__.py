@@ -15,8 +15,8 @@ from germane.kinds import Kind
 from germane.model.plan import Frame
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checking, checking_verbs, is_eager
-from germane.operations.setup import opened
-from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.operations.setup import AUTO, opened
+from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
 from germane.stores.location import CONVERSATIONS
 
 if TYPE_CHECKING:
@@ -37,9 +37,10 @@ def open(  # noqa: A001 - It is `germane.open`.
     location: str | Path | Store,
     *,
     agent: str = "default",
-    embedder: Embedder | Literal["bundled"] | None = "bundled",
+    embedder: Embedder | str | None = AUTO,
     counter: str | TokenCounter = DEFAULT_COUNTER,
     summarizer: Summarizer | None = None,
+    reranker: Reranker | None = None,
     kinds: Iterable[Kind] = (),
     frames: Iterable[Frame] | str | Path = (),
     frame_selector: FrameSelector | None = None,
@@ -55,14 +56,16 @@ def open(  # noqa: A001 - It is `germane.open`.
 
     The file, or the tables at an address ("postgresql://…", with the extra `postgres`), are made when they
     aren't there. `replica` is the address of a standby of that server, which answers what is read once it has
-    what this process wrote. The bundled embedder is used unless another is given, or None for words alone;
-    vectors of another model are then left aside. A Store of your own uses an embedder only if you give one.
-    `durability="relaxed"` may lose the last moments before a power cut, never consistency. `language` is the
-    one whose endings are cut from words, by its Snowball name; it stays with the agent ("english" until one
-    is given); another indexes its memories anew. `frames` are further frames, or a TOML file of them;
-    `frame_selector` chooses one where "auto" is asked for. `clock` replaces the system's, and `ids` what
-    makes ids, for tests and replays. With `record`, assemblies go into the ledger. Raises InvalidInput,
-    UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew, and EmbedderMismatch.
+    what this process wrote. `embedder` is "bundled", "minilm" (with the extra `onnx`), an object, or None for
+    words alone. By default it is what GERMANE_EMBEDDER names, else what made the store's vectors, else the
+    bundled one; vectors of a model that isn't at hand are left aside. A Store of your own uses an embedder
+    only if you give one. A `reranker` scores the 50 best results of each query anew. `durability="relaxed"`
+    may lose the last moments before a power cut, never consistency. `language` is the one whose endings are
+    cut from words, by its Snowball name; it stays with the agent ("english" until one is given); another
+    indexes its memories anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses
+    one for "auto". `clock` replaces the system's, and `ids` what makes ids, for tests and replays. With
+    `record`, assemblies go into the ledger. Raises InvalidInput, UnreadableSource, MissingExtra,
+    StoreUnavailable, StoreBusy, SchemaTooNew, and EmbedderMismatch.
     """
     session = opened(
         location,
@@ -70,6 +73,7 @@ def open(  # noqa: A001 - It is `germane.open`.
         embedder=embedder,
         counter=counter,
         summarizer=summarizer,
+        reranker=reranker,
         kinds=kinds,
         frames=frames,
         frame_selector=frame_selector,
@@ -177,7 +181,8 @@ class Engine(ContextMethods):
     def close(self) -> None:
         """Release the store. Closing twice is fine.
 
-        What is being embedded just now is waited for, 5 seconds at most; the rest waits in the store.
+        What is being embedded just now, and a batch after it, is waited for, 5 seconds at most; the rest
+        waits in the store.
         """
         for space in tuple(self._spaces):
             space.close()

@@ -11,7 +11,7 @@ from germane.evaluation.material import Corpus, Order, Reader, Records, Retrieve
 from germane.evaluation.page import curve, page, plot, trend, write_page
 from germane.evaluation.report import Floor, GateResult, Report, ReportTable, check_floors
 from germane.evaluation.result import Answer, EvaluationFigures, PairedDifference, Result, TurnLengths
-from germane.evaluation.retrievers import Configuration, embedder_named, ranked_by
+from germane.evaluation.retrievers import Configuration, ranked_by
 from germane.evaluation.run import BUDGETS, evaluate
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "check_floors",
     "compare_kinds",
     "curve",
-    "embedder_named",
     "evaluate",
     "losses",
     "page",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.embedders.adapters import OnnxEmbedder
+from germane.embedders.static import OnnxEmbedder
 from germane.errors import GermaneError, InvalidInput, MissingExtra
 from germane.evaluation.material import COUNTER, Corpus, Material, Order, Retriever, drawn, read_material
 from germane.evaluation.messages import LINES

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 import germane
-from germane.embedders.adapters import OnnxEmbedder
+from germane.embedders.adapters import EMBEDDERS, embedder_named
 from germane.embedders.static import StaticEmbedder
 from germane.errors import InvalidInput
 from germane.evaluation.material import (
@@ -72,32 +72,18 @@ _DEFAULT_PLAN = "layered"
 _ANY_BUDGET = 1000
 """The ranking doesn't depend on the budget; one that holds what a plan requires."""
 
-EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
-    "none": lambda: None,
-    "static": StaticEmbedder,
-    "onnx": OnnxEmbedder,
-}
-"""The embedders that have a name, and how each is made."""
-
-
-def embedder_named(name: str) -> Embedder | None:
-    """The embedder of that name; None for "none". Raises InvalidInput."""
-    if name not in EMBEDDERS:
-        raise InvalidInput(f"Unknown embedder {name!r}. Known embedders: {', '.join(EMBEDDERS)}.")
-    return EMBEDDERS[name]()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """One way to set germane up. Its text is what differs from the default, joined by `+`.
 
     `germane` and `default` are the default: `engine.assemble(question, budget=n)` and nothing else,
-    with the embedder of the run. `embedder=none|static|onnx` names another embedder (`lexical`,
-    `static` and `onnx` are short for them), `plan=NAME` passes that plan to the call, and
+    with the embedder of the run. `embedder=none|bundled|minilm` names another embedder (`lexical`,
+    `bundled` and `minilm` are short for them), `plan=NAME` passes that plan to the call, and
     `without=PART` leaves a part out of every score, or with `without=grouping` or `without=gate`
     what isn't part of a score:
 
-        Configuration.parse("onnx+without=window")
+        Configuration.parse("minilm+without=window")
     """
 
     embedder: str = _AS_GIVEN
@@ -137,8 +123,8 @@ class Configuration:
                 found = replace(found, without=tuple(dict.fromkeys((*found.without, value))))
             else:
                 raise InvalidInput(
-                    f"{text!r} is no configuration: {word!r} can't be read. Write germane, lexical, static, "
-                    "onnx, embedder=NAME, plan=NAME or without=PART, several joined by +."
+                    f"{text!r} is no configuration: {word!r} can't be read. Write germane, lexical, bundled, "
+                    "minilm, embedder=NAME, plan=NAME or without=PART, several joined by +."
                 )
         return found
 

@@ -25,7 +25,7 @@ from germane.model.query import (
     Slice,
     TimeRange,
 )
-from germane.model.text import DEFAULT_BUDGET
+from germane.model.text import DEFAULT_BUDGET, DEFAULT_RANKER
 from germane.model.validation import as_utc, checked_moment, checked_words
 from germane.operations.context import (
     AgentContext,
@@ -35,11 +35,12 @@ from germane.operations.context import (
     found_apart,
     judged,
 )
-from germane.operations.frame import Framed, PlanInput, associated, framed
+from germane.operations.frame import Framed, PlanInput, associated, framed, reranked
 from germane.operations.inputs import settled
 from germane.operations.read import head_of
 from germane.operations.search import (
     ParsedQuery,
+    check_ranker,
     gather_together,
     of_no_topic,
     passage_search,
@@ -186,6 +187,8 @@ def _planned(
     session: AgentContext, request: AssembleRequest, how: ScopedPlan | None, now: datetime
 ) -> tuple[ParsedQuery, Framed]:
     """What is looked for, and the plan for it: by the scopes of the work at hand, or by the question."""
+    if request.scorer is not None:
+        check_ranker(DEFAULT_RANKER, request.scorer, session.reranking)
     where, details = request.where, request.details
     shown = {"dates": details.dates, "sources": details.sources, "ids": details.ids}
     if how is None:
@@ -290,6 +293,8 @@ def _settled(plan: Plan, now: datetime) -> Plan:
 
 
 def _assembled(session: AgentContext, request: PipelineInput, found: SearchResult, *, alone: bool) -> Context:
+    if session.reranking is not None:
+        request = reranked(session.reranking, request, found)
     context = assemble_context(request, found)
     if not (alone and request.gated and any(section.associates for section in request.plan.sections)):
         return context

@@ -23,6 +23,7 @@ from germane.model.learning import Example, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
+from germane.operations.inputs import Reranking
 from germane.operations.passages import PassageCache
 from germane.packing.lines import RememberedLines
 from germane.protocols import (
@@ -432,7 +433,7 @@ class Arrangements:
 class AgentContext:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
-    `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
+    `set_aside` says whose vectors are in the store when no embedder of it is at hand, and what to do.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`, and `passages`
     those of long memories;
@@ -450,6 +451,7 @@ class AgentContext:
     embedder: Embedder | None = None
     set_aside: str = ""
     summarizer: Summarizer | None = None
+    reranking: Reranking | None = None
     language: str = "english"
     frames: tuple[Frame, ...] = ()
     frame_selector: FrameSelector | None = None

@@ -18,12 +18,13 @@ from germane.model.plan import AUTO, Frame, FrameChoice, Plan, Section
 from germane.model.query import Candidate, Query, SearchResult, Slice
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_count, embed_texts, is_eager
+from germane.operations.inputs import Reranking, checked_count, embed_texts, is_eager
 from germane.plans.frames import FRAMES, choose_frame, frame_named, with_frames
 from germane.plans.intent import Complexity, Intent, IntentKind, complexity_of, read_intent
 from germane.plans.layered import FRAMED, TOTAL, Past, budgeted, layered, layered_strict, plan_for
 from germane.plans.scoped import ScopedPlan
 from germane.protocols import FrameSelector
+from germane.ranking.relevance import RERANKED
 from germane.ranking.signals import asks_for_history, rest_of_releases
 from germane.retrieval.dates import LONGEST_QUESTION
 from germane.retrieval.tokenizer import query_terms
@@ -261,6 +262,25 @@ def associated(
     }
     with_them = replace(request, associated=nearness, notes=(*request.notes, note))
     return with_them, _with(request, found, chosen)
+
+
+def reranked(reranking: Reranking, request: PipelineInput, found: SearchResult) -> PipelineInput:
+    """The request with the scores of the engine's reranker, or with a note why there are none."""
+    plan = request.plan
+    if not found.by_relevance:
+        return request
+    if plan.kinds_first is not None or plan.fusion != "floored":
+        text = f"The plan {plan.name} has an order of its own, without the reranker {reranking.name!r}."
+        return replace(request, notes=(*request.notes, TraceNote(code="not_reranked", text=text)))
+    from germane.pipeline import best_ranked  # noqa: PLC0415 - Most engines have no reranker.
+
+    scores, notes = reranking.of(
+        request.question.cleaned,
+        best_ranked(request, found, RERANKED),
+        passages=request.passages,
+        counter=request.counter,
+    )
+    return replace(request, reranked=scores, notes=(*request.notes, *notes))
 
 
 def _together(vectors: Sequence[Vector | None]) -> Vector | None:

@@ -1,5 +1,4 @@
-"""Checks of arguments and of what an embedder returns: what can't be accepted is refused before
-anything is stored.
+"""Checks of arguments and of what models return: what can't be accepted is refused before anything is stored.
 
 Each error names the value, the limit and the remedy. `checking` holds the arguments of a public method
 against its own annotations; the functions named `checked_…` know the limits of single values.
@@ -8,10 +7,13 @@ against its own annotations; the functions named `checked_…` know the limits o
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import update_wrapper
+from threading import Thread
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -19,8 +21,9 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from germane.errors import EmbeddingFailed, InvalidInput, shown
-from germane.model.memory import NOWHERE, Vector
+from germane.errors import EmbeddingFailed, InvalidInput, RerankingFailed, shown
+from germane.model.context import Ranked, TraceNote
+from germane.model.memory import NOWHERE, Memory, Vector
 from germane.model.query import LEAST_COSINE, Filter, TimeRange
 from germane.model.text import is_tenant, own_text
 from germane.model.validation import (
@@ -32,7 +35,8 @@ from germane.model.validation import (
     checked_value,
     forms_of,
 )
-from germane.protocols import Clock, Embedder
+from germane.protocols import Clock, Embedder, Reranker, TokenCounter
+from germane.renditions.passages import LONG_TOKENS, PassageScores, best_passages
 from germane.retrieval.vectors import validate
 
 # The categories of `regex`, which knows more scripts than an older Python does.
@@ -243,3 +247,98 @@ def _unit_vectors(vectors: NDArray[np.float32], *, rows: int, dimension: int) ->
             rows = sum(meant)
     unit = iter(validate(vectors, rows=rows, dimension=dimension))
     return [next(unit) if has_meaning else None for has_meaning in meant]
+
+
+# Reranking for operations: whatever the reranker does wrong costs its part of the scores, and a note says so.
+
+_PATIENCE: Final = 2.0
+_EXCERPT: Final = 100
+"""Tokens of a long memory that a reranker reads: one of its passages or two."""
+
+
+class Reranking:
+    """The reranker of an engine, for which a query waits no longer than its `timeout`. Threads may share it.
+
+    While a call goes on for which nobody waits any more, no other is made, so that threads don't pile up.
+    """
+
+    def __init__(self, reranker: Reranker) -> None:
+        """Raises InvalidInput for a name that is no text, or a timeout that is no number above 0."""
+        self.name = checked_text(reranker.name, name="name of the reranker")
+        self._score = reranker.score
+        timeout = getattr(reranker, "timeout", _PATIENCE)
+        self._timeout = checked_number(timeout, 0.001, 3600, name=f"timeout of the reranker {self.name!r}")
+        self._late: Thread | None = None
+
+    def of(
+        self,
+        question: str,
+        ranked: Sequence[Ranked],
+        *,
+        passages: PassageScores | None,
+        counter: TokenCounter,
+    ) -> tuple[Mapping[str, float], tuple[TraceNote, ...]]:
+        """The part `reranker` of each score by memory `ref`; none, and a note of the reason, where it fails.
+
+        It reads the passages of a long memory that answer best.
+        """
+        from germane.ranking.relevance import reranked_parts  # noqa: PLC0415 - Most engines have no reranker.
+
+        if not question.strip() or len(ranked) < 2:  # noqa: PLR2004 - One alone has its place.
+            return {}, ()
+        try:
+            scores = self._scores(question, [_read(one.memory, passages, counter) for one in ranked])
+        except RerankingFailed as error:
+            text = f"Ranked without the reranker {self.name!r}: {error}"
+            return {}, (TraceNote(code="reranking_failed", text=text),)
+        return reranked_parts(ranked, scores), ()
+
+    def _scores(self, question: str, texts: list[str]) -> list[float]:
+        if self._late is not None and self._late.is_alive():
+            raise RerankingFailed(f"It still works on an earlier question after {self._timeout:g} s.")
+        done: Future[object] = Future()
+        thread = Thread(
+            target=self._call, args=(done, question, texts), name="germane-reranking", daemon=True
+        )
+        thread.start()
+        try:
+            error = done.exception(self._timeout)
+        except TimeoutError:
+            self._late = thread
+            raise RerankingFailed(
+                f"It took longer than {self._timeout:g} s for {len(texts)} texts. Raise its timeout if "
+                "queries may wait longer."
+            ) from None
+        if error is not None:
+            raise RerankingFailed(f"{type(error).__name__}: {error}") from error
+        return _finite_scores(done.result(), len(texts))
+
+    def _call(self, done: Future[object], question: str, texts: list[str]) -> None:
+        try:
+            done.set_result(self._score(question, texts))
+        except BaseException as error:  # noqa: BLE001 - A thread can't raise; who waits for it does.
+            done.set_exception(error)
+
+
+def _read(memory: Memory, passages: PassageScores | None, counter: TokenCounter) -> str:
+    full = memory.renditions.full
+    if passages is None or full.tokens <= LONG_TOKENS:
+        return full.text
+    return best_passages(full.text, _EXCERPT, counter, passages) or full.text
+
+
+def _finite_scores(returned: object, count: int) -> list[float]:
+    try:
+        scores = [float(each) for each in returned]  # type: ignore[attr-defined] # What isn't iterable is refused.
+    except (TypeError, ValueError) as error:
+        raise RerankingFailed(f"It returned no sequence of numbers: {shown(returned)}.") from error
+    if len(scores) != count:
+        raise RerankingFailed(
+            f"It returned {len(scores)} scores for {count} texts; it has to be one for each."
+        )
+    for place, score in enumerate(scores):
+        if not math.isfinite(score):
+            raise RerankingFailed(
+                f"It gave text {place + 1} of {count} the score {score}, which has no rank."
+            )
+    return scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +23,7 @@ from germane.ledger import (
     Replay,
     ValueChange,
 )
-from germane.model.context import Context
+from germane.model.context import Context, Ranked, TraceNote
 from germane.model.conversation import MessageRole
 from germane.model.memory import Memory, Stage, Status
 from germane.model.plan import TaskInput
@@ -33,7 +33,7 @@ from germane.model.validation import as_utc
 from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
 from germane.operations.frame import PlanInput
-from germane.operations.inputs import checked_time, checking_verbs
+from germane.operations.inputs import Reranking, checked_time, checking_verbs
 from germane.operations.recording import assembly_of
 from germane.operations.refresh import CUT, cut_again
 from germane.operations.search import entered_spaces
@@ -219,10 +219,30 @@ def _past(session: AgentContext, assembly: Assembly) -> Iterator[AgentContext]:
             session,
             store=store,
             clock=lambda: assembly.at,
+            reranking=_Recorded(assembly) if assembly.makers.get("reranker") else None,
             lines=RememberedLines(),
             weight_cache=WeightCache(),
             calibration_cache=CalibrationCache(),
         )
+
+
+class _Recorded(Reranking):
+    """The reranker of a recorded assembly, by the parts that it gave then: it may give others now."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.name = assembly.makers["reranker"]
+        given = {one.version_id: one.parts.get("reranker") for one in assembly.entries}
+        self._given = {name: part for name, part in given.items() if part is not None}
+
+    def of(
+        self,
+        question: str,  # noqa: ARG002 - The signature is the other's.
+        ranked: Sequence[Ranked],
+        **_: object,
+    ) -> tuple[Mapping[str, float], tuple[TraceNote, ...]]:
+        """What is recorded of these."""
+        memories = [one.memory for one in ranked]
+        return {one.ref: self._given[one.version_id] for one in memories if one.version_id in self._given}, ()
 
 
 def _place(entry: LedgerEntry) -> tuple[object, ...]:

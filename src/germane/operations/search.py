@@ -27,6 +27,7 @@ from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
 from germane.model.validation import as_utc, checked_tags, checked_text, checked_words
 from germane.operations.context import MANY_TERMS, AgentContext, found_apart, found_with_named, unknown_kinds
 from germane.operations.inputs import (
+    Reranking,
     checked_count,
     checked_time,
     embed_texts,
@@ -36,7 +37,7 @@ from germane.operations.inputs import (
 from germane.operations.passages import PassageSearch, by_passages
 from germane.protocols import Clock, Scorer
 from germane.ranking.learning import learned_note
-from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, Scoring, gate, rank
+from germane.ranking.relevance import FEW, LOW_CONFIDENCE, RERANKED, Gated, Scoring, gate, rank
 from germane.ranking.scores import HYBRID_WEIGHTS, hybrid, superseded_notes
 from germane.ranking.similarity import RECENCY, empty_reason_of, nothing_then
 from germane.retrieval.dates import parse_order, parse_when
@@ -105,7 +106,7 @@ def recall(
     Unless `gated` is False or a scorer decides, what has nothing to do with the question is left out.
     """
     checked_count(limit, name="limit", least=1)
-    check_ranker(ranker, scorer)
+    check_ranker(ranker, scorer, session.reranking)
     now = as_utc(session.clock(), name="clock")
     parsed = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
@@ -122,17 +123,13 @@ def recall(
         order=parsed.question.order if found.by_relevance else None,
         weights=session.weight_cache.of(session.store, session.agent, found.learning) if learns else None,
     )
-    by_name = by_hybrid(parsed, found, scoring.query, now=now, limit=limit) if named else None
-    ranked: Sequence[Ranked] = rank(found.slices[0], scoring) if by_name is None else by_name[0]
-    result = Gated(passed=ranked)
-    if gated and scorer is None and found.by_relevance:
-        result = gate(
-            ranked,
-            prefer=parsed.prefers,
-            few=found.admitted <= FEW,
-            information=scoring.query.information,
-            least_cosine=parsed.least_cosine,
-        )
+    judges = gated and scorer is None and found.by_relevance
+    notes: Sequence[TraceNote]
+    if named:
+        ranked, *notes = by_hybrid(parsed, found, asked, now=now, limit=limit)
+        result = _gated(ranked, parsed, found, asked, judges=judges)
+    else:
+        result, notes = _ranked(session, parsed, found, scoring, judges=judges)
     kept = tuple(result.passed[:limit])
     return RecallResult(
         ranked=kept,
@@ -140,11 +137,50 @@ def recall(
         now=now,
         notes=(
             *parsed.notes,
-            *(() if by_name is None else by_name[1:]),
+            *notes,
             *_notes(parsed, found, result, scoring.weights, kept),
         ),
         empty_reason=None if result.passed else empty_reason_of(found, [result.passed]),
         weights={} if scoring.weights is None else scoring.weights.values,
+    )
+
+
+def _ranked(
+    session: AgentContext,
+    parsed: ParsedQuery,
+    found: SearchResult,
+    scoring: Scoring,
+    *,
+    judges: bool,
+) -> tuple[Gated, tuple[TraceNote, ...]]:
+    """What was found in rank order, by the engine's reranker as well, and a note if that failed."""
+    first = _gated(rank(found.slices[0], scoring), parsed, found, scoring.query, judges=judges)
+    if session.reranking is None or not found.by_relevance:
+        return first, ()
+    search = passage_search(session, scoring.query, found)
+    parts, notes = session.reranking.of(
+        parsed.question.cleaned,
+        first.passed[:RERANKED],
+        passages=None if search is None else search.scores,
+        counter=session.counter,
+    )
+    if not parts:
+        return first, notes
+    again = rank(found.slices[0], replace(scoring, reranked=parts))
+    return _gated(again, parsed, found, scoring.query, judges=judges), notes
+
+
+def _gated(
+    ranked: Sequence[Ranked], parsed: ParsedQuery, found: SearchResult, query: Query, *, judges: bool
+) -> Gated:
+    if not judges:
+        return Gated(passed=ranked)
+    return gate(
+        ranked,
+        prefer=parsed.prefers,
+        few=found.admitted <= FEW,
+        information=query.information,
+        least_cosine=parsed.least_cosine,
     )
 
 
@@ -217,7 +253,8 @@ def understand(session: AgentContext, text: str, where: Filter, *, now: datetime
         except EmbeddingFailed as error:
             notes = (TraceNote(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
         if session.set_aside:
-            notes = (_set_aside(session.set_aside),)
+            text = f"Ranked by words alone: {session.set_aside}"
+            notes = (TraceNote(code="embedder_set_aside", text=text),)
     elif when is not None:
         where = _at(where, when)
     return ParsedQuery(
@@ -240,15 +277,6 @@ def of_no_topic(parsed: ParsedQuery) -> ParsedQuery:
         vector=None,
         informative=(),
         where=parsed.where if when is None else _at(parsed.where, when),
-    )
-
-
-def _set_aside(model: str) -> TraceNote:
-    return TraceNote(
-        code="embedder_set_aside",
-        text=f"Ranked by words alone: the vectors in this store were made by {model}. "
-        "Open it with that embedder to rank by meaning as well, "
-        "or let another make them anew: `germane db reembed`.",
     )
 
 
@@ -480,12 +508,18 @@ _WIDER = 3
 _BETWEEN = re.compile(r"[\W_]+")
 
 
-def check_ranker(ranker: str, scorer: Scorer | None) -> None:
-    """Raise InvalidInput for an unknown ranker, or for one beside a scorer, which ranks alone."""
+def check_ranker(ranker: str, scorer: Scorer | None, reranking: Reranking | None = None) -> None:
+    """Raise InvalidInput for an unknown ranker, and for two of a ranker, a scorer and a reranker."""
     if ranker not in RANKERS:
         raise InvalidInput(f"Unknown ranker {ranker!r}. Known rankers: {', '.join(RANKERS)}.")
     if scorer is not None and ranker != DEFAULT_RANKER:
         raise InvalidInput(f"ranker={ranker!r} and a scorer can't both rank. Give one of them.")
+    if reranking is not None and (scorer is not None or ranker != DEFAULT_RANKER):
+        given = "A scorer" if scorer is not None else f"ranker={ranker!r}"
+        raise InvalidInput(
+            f"{given} and the engine's reranker {reranking.name!r} can't both rank. Leave it out, or open "
+            "the engine without reranker=..."
+        )
 
 
 def by_hybrid(

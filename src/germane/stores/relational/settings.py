@@ -135,14 +135,15 @@ def check_agent_name(agent: str) -> None:
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:
     """Bring the store's index to this tokenizer and check its vectors' model, when it is opened.
 
-    Raises EmbedderMismatch unless `replace_embedding` says that other vectors may go.
+    Raises EmbedderMismatch unless `replace_embedding` says that other vectors may go. Then the model is noted
+    even if there are none yet.
     """
     with connections.reading() as connection:
         stored = dict(connection.run("settings").fetchall())
-    mismatch = _differs(stored_embedding(stored), embedding)
-    if mismatch and not replace_embedding:
-        raise mismatch
-    if stored.get("tokenizer") == TOKENIZER and not mismatch:
+    if not replace_embedding:
+        check_embedding(stored_embedding(stored), embedding)
+    replaces = replace_embedding and stored_embedding(stored) != embedding
+    if stored.get("tokenizer") == TOKENIZER and not replaces:
         return
     if connections.read_only:
         raise StoreUnavailable(
@@ -154,7 +155,7 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
         stored = dict(connection.run("settings").fetchall())
         if stored.get("tokenizer") != TOKENIZER:
             _reindex(connection, connections.location)
-        if embedding is not None and _differs(stored_embedding(stored), embedding):
+        if embedding is not None and replaces and stored_embedding(stored) != embedding:
             drop_vectors(connection, embedding, connections.location)
 
 
@@ -205,9 +206,8 @@ def stored_embedding(settings: dict[str, str]) -> EmbeddingIdentity | None:
 
 def check_embedding(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) -> None:
     """Raise EmbedderMismatch when another model than `given` made the stored vectors."""
-    mismatch = _differs(stored, given)
-    if mismatch:
-        raise mismatch
+    if stored is not None and given is not None and stored != given:
+        raise EmbedderMismatch(stored=str(stored), given=str(given))
 
 
 def check_tokenizer(stored: str, location: str) -> None:
@@ -234,12 +234,6 @@ def store_embedding(connection: Connection, embedding: EmbeddingIdentity) -> Non
     set_setting(connection, "embedding_dimension", str(embedding.dimension))
     # Another process may have noted its model in the meantime.
     check_embedding(stored_embedding(dict(connection.run("settings").fetchall())), embedding)
-
-
-def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) -> EmbedderMismatch | None:
-    if stored is None or given is None or stored == given:
-        return None
-    return EmbedderMismatch(stored=str(stored), given=str(given))
 
 
 def _reindex(connection: Connection, location: str) -> None:
