@@ -1,6 +1,7 @@
 """What the relevance gate drops of the answers and lets through of the rest, in stores of all sizes.
 
     python bench/gate.py [--half open|held|both] [--sizes 5,20,300,10000] [--budgets 300,2000] [--plan NAME]
+        [--documents FILE ...]
 
 A store of the probes (`data/probes.jsonl`) holds one answer, the texts that are nearest to it in
 topic, then other probes' texts, then memories made up from a seed. "dropped" counts answers that
@@ -16,6 +17,10 @@ tokens of everything but the answer, as a share of the budget and of the text.
 The third asks what the memory has to answer though the question doesn't mention it (`data/unsaid.jsonl`: an
 allergy, when somebody asks what to cook), stored under the kind that the file names and once more as a
 fact. "found" counts these memories in the context at any length, "whole" at full length.
+
+With --documents it prints only what recall loses to the gate in long texts: all conversations of a FILE in
+LoCoMo's layout are stored together, cut into memories of about 200 words, and each question asks for those
+that hold its evidence.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ import germane
 from germane import Engine
 from germane.demo import DEMO_NOW, demo_questions, load_demo
 from germane.embedders.static import StaticEmbedder
+from germane.importers.locomo import ADVERSARIAL, LocomoConversation, read_locomo
 from germane.model.memory import Level
 from germane.packing.render import fence
 from germane.protocols import Embedder
@@ -42,6 +48,7 @@ from germane.protocols import Embedder
 _Probe: TypeAlias = Mapping[str, Any]
 _PROBES = Path(__file__).parent / "data" / "probes.jsonl"
 _EVERY = 100_000
+_DOCUMENT = 200
 _REPEATED_BELOW = 300
 _UNSAID = Path(__file__).parent / "data" / "unsaid.jsonl"
 
@@ -74,7 +81,11 @@ def main() -> None:
     parser.add_argument("--sizes", default="5,20,300,10000")
     parser.add_argument("--budgets", default="300,2000")
     parser.add_argument("--plan", help="the plan of the contexts; that of the default call unless given")
+    parser.add_argument("--documents", nargs="+", type=Path, metavar="FILE")
     given = parser.parse_args()
+    if given.documents:
+        print_documents(given.documents)
+        return
     sizes = [int(each) for each in given.sizes.split(",")]
     budgets = [int(each) for each in given.budgets.split(",")]
     every = _read(_PROBES)
@@ -86,6 +97,53 @@ def main() -> None:
         _print(f"{name}, demo memory", _demonstrated(embedder))
     print_contexts(asked, every, sizes, budgets, given.plan)
     print_unsaid(_read(_UNSAID), every, sizes, budgets, given.plan)
+
+
+def print_documents(files: Sequence[Path]) -> None:
+    """Recall at 20 and at 100, and how many are found, with the gate and without."""
+    print(f"{'':36}{'@20':>14}{'@100':>14}{'found':>14}    with the gate / without")
+    for file in files:
+        texts, asked = _documents(read_locomo(file))
+        for name, embedder in (("bundled embedder", StaticEmbedder()), ("words alone", None)):
+            with germane.open(":memory:", embedder=embedder) as engine:
+                made = [engine.remember(text).id for text in texts]
+                wanted = [{made[place] for place in places} for _, places in asked]
+                columns: list[str] = []
+                counts: list[float] = []
+                for limit in (20, 100):
+                    shares = []
+                    for gate in (True, False):
+                        found = [
+                            {one.id for one in engine.recall(question, limit=limit, gate=gate)}
+                            for question, _ in asked
+                        ]
+                        shares.append(mean(len(a & b) / len(b) for a, b in zip(found, wanted, strict=True)))
+                        counts.append(mean(map(len, found)))
+                    columns.append(" / ".join(f"{share:.1%}" for share in shares))
+                columns.append(" / ".join(f"{count:.0f}" for count in counts[-2:]))
+            print(f"{f'{file.stem}, {name}':<36}" + "".join(f"{each:>14}" for each in columns), flush=True)
+
+
+def _documents(
+    conversations: Sequence[LocomoConversation],
+) -> tuple[list[str], list[tuple[str, set[int]]]]:
+    """Texts of about `_DOCUMENT` words, and the questions with the places of the texts that answer them."""
+    texts: list[list[str]] = []
+    asked = []
+    for conversation in conversations:
+        places: dict[str, int] = {}
+        texts.append([])
+        for turn in conversation.turns:
+            if len(" ".join([*texts[-1], turn.text]).split()) > _DOCUMENT and texts[-1]:
+                texts.append([])
+            texts[-1].append(turn.text)
+            places[turn.dia_id] = len(texts) - 1
+        asked += [
+            (question.question, {places[name] for name in question.evidence})
+            for question in conversation.questions
+            if question.evidence and question.category != ADVERSARIAL
+        ]
+    return ["\n".join(each) for each in texts], asked
 
 
 def print_contexts(

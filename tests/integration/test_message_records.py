@@ -14,6 +14,7 @@ import pytest
 import germane
 from germane import StoreBusy
 from germane.stores import PostgresStore, SqliteStore, copy_store
+from support.contracts.conversations import matches
 from support.stores import terms_of
 
 WORDS = "redis cache index Rechnungen Häuser tests walking 雨ですか getUserName path/to/file.cpp".split()  # noqa: SIM905 - Short.
@@ -58,7 +59,7 @@ def answers(store: str, *, language: str = "english", read_only: bool = False) -
     with germane.open(store, agent="ada", embedder=None, language=language, read_only=read_only) as engine:
         views = [engine.conversation("chat").ranked(4, query=each) for each in QUESTIONS]
     with closing(opened(store, read_only=read_only)) as one:
-        match = partial(one.conversations.match_groups, "ada", "chat")
+        match = partial(matches, one.conversations, "ada", "chat")
         found = [match(terms_of(each, language=language)) for each in QUESTIONS]
     shown = [[message.text for message in each.messages] for each in views]
     return [(list(each.scores.items()), each.bound, texts) for each, texts in zip(found, shown, strict=True)]
@@ -194,7 +195,7 @@ def test_who_cannot_write_is_answered(tmp_path: Path) -> None:
     with closing(sqlite3.connect(store, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with closing(SqliteStore(store, timeout=0.05)) as one, germane.open(one, agent="ada") as engine:
-            found = [one.conversations.match_groups("ada", "chat", terms_of(each)) for each in QUESTIONS]
+            found = [matches(one.conversations, "ada", "chat", terms_of(each)) for each in QUESTIONS]
             with pytest.raises(StoreBusy):
                 engine.conversation("chat").append("user", "redis")
     assert [list(each.scores.items()) for each in found] == [scores for scores, *_ in expected]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -14,10 +15,9 @@ from germane.conversation import MessageRole, Provider, TextPart, Tiers, ToolCal
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.formats.parts import without_orphans
 from germane.conversation.groups import grouped, groups_of
-from germane.conversation.layout import FULL, Arrangement, RequestSpec
+from germane.conversation.layout import FULL, Arrangement, MemoryBlock, RequestSpec
 from germane.conversation.solver import request_of
 from germane.errors import RequestTooLarge
-from germane.model.conversation import GroupScores
 from germane.tokens import CachedCounter, get_counter
 from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations, request_tokens
 from support.examples import examples
@@ -141,11 +141,30 @@ def asked(
         system=[system("You are terse.")],
         tools=TOOLS[provider],
         anchors={"state": "the build is red"},
-        results=lambda: GroupScores(scores=scores or {}, bound=4),
+        recall=partial(recalled, arranged, scores or {}),
         pins=pins,
         previous=None if previous is None else previous.state,
     )
     return request_of(arranged, wanted, window=limit, reserve=0)
+
+
+def recalled(
+    arranged: Arrangement,
+    scores: dict[str, int],
+    groups: Sequence[str],
+    budget: int,
+    shown: Container[str],
+) -> MemoryBlock:
+    """The best of these groups that fit, in words, whole ones and then the beginning of one."""
+    text, shows = "", {}
+    wanted = {group for group in groups if group in scores and f"{group} 1" not in shown}
+    for group in sorted(wanted, key=lambda group: (-scores[group], group)):
+        longer = f"{text}{arranged.group_text(group).text}\n"
+        while COUNTER.count(longer) > budget and len(longer) > len(text):
+            longer = longer[: -max(1, (len(longer) - len(text)) // 2)]
+        if len(longer) > len(text):
+            text, shows[f"{group} 1"] = longer, float(scores[group])
+    return MemoryBlock(text=text, shows=shows)
 
 
 def check(request: Request, chat: Chat, limit: int) -> None:

@@ -61,7 +61,7 @@ def gate(
 ) -> Gated:
     """The ranking in two: what has to do with the question, and what doesn't."""
     query = scoring.query
-    measures: dict[int, tuple[float, float, float]] = {}
+    measures: dict[int, tuple[float, float, float, float]] = {}
     for place, one in enumerate(ranked):
         passes = one.memory.ref in exempt or "exact" in one.parts or "association" in one.parts
         if one.candidate.signals and not _is_turn(one.candidate) and not passes:
@@ -69,23 +69,23 @@ def gate(
             share = one.candidate.signals.get("coverage", 0.0)
             of_time = scoring.prefer is not None and one.memory.created_at in scoring.prefer
             lift = 1.5 if of_time else 1.0
-            measures[place] = lift * cosine, lift * (cosine - 0.3 * share), lift * share
+            words = lift * one.candidate.signals.get("lexical", 0.0)
+            measures[place] = lift * cosine, lift * (cosine - 0.3 * share), lift * share, words
     if few:
         return _split(
-            ranked, {place for place, (near, _, has) in measures.items() if near < 0.15 and not has}
+            ranked, {place for place, (near, _, has, _) in measures.items() if near < 0.15 and not has}
         )
-    cosine = max(query.least_cosine, 0.4 * max((near for near, _, _ in measures.values()), default=0.0))
-    share = max(0.3, 0.4 * max((has for _, _, has in measures.values()), default=0.0))
-    if not any("semantic" in one.candidate.signals for one in ranked):
-        share *= 2 / 3
+    cosine = max(query.least_cosine, 0.4 * max((near for near, *_ in measures.values()), default=0.0))
+    best = max((words for *_, words in measures.values()), default=0.0)
     out = {
         place
-        for place, (_, meaning, has) in measures.items()
-        if meaning < cosine and (has < share or not _words_say(ranked[place].candidate, query.information))
+        for place, (_, meaning, has, words) in measures.items()
+        if meaning < cosine
+        and not _words_say(ranked[place].candidate, query.information, has, words=words, best=best)
     }
     if not out or len(out) < len(ranked):
         return _split(ranked, out)
-    for place, (near, _, has) in sorted(measures.items()):
+    for place, (near, _, has, _) in sorted(measures.items()):
         if has > 0 or near >= 0.5 * query.least_cosine:
             return replace(_split(ranked, out - {place}), unsure=True)
     return _split(ranked, out)
@@ -180,10 +180,11 @@ def _evidence(coverage: float, information: float) -> float:
     return min(max((coverage * information - 8.0) / 4.0, (coverage - 0.5) / 0.5, 0.0), 1.0)
 
 
-def _words_say(candidate: Candidate, information: float) -> bool:
-    if not information or "semantic" not in candidate.signals:
-        return True
-    return _evidence(candidate.signals.get("coverage", 0.0), information) > 0
+def _words_say(candidate: Candidate, information: float, has: float, *, words: float, best: float) -> bool:
+    says = _evidence(has, information)
+    if "semantic" not in candidate.signals:
+        return says >= 0.5 or (has >= 0.15 and words >= 0.23 * best)
+    return (says > 0 if information else has >= 0.15) and (words >= 0.3 * best or has >= 0.75)
 
 
 def _multiply(memory: Memory, parts: Parts, scoring: Scoring) -> None:

@@ -18,6 +18,7 @@ import germane.aio
 from germane import BudgetTooSmall, Engine, InvalidInput, RequestTooLarge, Share
 from germane.conversation import Provider, RequestShares, TextPart, TokenCalibration
 from germane.errors import MessageNotFound
+from germane.testing.fakes import FixedClock, seeded_ids
 from requests_of import TOOLS, check_accepted, check_pairs
 
 WORDS = "the parser reads a token and the worker sends an invoice to the warehouse "
@@ -73,6 +74,73 @@ def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> No
         assert TextPart(text="x") != TextPart(text="x", recalled=True)
         other = engine.conversation("other")
         assert other.append(recalled).own_text == ""
+
+
+REPLY = "The parser reads a token, and the worker sends an invoice to the warehouse. " * 12
+
+
+def recalled_for(chat: germane.Conversation, engine: Engine, question: str, window: int = 900) -> str:
+    """What a request for a question recalls beside little history."""
+    little = RequestShares(recalled=Share(weight=9), history=Share(weight=1))
+    request = engine.request(chat, query=question, window=window, reserve=0, shares=little)
+    return next((block.text for block in request.state.blocks if not block.spare), "")
+
+
+def test_a_long_reply_is_recalled_by_the_sentence_that_answers() -> None:
+    with opened() as engine:
+        chat = engine.conversation("chat")
+        for number in range(12):
+            chat.append("user", f"Tell me more about step {number}.")
+            needle = "The spare key lies under the blue flowerpot. " if number == 4 else ""
+            chat.append("assistant", f"{REPLY}{needle}{REPLY}")
+        chat.append("user", "Thanks.")
+        text = recalled_for(chat, engine, "Where is the spare key?", window=500)
+        assert "The spare key lies under the blue flowerpot." in text
+        assert "…" in text
+
+
+def test_what_is_said_in_other_words_is_recalled_by_its_meaning() -> None:
+    for embedder, is_found in (("bundled", True), (None, False)):
+        with germane.open(":memory:", embedder=embedder, clock=lambda: NOW) as engine:  # One of two.
+            chat = engine.conversation("chat")
+            chat.append("user", "My doctor told me to avoid peanuts.")
+            chat.append("assistant", "Noted.")
+            for number in range(40):
+                chat.append("user", f"Item {number}: {WORDS * 2}")
+                chat.append("assistant", f"Done {number}: {WORDS * 2}")
+            chat.append("user", "Thanks.")
+            assert ("peanuts" in recalled_for(chat, engine, "Is the user allergic to nuts?")) is is_found
+
+
+def test_a_call_is_recalled_with_its_result() -> None:
+    with opened() as engine:
+        chat = engine.conversation("chat")
+        chat.append("user", "How warm is it in Lisbon?")
+        chat.append(
+            "assistant", tool_calls=[{"id": "c1", "name": "weather", "arguments": {"city": "Lisbon"}}]
+        )
+        chat.append("tool", tool_results=[{"call_id": "c1", "content": "31 degrees"}])
+        for number in range(20):
+            chat.append("user", f"Question {number}: {WORDS * 3}")
+            chat.append("assistant", f"Answer {number}: {WORDS * 3}")
+        chat.append("user", "Thanks.")
+        text = recalled_for(chat, engine, "What did the weather tool say of Lisbon?")
+        shown = '- assistant: [called weather] {"city":"Lisbon"}'
+        assert f"{shown}\n  tool: [weather returned] 31 degrees" in text
+
+
+def test_a_time_in_a_question_counts_from_the_log_and_not_from_the_clock() -> None:
+    found = []
+    for year in (2026, 2031):
+        with germane.open(":memory:", clock=FixedClock(datetime(year, 1, 1, tzinfo=UTC))) as engine:
+            chat = engine.conversation("chat")
+            for day in range(1, 29):
+                at = datetime(2025, 3, day, 9, tzinfo=UTC)
+                chat.append("user", f"Ran {day} kilometres: {WORDS * 3}", created_at=at)
+            chat.append("user", "Thanks.", created_at=datetime(2025, 3, 29, 9, tzinfo=UTC))
+            found.append(recalled_for(chat, engine, "How far did I run on 7 March?", window=400))
+    assert "Ran 7 kilometres" in found[0]
+    assert found[0] == found[1]
 
 
 def test_no_text_of_another_session_or_agent_appears(tmp_path: Path) -> None:
@@ -250,28 +318,28 @@ def test_calibration_keeps_the_safe_side() -> None:
 
 
 def test_an_account_for_people() -> None:
-    with opened() as engine:
+    with opened(ids=seeded_ids()) as engine:
         chat = long_talk(engine, 12)
         chat.append("user", "When does the redis cache expire?")
         request = engine.request(chat, system="Be terse.", window=1000, reserve=100)
         shown = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<group>", request.explain())
         assert shown == snapshot("""\
-Request  873 of 900 tokens (97%), by o200k
+Request  897 of 900 tokens (100%), by o200k
 Window   1,000, of which 100 are reserved for the answer
 For      openai
 
 PART           offered  used  in  cut  out
 system               7     7                █
 priming              3     3                █
-recalled           342   342   4            ████████████████
-history            510   510   5         8  ████████████████████████  older groups don't fit
+recalled            94    94   2            ████
+spare              170   170   2            ███████                   the next turns may replace it
+history            612   612   6         7  ████████████████████████  older groups don't fit
 current group       11    11   1            █
 
-4 groups of the conversation are left out.
+3 groups of the conversation are left out.
 OUT: over_budget (1), it doesn't fit the window
   <group>
-OUT: stopped (3), older than the first that doesn't fit
-  <group>
+OUT: stopped (2), older than the first that doesn't fit
   <group>
   <group>
 """)

@@ -14,8 +14,10 @@ from typing import Final
 
 from germane.conversation.layout import AIM, FULL, Arrangement, GroupText, RequestSpec, block_cost
 from germane.conversation.views import HEADING, cut_middle
-from germane.model.conversation import GroupScores
 from germane.model.request import ContextBlock, RequestState, ResultLimit
+
+WHOLE: Final = "*"
+"""What stands for a turn where all of a group is shown."""
 
 MEMORY, RECALLED = "memory", "recalled"
 """The names of blocks; that of an anchor is `anchor` and its own."""
@@ -24,11 +26,8 @@ _PRICE: Final = 0.9
 """The share of a token's price that a prompt cache saves: both providers charge a tenth for a cached one."""
 
 _SEPARATOR: Final = "\n---\n"
-_LEAST: Final = 0.05
-"""The share of the best score, or of a full match if that is more, below which nothing is recalled."""
-_BESIDE: Final = ((1, 40), (2, 15))
-"""The hundredths of a group's score that the groups at these distances before and after it get."""
-_SCORED: Final = 400
+_WANTED: Final = 2 / 3
+"""The share of the best score from which on a turn is a reason to change what is recalled."""
 _SMALLEST: Final = 12
 """Tokens below which an excerpt says nothing."""
 
@@ -46,9 +45,10 @@ def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec
         if block.name == MEMORY:
             return state is not None and state.admits == spec.admits and spec.still_stands(block.shows)
         if block.name == RECALLED:
-            shown = (each.rsplit(" ", 1) for each in block.shows)
+            shown = (each.rsplit(" ", 2) for each in block.shows)
             return all(
-                group in arranged and arranged.group_text(group).digest == digest for group, digest in shown
+                group in arranged and arranged.group_text(group).digest == digest
+                for group, digest, _ in shown
             )
         return replace(block, before=None) in anchors
 
@@ -79,33 +79,35 @@ def worth(shown: Mapping[str, float], shown_before: Sequence[str], reread: int, 
     return gain > _PRICE * reread / max(total, 1)
 
 
-def _recall_block(
-    arranged: Arrangement,
-    candidates: Sequence[str],
-    found: GroupScores,
-    *,
-    free_tokens: int,
-    least: int = 0,
-    most: int = 0,
-) -> ContextBlock | None:
-    """The best matches in at most `free_tokens` tokens, then the latest groups, up to `least` tokens.
+def _matches(
+    case: Case, groups: Sequence[str], free_tokens: int, shown: Sequence[ContextBlock] = ()
+) -> tuple[ContextBlock, Mapping[str, float]] | None:
+    """A block of what matches the question in these groups and isn't shown, and how well each turn does.
 
-    One that doesn't fit is skipped. The whole block has at most the larger of `free_tokens` and `most`.
-    None where nothing is recalled.
+    None where nothing of them does, or fits into so many tokens.
     """
-    most = max(free_tokens, most)
+    arranged = case.arranged
+    budget = free_tokens - block_cost(ContextBlock(name=RECALLED, text=f"{HEADING}\n"), arranged)
+    known = {_turn_of(name) for block in shown for name in block.shows}
+    while budget >= _SMALLEST:
+        found = case.spec.recall(groups, budget, known)
+        if not found.text.strip():
+            return None
+        scores = {_name_of(arranged, *turn.rsplit(" ", 1)): score for turn, score in found.shows.items()}
+        block = ContextBlock(name=RECALLED, text=f"{HEADING}\n{found.text}", shows=tuple(scores))
+        over = block_cost(block, arranged) - free_tokens
+        if over <= 0:
+            return block, scores
+        # Tokens don't add up where texts meet.
+        budget -= over
+    return None
+
+
+def _latest(arranged: Arrangement, groups: Sequence[str], least: int, most: int) -> ContextBlock | None:
+    """A block of the latest of these groups, of at least and at most so many tokens; None without any."""
     chosen = _Chosen(arranged, used=block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged))
-    floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
-    matched = [group for group in candidates if found.scores.get(group, 0) > floor]
-    matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
-    for group in matched[:_SCORED]:
-        if free_tokens - chosen.used < _SMALLEST:
-            break
-        text = arranged.group_text(group)
-        if text.text and text.tokens + 2 <= free_tokens - chosen.used:
-            chosen.take(group, text)
     if least > 0:
-        chosen.fill(candidates, least, most)
+        chosen.fill(groups, least, most)
     while chosen:
         block = chosen.block()
         over = block_cost(block, arranged) - most
@@ -114,6 +116,17 @@ def _recall_block(
         # Tokens don't add up where texts meet, so the last one chosen gives way.
         chosen.shorten(over)
     return None
+
+
+def _name_of(arranged: Arrangement, group: str, turn: str = WHOLE) -> str:
+    """The name in a block of a turn, or of a whole group, which changes when the text of its group does."""
+    return f"{group} {arranged.group_text(group).digest} {turn}"
+
+
+def _turn_of(name: str) -> str:
+    """The group and the turn of a name."""
+    group, _, turn = name.rsplit(" ", 2)
+    return f"{group} {turn}"
 
 
 class _Chosen:
@@ -178,26 +191,8 @@ class _Chosen:
                     measure=arranged.counter.count,
                 )
             texts.append(text)
-            shows.append(f"{group} {arranged.group_text(group).digest}")
+            shows.append(_name_of(arranged, group))
         return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
-
-
-def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
-    """The scores with a share of each for the groups around it.
-
-    The answer to a question often stands beside the words of it: bench/prefix.py measures 5 points more
-    of the evidence with it.
-    """
-    order, spread = arranged.order, dict(found.scores)
-    for group, score in found.scores.items():
-        if group not in arranged:
-            continue
-        place = arranged.number(group)
-        for distance, share in _BESIDE:
-            for near in (place - distance, place + distance):
-                if 0 <= near < len(order):
-                    spread[order[near]] = spread.get(order[near], 0) + score * share // 100
-    return GroupScores(scores=spread, bound=found.bound)
 
 
 # The groups of a request, and their forms: as far back as they fit, tool output cut first.
@@ -397,7 +392,7 @@ class Case:
         More than the ceiling says is recalled only to keep the promise of a full request.
         """
         limit, ceiling = self.spec.limit, self.spec.shares.recalled.ceiling
-        bound = limit if ceiling is None else max(ceiling - recalled_tokens, math.ceil(FULL * limit) - used)
+        bound = limit if ceiling is None else max(ceiling - recalled_tokens, math.ceil(AIM * limit) - used)
         return min(self.full - used, bound), min(limit - used, bound)
 
     def tokens(self, window: Window, blocks: Sequence[ContextBlock]) -> int:
@@ -405,19 +400,11 @@ class Case:
         return self.fixed + window.tokens(self.arranged) + cost_of(self.arranged, blocks)
 
 
-def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[ContextBlock]:
-    """The recalled blocks beside a new window, within their share or, to fill the request, beyond it."""
-    used = case.tokens(window, ())
-    least, most = case.to_fill(used, 0) if fill else (0, 0)
-    block = _recall_block(
-        case.arranged,
-        _before(case, window),
-        case.spec.results(),
-        free_tokens=min(case.share, case.spec.limit - used - slack),
-        least=least,
-        most=most,
-    )
-    return _with_more(case, [], block)
+def recalled_anew(case: Case, window: Window, slack: int) -> list[ContextBlock]:
+    """The recalled blocks beside a new window, within their share."""
+    free = min(case.share, case.spec.limit - case.tokens(window, ()) - slack)
+    found = _matches(case, _before(case, window), free)
+    return [] if found is None else _with_more(case, [], found[0])
 
 
 def recalled_on(
@@ -438,7 +425,7 @@ def recalled_on(
     if total < case.full and before:
         least, most = case.to_fill(total, cost_of(case.arranged, recalled))
         unshown = _unshown(before, recalled)
-        more = _recall_block(case.arranged, unshown, GroupScores(), free_tokens=0, least=least, most=most)
+        more = _latest(case.arranged, unshown, least, most)
         recalled = _with_more(case, recalled, more)
     return window, recalled
 
@@ -451,9 +438,7 @@ def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[
         return []
     _, most = case.to_fill(used, cost_of(case.arranged, recalled))
     unshown = _unshown(_before(case, window), recalled)
-    block = _recall_block(
-        case.arranged, unshown, GroupScores(), free_tokens=0, least=min(wanting, most), most=most
-    )
+    block = _latest(case.arranged, unshown, min(wanting, most), most)
     return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
 
 
@@ -466,27 +451,34 @@ def _for_question(
     case: Case, window: Window, recalled: list[ContextBlock], before: Sequence[str]
 ) -> list[ContextBlock]:
     """The recalled blocks for another question than that of the previous request."""
-    matches, arranged = case.spec.results(), case.arranged
-    used = case.tokens(window, ())
-    recalled_tokens = cost_of(arranged, recalled)
-    best = _recall_block(arranged, before, matches, free_tokens=min(case.share, case.spec.limit - used))
+    arranged, used = case.arranged, case.tokens(window, ())
+    free, recalled_tokens = min(case.share, case.spec.limit - used), cost_of(arranged, recalled)
+    best = _matches(case, before, free)
     if best is None:
         return recalled
-    wants = {name: float(matches.scores.get(group, 0)) for name, group in groups_in([best]).items()}
-    if wants.keys() <= groups_in(recalled).keys():
+    block, scores = best
+    least = _WANTED * max(scores.values(), default=0.0)
+    wants = {name: score - least for name, score in scores.items() if score > least}
+    if not _lacking(wants, recalled):
         return recalled
-    left = min(case.share, case.spec.limit - used) - recalled_tokens
-    wider = _with_more(
-        case, recalled, _recall_block(arranged, _unshown(before, recalled), matches, free_tokens=left)
-    )
-    shown = groups_in(wider).keys()
-    if (
-        recalled
-        and not wants.keys() <= shown
-        and worth(wants, tuple(shown), _after(case, recalled), used + recalled_tokens)
-    ):
-        return [replace(best, before=arranged.current)]
+    more = _matches(case, before, free - recalled_tokens, recalled)
+    wider = recalled if more is None else _with_more(case, recalled, more[0])
+    lacking = _lacking(wants, wider)
+    known = tuple(wants.keys() - lacking.keys())
+    if recalled and lacking and worth(wants, known, _after(case, recalled), used + recalled_tokens):
+        return [replace(block, before=arranged.current)]
     return wider
+
+
+def _lacking(wants: Mapping[str, float], blocks: Sequence[ContextBlock]) -> Mapping[str, float]:
+    """The turns that no block shows, by themselves or with their group."""
+    shown = groups_in(blocks)
+    whole = {group for name, group in shown.items() if name.endswith(f" {WHOLE}")}
+    return {
+        name: score
+        for name, score in wants.items()
+        if name not in shown and name.rsplit(" ", 2)[0] not in whole
+    }
 
 
 def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | None) -> list[ContextBlock]:
@@ -494,13 +486,16 @@ def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | No
 
 
 def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]:
-    recalled = set(groups_in(blocks).values())
-    return [group for group in groups if group not in recalled]
+    """The groups that no block shows whole, with those last of which none shows anything."""
+    shown = groups_in(blocks)
+    whole = {group for name, group in shown.items() if name.endswith(f" {WHOLE}")}
+    partly = set(shown.values())
+    return sorted((group for group in groups if group not in whole), key=lambda group: group not in partly)
 
 
 def groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
-    """The groups that blocks recall, by their names there, which have a digest of the group's text."""
-    return {name: name.rpartition(" ")[0] for block in blocks for name in block.shows}
+    """The groups that blocks recall, by the names there of their turns."""
+    return {name: name.rsplit(" ", 2)[0] for block in blocks for name in block.shows}
 
 
 def _before(case: Case, window: Window) -> list[str]:

@@ -8,7 +8,7 @@ result that came late moves to its call, and a call without one gets a result th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from threading import RLock
@@ -22,7 +22,6 @@ from germane.conversation.views import Tiers, section_of, tiered
 from germane.forks import renewed
 from germane.model.conversation import (
     Group,
-    GroupScores,
     Message,
     MessageRole,
     Part,
@@ -31,10 +30,12 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
+from germane.model.memory import Memory
 from germane.model.plan import Share
 from germane.model.request import ContextBlock, RequestState, ResultLimit
 from germane.model.text import fenced
 from germane.model.validation import checked_fields
+from germane.packing.lines import RememberedLines
 from germane.protocols import TokenCounter
 
 MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
@@ -98,7 +99,7 @@ class Arrangement:
     """The groups of a conversation for one provider and counter; hold `lock` as long as it is used.
 
     `order` are the groups in the order in which they were opened. `beside` is what the system says where the
-    provider keeps it beside the messages.
+    provider keeps it beside the messages. `turns` and `lines` are what was made of messages to recall them.
     """
 
     def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
@@ -184,6 +185,8 @@ class Arrangement:
         self._waiting: dict[str, list[tuple[str | None, _Slot, list[int]]]] = {}
         self._made: dict[str | None, dict[ResultLimit | None, RenderedGroup]] = {}
         self._group_texts: dict[tuple[str, bool], GroupText] = {}
+        self.turns: dict[Hashable, Memory] = {}
+        self.lines = RememberedLines()
 
     def _take(self, place: int, message: Message) -> None:
         group = None if is_always_selected(message) else message.group
@@ -346,7 +349,7 @@ class RequestShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBlock:
-    """A text of memories, and how relevant each memory in it is to the question.
+    """A text of memories or messages, and how relevant each memory or turn in it is to the question.
 
     A `required` block is in the request whole, or none is made.
     """
@@ -358,6 +361,17 @@ class MemoryBlock:
 
 Remember: TypeAlias = Callable[[int], MemoryBlock]
 """Memory of at most so many tokens. Raises BudgetTooSmall where required memories have more."""
+
+
+Recall: TypeAlias = Callable[[Sequence[str], int, Container[str]], MemoryBlock]
+"""What of these groups matches the question in at most so many tokens, without the turns that are shown.
+
+A turn is named by its group, a space and a name of its own without any.
+"""
+
+
+def _nothing(_: Sequence[str], __: int, ___: Container[str]) -> MemoryBlock:
+    return MemoryBlock(text="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,7 +389,7 @@ class RequestSpec:
     anchors: Mapping[str, str] = field(default_factory=dict)
     pins: frozenset[str] = frozenset()
     remember: Remember | None = None
-    results: Callable[[], GroupScores] = GroupScores
+    recall: Recall = _nothing
     still_stands: Callable[[Sequence[str]], bool] = lambda _: True
     query: str = ""
     admits: str = ""

@@ -405,6 +405,7 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[ContextBlock]]:
     if whole and not window.forms:
         return window, []
     slack = int(_STEP * case.spec.limit)
+    case = replace(case, share=int((1 - _STEP) * case.share))
     window, whole = longest(case.free_tokens(slack))
     if whole:
         # No group has to leave, so tokens for the next turn come from cutting results further.
@@ -421,6 +422,4 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[ContextBlock]]:
         # Tokens that no whole group fits in go to results that were cut, and then to older groups.
         free = case.free_tokens(slack + cost_of(arranged, blocks))
         window = loosened(arranged, window, free, window.tokens(arranged))
-    if case.tokens(window, blocks) < case.full:
-        blocks = recalled_anew(case, window, slack, fill=True)
     return window, blocks

@@ -253,12 +253,11 @@ class Selection:
 class GroupScores:
     """How well the visible groups of a session match a query, by group id; without a match there is no score.
 
-    `scores` are BM25 over the session alone, in fixed point; `bound` is what a group of usual length
-    would score that has every term once, in the same unit.
+    `scores` are those of the best turn of each group; `bound` is what a good match has.
     """
 
-    scores: Mapping[str, int] = field(default_factory=dict)
-    bound: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    bound: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +275,11 @@ class DerivedQuery:
     def terms(self) -> tuple[str, ...]:
         """All terms, the prompt's own first."""
         return (*self.own, *self.carried)
+
+    @property
+    def text(self) -> str:
+        """What is searched for, as one text."""
+        return " ".join([self.prompt, *self.carried])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

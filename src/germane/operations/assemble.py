@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from germane.errors import InvalidInput, NotFound
 from germane.kinds import COMMIT, Kinds
 from germane.lifecycle import DecisionCalibration
-from germane.model.context import ESTIMATED, Context, Reason, TraceNote
+from germane.model.context import ESTIMATED, Context, TraceNote
 from germane.model.memory import Memory, Status
 from germane.model.plan import Plan, RollOver, Section, TaskContext, TaskInput
 from germane.model.query import (
@@ -35,7 +35,7 @@ from germane.operations.context import (
     found_apart,
     judged,
 )
-from germane.operations.frame import Framed, PlanInput, associated, framed, reranked
+from germane.operations.frame import Framed, PlanInput, associated, framed, in_conversation, reranked
 from germane.operations.inputs import settled
 from germane.operations.read import head_of
 from germane.operations.search import (
@@ -135,7 +135,7 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         *(failures(plan, found, session.kinds) if found.failed else ()),
         *unadvised,
     )
-    counter, gate = request.counter, request.gate
+    counter, gate, said = request.counter, request.gate, request.conversation
     if how is not None and how.estimate and counter is session.counter:
         # Where nobody asks for a counter, an estimate is in its own unit.
         counter = get_counter("bytes_div_4_floor")
@@ -156,7 +156,7 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(*parsed.notes, *framing.notes, *told),
-        left_out={} if request.conversation is None else _exclusions(session, found, request.conversation),
+        left_out={} if said is None else in_conversation(session, chain(*found.slices), said),
         domain=framing.domain,
         frame=framing.choice,
         work=TaskContext() if how is None or how.estimate else _work(session, request, now),
@@ -420,16 +420,6 @@ def _spread(found: SearchResult, sought: Sequence[bool]) -> SearchResult:
     failed = {places[place]: error for place, error in found.failed.items()}
     slices = tuple(by_place.get(place, ()) for place in range(len(sought) + 1))
     return replace(found, slices=slices, failed=failed)
-
-
-def _exclusions(
-    session: AgentContext, found: SearchResult, conversation: str | Conversation
-) -> Mapping[str, Reason]:
-    """Why memories are left out that a running conversation contains already, by their ids."""
-    from germane.operations.conversation import in_conversation  # noqa: PLC0415 - Most calls name no conversation.
-
-    candidates = [candidate for part in found.slices for candidate in part]
-    return in_conversation(candidates, conversation, language=session.language)
 
 
 def _slices(plan: Plan, where: Filter, given: Filter) -> tuple[Slice, ...]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import regex
 
 from germane.conversation import formats
 from germane.conversation.compaction import cost_by
 from germane.conversation.formats import Payload, as_provider, read_message, read_messages, write_messages
-from germane.conversation.formats.parts import in_parts, in_words, named, names_of_calls
+from germane.conversation.formats.parts import in_parts, in_words, named, names_of_calls, spoken_lines
 from germane.conversation.groups import (
     WEIGHTS,
     RecencyScope,
@@ -26,9 +27,8 @@ from germane.conversation.groups import (
     window,
     with_earlier,
 )
-from germane.conversation.views import RecallLimits, Tiers, anchored, tiering
+from germane.conversation.views import RecallLimits, Tiers, anchored, tiered, tiering
 from germane.errors import InvalidInput, MessageNotFound, PurgeNotConfirmed
-from germane.model.context import Reason
 from germane.model.conversation import (
     Anchored,
     ConversationChange,
@@ -49,14 +49,19 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
-from germane.model.query import Candidate
+from germane.model.memory import Memory, Rendition, Renditions, Scope
+from germane.model.query import CandidateTable, Filter, Query, SearchResult, Slice
 from germane.model.validation import as_utc, checked_moment, checked_text
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_count, checking_verbs
+from germane.operations.inputs import checked_count, checking_verbs, embed_texts
+from germane.operations.passages import by_passages
+from germane.operations.search import ParsedQuery, passage_search, query_of, understand
 from germane.protocols import TokenCounter
+from germane.ranking.relevance import Scoring, outside, rank
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
 from germane.stores.location import CONVERSATIONS
+from germane.stores.relational.conversation_cache import TurnVectors
 from germane.tokens import CachedCounter, get_counter, spendable
 
 if TYPE_CHECKING:
@@ -171,6 +176,7 @@ class Conversation:
         """
         if confirm is not True:
             raise PurgeNotConfirmed
+        self._session.passages.clear()
         return len(self._log.apply(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
 
     def anchor(self, name: str, text: str) -> None:
@@ -253,12 +259,13 @@ class Conversation:
         and InvalidInput.
         """
         messages = self.messages()
-        found = group_scores(self._session, self._log, self._name, messages, query)
+        prompt = "".join(map(prompt_of, groups_of(messages)[-1:])) if query is None else query
+        search = self._search(messages, checked_text(prompt, name="query"))
         shown = _shown(messages, tiers)
         cost, most = self._cost(budget, counter, shown)
         best = ranked(
             messages,
-            None if found is None else found.scores,
+            search.by_group(gated=False).scores if search.query.terms else None,
             groups=groups,
             budget=most,
             cost=cost,
@@ -288,7 +295,7 @@ class Conversation:
         messages = self.messages()
         shown = _shown(messages, tiers or Tiers())
         wanted = derived(self._session, messages, query)
-        scores = matched(self._session, self._log, self._name, wanted)
+        scores = self._search(messages, wanted.text).by_group()
         cost, most = self._cost(budget, counter, shown)
         found = anchored(
             messages,
@@ -318,6 +325,10 @@ class Conversation:
         if type(groups) is not int or groups < 1:
             return None
         return self._log.last_groups(self.agent, self._name, groups)
+
+    def _search(self, messages: Sequence[Message], text: str) -> TurnSearch:
+        find = partial(self._log.search, self.agent, self._name)
+        return TurnSearch.of(self._session, find, messages, text)
 
     def _cost(
         self, budget: int | None, counter: str | TokenCounter | None, shown: Callable[[Message], Message]
@@ -412,20 +423,153 @@ def append(
     return log.apply(session.agent, name, [placed(new, earlier)])
 
 
-# Search a conversation's log for the groups that match a prompt.
+# Search a conversation for the turns that match a prompt, ranked as memories are.
 
 _USUAL_RARITY = 6.5
 """The rarity of every term in a language without word statistics: that of a fairly rare word."""
+_GATHERED = 100
+"""Turns of each signal, as many as `recall` gathers of memories."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""The moment of messages that have none."""
+_NAME = regex.compile(r"([\p{L}][\p{L}\p{M}\p{N}'’.-]*(?: [\p{L}\p{M}\p{N}'’.-]+){0,2}): ")
+"""The name that a transcript of people puts before what each of them says."""
+_LATEST = 100
+"""Messages that show whether a conversation is such a transcript."""
 
 
-def group_scores(
-    session: AgentContext, log: ConversationTables, name: str, messages: Sequence[Message], query: str | None
-) -> GroupScores | None:
-    """How well the groups match a query, or the latest prompt; None for one without terms."""
-    groups = groups_of(messages)
-    text = checked_text(query, name="query") if query is not None else prompt_of(groups[-1]) if groups else ""
-    terms = query_terms(text, language=session.language)
-    return log.match_groups(session.agent, name, terms) if terms else None
+FindTurns: TypeAlias = Callable[..., SearchResult]
+"""Searches the turns of a conversation, as `ConversationIndex.search` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSearch:
+    """A question about a conversation, whose turns have vectors if the embedder is `instant`.
+
+    `known` are the turns that were made before, by tiers and renditions like these.
+    """
+
+    session: AgentContext
+    parsed: ParsedQuery
+    query: Query
+    find: FindTurns
+    names: bool
+    tiers: Tiers
+    renditions: Callable[[str], Renditions]
+    known: dict[Hashable, Memory]
+
+    @classmethod
+    def of(
+        cls,
+        session: AgentContext,
+        find: FindTurns,
+        messages: Sequence[Message],
+        text: str,
+        *,
+        tiers: Tiers | None = None,
+        renditions: Callable[[str], Renditions] | None = None,
+        known: dict[Hashable, Memory] | None = None,
+    ) -> TurnSearch:
+        """The search for a text. A time in its words counts from the latest message, so no clock is read."""
+        if not getattr(session.embedder, "instant", False):
+            session = replace(session, embedder=None)
+        now = next((each.created_at for each in reversed(messages) if each.created_at), LONG_AGO)
+        parsed = understand(session, text, Filter(), now=now)
+        return cls(
+            session=session,
+            parsed=parsed,
+            query=query_of(parsed, (Slice(limit=_GATHERED),)),
+            find=find,
+            names=_has_names(messages),
+            tiers=tiers or Tiers(),
+            renditions=renditions or partial(_whole, counter=session.counter),
+            known={} if known is None else known,
+        )
+
+    def found(self, groups: Container[str] | None = None) -> SearchResult:
+        """The best turns of these groups, or of all, by words and by meaning; none without a word to find."""
+        if not self.query.informative:
+            return SearchResult(slices=((),), by_relevance=False)
+        embedder = self.session.embedder
+        vectors = None
+        if embedder is not None and self.query.vector is not None:
+            vectors = TurnVectors(embedder.name, partial(embed_texts, embedder))
+        found = self.find(self.query, self._made, vectors=vectors, groups=groups)
+        return by_passages(passage_search(self.session, self.query, found), found)
+
+    def scoring(self, found: SearchResult) -> Scoring:
+        """What the scores of turns are made of, as those of memories."""
+        return Scoring(
+            now=LONG_AGO,
+            query=self.query,
+            lexical_bound=found.lexical_bound,
+            window_bound=found.window_bound,
+            prefer=self.parsed.prefers,
+            order=self.parsed.question.order,
+        )
+
+    def by_group(self, *, gated: bool = True) -> GroupScores:
+        """The best score of a turn in each group that passes the gate, or else that has any word at all."""
+        found = self.found()
+        ranking = rank(found.slices[0], self.scoring(found))
+        table = ranking.table
+        # Turns of dialogue pass the gate. Here each is judged by itself.
+        alone = {name: table.column(name) for name in ("lexical", "semantic", "coverage")}
+        out = np.nan_to_num(alone["lexical"]) <= 0
+        if gated or out.all():
+            out = outside(
+                CandidateTable(table.memories, alone),
+                exempt=np.zeros(len(table), dtype=np.bool_),
+                information=self.query.information,
+                least_cosine=self.query.least_cosine,
+            )
+        scores: dict[str, float] = {}
+        for place, score in zip(ranking.order, ranking.scores, strict=True):
+            if not out[place]:
+                scores.setdefault(group_of(table.memories[place]), score)
+        return GroupScores(scores=scores, bound=1.0 if scores else 0.0)
+
+    def _made(self, turn: Sequence[Message], session: str) -> Memory:
+        """A turn as what is ranked and shown: its words, who speaks, and its group."""
+        key = (turn[0].seq, len(turn), session, self.names)
+        if key not in self.known:
+            self.known[key] = self._new(turn, session)
+        return self.known[key]
+
+    def _new(self, turn: Sequence[Message], session: str) -> Memory:
+        first = turn[0]
+        named = _NAME.match(first.text) if self.names else None
+        lines = list(spoken_lines(tiered(turn, active=None, tiers=self.tiers)))
+        # Who is named in the text needs no role before it.
+        text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
+        at = first.created_at or LONG_AGO
+        return Memory(
+            id=f"{first.seq:010}",
+            agent=first.agent,
+            kind="episode",
+            content=text,
+            renditions=self.renditions(text),
+            created_at=at,
+            updated_at=at,
+            scope=Scope(name="session", value=session),
+            metadata={"speaker": named[1] if named else first.role.value, "group": first.group},
+        )
+
+
+def _has_names(messages: Sequence[Message]) -> bool:
+    """Whether most messages begin with a name, as `germane chat import` writes a dialogue of people."""
+    latest = [each.text for each in messages[-_LATEST:] if each.text]
+    return 2 * sum(_NAME.match(text) is not None for text in latest) > len(latest)
+
+
+def _whole(text: str, counter: TokenCounter) -> Renditions:
+    """A text at its full length, for a view that shows no shorter one."""
+    full = Rendition(text=text, tokens=counter.count(text))
+    return Renditions(micro=full, summary=full, full=full, counter=counter.name)
+
+
+def group_of(turn: Memory) -> str:
+    """The group of a turn that a search found."""
+    return str(turn.metadata["group"])
 
 
 def derived(session: AgentContext, messages: Sequence[Message], query: str | None) -> DerivedQuery:
@@ -433,79 +577,14 @@ def derived(session: AgentContext, messages: Sequence[Message], query: str | Non
     terms_of = partial(query_terms, language=session.language)
     if query is not None:
         return DerivedQuery(prompt=query, own=terms_of(checked_text(query, name="query")))
-    rarity = partial(_information, language=session.language, usual=_USUAL_RARITY)
+    rarity = partial(rarities, language=session.language, usual=_USUAL_RARITY)
     return derive_query(messages, terms_of=terms_of, rarity=rarity)
 
 
-def matched(session: AgentContext, log: ConversationTables, name: str, query: DerivedQuery) -> GroupScores:
-    """How well the groups match a query; a carried term counts half of one of its own."""
-    own = log.match_groups(session.agent, name, query.own)
-    if not query.carried:
-        return own
-    carried = log.match_groups(session.agent, name, query.carried)
-    both = {**carried.scores, **own.scores}
-    return GroupScores(
-        scores={group: own.scores.get(group, 0) + carried.scores.get(group, 0) // 2 for group in both},
-        bound=own.bound + carried.bound // 2,
-    )
-
-
-def _information(terms: Sequence[str], *, language: str, usual: float) -> Sequence[float]:
+def rarities(terms: Sequence[str], *, language: str, usual: float) -> Sequence[float]:
     """The rarity of each term in English; `usual` for each in another language."""
     if language != "english" or not terms:
         return [usual] * len(terms)
     hashes = np.array([term_hash(term) for term in terms], dtype=np.uint32)
     weights: list[float] = english_idf().of(hashes).tolist()
     return weights
-
-
-# Find memories that the running conversation contains already.
-
-CONTAINED = 0.8
-"""The share of a memory's information, by its words, that one message must have to contain the memory."""
-
-_LINES = 3
-_LONGEST = 20_000
-
-
-def in_conversation(
-    candidates: Iterable[Candidate], conversation: str | Conversation, *, language: str
-) -> Mapping[str, Reason]:
-    """The ids of the candidates that the conversation contains, each with that reason.
-
-    The memory has to be contained in a message, never the other way around: a short message hides no long
-    memory. Measured are the memory's distinct terms, each by its information in English, within one message,
-    or within three lines of a text: words scattered over a long conversation mean nothing together. Raises
-    InvalidInput for what is neither a text nor a conversation.
-    """
-    pieces = [frozenset(query_terms(piece, language=language)) for piece in _pieces(conversation)]
-    everything = frozenset[str]().union(*pieces)
-    found: dict[str, Reason] = {}
-    for candidate in candidates:
-        terms = query_terms(candidate.memory.content[:_LONGEST], language=language)
-        if not terms:
-            continue
-        weights = dict(zip(terms, _information(terms, language=language, usual=1.0), strict=True))
-        least = CONTAINED * sum(weights.values())
-        # Few memories are contained in the whole conversation, which is checked once, and first.
-        if _contained_share(weights, everything) >= least and any(
-            _contained_share(weights, piece) >= least for piece in pieces
-        ):
-            found[candidate.memory.ref] = Reason.IN_CONVERSATION
-    return found
-
-
-def _pieces(conversation: str | Conversation) -> list[str]:
-    if not isinstance(conversation, str | Conversation):
-        raise InvalidInput(
-            f"conversation={type(conversation).__name__} can't be read. Pass what was said as one text, or "
-            "what engine.conversation(...) gives."
-        )
-    if not isinstance(conversation, str):
-        return [message.own_text for message in conversation.messages()]
-    lines = [line for line in checked_text(conversation, name="conversation").splitlines() if line.strip()]
-    return ["\n".join(lines[start : start + _LINES]) for start in range(max(1, len(lines) - _LINES + 1))]
-
-
-def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> float:
-    return sum(weight for term, weight in weights.items() if term in piece)

@@ -1,5 +1,5 @@
-"""Settles what an assembly is for: its frame, plan and budget; and finds what a question means but
-doesn't say.
+"""Settles what an assembly is for: its frame, plan and budget; finds what a question means but doesn't
+say, and what a conversation says already.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from germane.model.memory import Memory, Vector
 from germane.model.plan import AUTO, Frame, FrameChoice, Plan, Section
 from germane.model.query import Candidate, Query, SearchResult, Slice
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME
+from germane.model.validation import checked_text
 from germane.operations.context import AgentContext
 from germane.operations.inputs import Reranking, checked_count, embed_texts, is_eager
 from germane.plans.frames import FRAMES, choose_frame, frame_named, with_frames
@@ -30,6 +31,7 @@ from germane.retrieval.dates import LONGEST_QUESTION
 from germane.retrieval.tokenizer import query_terms
 
 if TYPE_CHECKING:
+    from germane.operations.conversation import Conversation
     from germane.pipeline import PipelineInput
 
 Framing: TypeAlias = str | Frame | FrameSelector
@@ -366,3 +368,60 @@ def _with(
         more = tuple(Candidate(memory=each) for each in chosen.get(section.name, ()) if each.ref not in there)
         slices.append((*part, *more))
     return replace(found, slices=tuple(slices))
+
+
+# Find memories that the running conversation contains already.
+
+CONTAINED = 0.8
+"""The share of a memory's information, by its words, that one message must have to contain the memory."""
+
+_LINES = 3
+_LONGEST = 20_000
+
+
+def in_conversation(
+    session: AgentContext, candidates: Iterable[Candidate], conversation: str | Conversation
+) -> Mapping[str, Reason]:
+    """The ids of the candidates that the conversation contains, each with that reason.
+
+    The memory has to be contained in a message, never the other way around: a short message hides no long
+    memory. Measured are the memory's distinct terms, each by its information in English, within one message,
+    or within three lines of a text: words scattered over a long conversation mean nothing together. Raises
+    InvalidInput for what is neither a text nor a conversation.
+    """
+    from germane.operations.conversation import rarities  # noqa: PLC0415 - Most calls name no conversation.
+
+    language = session.language
+    pieces = [frozenset(query_terms(piece, language=language)) for piece in _pieces(conversation)]
+    everything = frozenset[str]().union(*pieces)
+    found: dict[str, Reason] = {}
+    for candidate in candidates:
+        terms = query_terms(candidate.memory.content[:_LONGEST], language=language)
+        if not terms:
+            continue
+        weights = dict(zip(terms, rarities(terms, language=language, usual=1.0), strict=True))
+        least = CONTAINED * sum(weights.values())
+        # Few memories are contained in the whole conversation, which is checked once, and first.
+        if _contained_share(weights, everything) >= least and any(
+            _contained_share(weights, piece) >= least for piece in pieces
+        ):
+            found[candidate.memory.ref] = Reason.IN_CONVERSATION
+    return found
+
+
+def _pieces(conversation: str | Conversation) -> list[str]:
+    from germane.operations.conversation import Conversation  # noqa: PLC0415 - As above.
+
+    if not isinstance(conversation, str | Conversation):
+        raise InvalidInput(
+            f"conversation={type(conversation).__name__} can't be read. Pass what was said as one text, or "
+            "what engine.conversation(...) gives."
+        )
+    if not isinstance(conversation, str):
+        return [message.own_text for message in conversation.messages()]
+    lines = [line for line in checked_text(conversation, name="conversation").splitlines() if line.strip()]
+    return ["\n".join(lines[start : start + _LINES]) for start in range(max(1, len(lines) - _LINES + 1))]
+
+
+def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> float:
+    return sum(weight for term, weight in weights.items() if term in piece)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
-from typing import Any, TypeAlias
+from functools import cache, partial
+from typing import Any, Final, TypeAlias
 
-from germane.conversation.blocks import with_neighbours
 from germane.conversation.compaction import ANCHOR, Compacting, compacted
 from germane.conversation.formats import PROVIDERS, anthropic, as_provider, read_messages
 from germane.conversation.formats.parts import to_json
 from germane.conversation.groups import grouped
-from germane.conversation.layout import Arrangement, MemoryBlock, RequestShares, RequestSpec
+from germane.conversation.layout import Arrangement, MemoryBlock, Recall, RequestShares, RequestSpec
 from germane.conversation.solver import request_of
 from germane.conversation.views import Tiers
 from germane.errors import InvalidInput, MessageNotFound
+from germane.kinds import BUILT_IN
 from germane.ledger import MADE_FOR
 from germane.model.context import Context, TraceNote
 from germane.model.conversation import (
@@ -26,7 +27,6 @@ from germane.model.conversation import (
     ConversationChange,
     DerivedQuery,
     Group,
-    GroupScores,
     Message,
     MessageRole,
     Provider,
@@ -34,23 +34,34 @@ from germane.model.conversation import (
     SetHidden,
     TextPart,
 )
-from germane.model.memory import Status
-from germane.model.plan import Plan
-from germane.model.query import Filter
+from germane.model.memory import Level, Memory, Status
+from germane.model.plan import Plan, RollOver, Section, Share
+from germane.model.query import CandidateTable, Filter, SearchResult
 from germane.model.request import Request, TokenCalibration
 from germane.model.text import space_of
 from germane.model.validation import checked_text, checked_words
 from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext
-from germane.operations.conversation import Conversation, derived, matched
+from germane.operations.conversation import (
+    LONG_AGO,
+    Conversation,
+    FindTurns,
+    TurnSearch,
+    derived,
+    group_of,
+)
 from germane.operations.frame import PlanInput
 from germane.operations.inputs import checked_count
 from germane.operations.recording import Recorder
+from germane.operations.search import passage_search
+from germane.packing.render import heading_of
+from germane.pipeline import PipelineInput
+from germane.pipeline import assemble as assemble_context
+from germane.plans.layered import LONGEST_FIRST
 from germane.protocols import TokenCounter
-from germane.retrieval.bm25 import UNIT, Postings
-from germane.retrieval.tokenizer import index_terms, term_hash
+from germane.renditions import renditions_of
 from germane.stores.location import CONVERSATIONS
-from germane.stores.relational.conversation_cache import indexed_words
+from germane.stores.relational.conversation_cache import ConversationIndex
 from germane.tokens import CachedCounter, get_counter, spendable
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
@@ -131,7 +142,7 @@ def request(
             anchors=_anchors(given, anchors),
             pins=_pins(arranged, pins, name),
             remember=_remember(arranged, selection, query, contexts=contexts, recorder=recorder),
-            results=_found(session, arranged, name, query),
+            recall=_recall(session, arranged, name, query),
             still_stands=lambda ids: _still_stands(selection, ids),
             query=selection.query_key,
             admits=repr(selection.where or ""),
@@ -310,11 +321,10 @@ def _remember(
         return lambda _: given
     plan = memory
     session, *beside = selection.of
-    text = " ".join([query.prompt, *query.carried])
 
     def remember(budget: int) -> MemoryBlock:
         request = AssembleRequest(
-            query=text,
+            query=query.text,
             where=selection.where or Filter(),
             counter=arranged.counter,
             how=PlanInput(plan=plan, frame=selection.frame, budget=budget),
@@ -340,37 +350,93 @@ def _still_stands(selection: MemorySelection, ids: Sequence[str]) -> bool:
     return current.issuperset(ids)
 
 
-def _found(
-    session: AgentContext, arranged: Arrangement, name: str | None, query: DerivedQuery
-) -> Callable[[], GroupScores]:
-    """A function that scores the groups when it is first called: a window of all groups needs no search."""
+_TURN: Final = BUILT_IN.require("episode")
+_RECALLED: Final = Plan(
+    name="recalled",
+    sections=(
+        Section(
+            name="recalled",
+            heading="",
+            kinds=(_TURN.name,),
+            share=Share(weight=1),
+            levels=LONGEST_FIRST,
+            by_session=True,
+        ),
+    ),
+    roll_over=RollOver.BEST,
+)
+"""Shows turns as a context shows those that are memories."""
+
+
+def _recall(session: AgentContext, arranged: Arrangement, name: str | None, query: DerivedQuery) -> Recall:
+    """A function that shows the turns that match a query, as `assemble` shows memories.
+
+    It searches when it is first called: a window of all groups needs no search.
+    """
+    messages = [each for group in arranged.order for each in arranged.members(group)]
 
     @cache
-    def scores() -> GroupScores:
+    def search() -> TurnSearch:
         if name is None:
-            return with_neighbours(arranged, _scores(session, arranged, query))
-        return with_neighbours(arranged, matched(session, CONVERSATIONS.required(session.store), name, query))
+            index = ConversationIndex(session.language)
+            index.add(messages, {})
+            find: FindTurns = index.search
+        else:
+            find = partial(CONVERSATIONS.required(session.store).search, session.agent, name)
+        return TurnSearch.of(
+            session,
+            find,
+            messages,
+            query.text,
+            tiers=arranged.tiers,
+            renditions=lambda text: renditions_of(_TURN, {"content": text}, arranged.counter),
+            known=arranged.turns,
+        )
 
-    return scores
+    found = cache(lambda groups: search().found(groups))
+
+    def recall(groups: Sequence[str], budget: int, shown: Container[str]) -> MemoryBlock:
+        result = found(frozenset(groups))
+        table = CandidateTable.of(result.slices[0])
+        new = [place for place, turn in enumerate(table.memories) if _name_of(turn) not in shown]
+        return _within(arranged, search(), replace(result, slices=(table.at(new),)), budget)
+
+    return recall
 
 
-def _scores(session: AgentContext, arranged: Arrangement, query: DerivedQuery) -> GroupScores:
-    """How well the groups of unstored messages match a query, by an index made for it."""
-    if not query.terms:
-        return GroupScores()
-    index = Postings()
-    for number, group in enumerate(arranged.order):
-        text = "\n".join(indexed_words(message) for message in arranged.members(group))
-        index.add(number, index_terms(text, language=session.language))
-    scores: dict[str, int] = {}
-    bound = 0.0
-    for terms, share in ((query.own, 1), (query.carried, 2)):
-        found = index.score([term_hash(term) for term in terms])
-        bound += found.bound / share
-        for ordinal, score in zip(found.ordinals.tolist(), found.scores.tolist(), strict=True):
-            group = arranged.order[ordinal]
-            scores[group] = scores.get(group, 0) + score // share
-    return GroupScores(scores=scores, bound=round(bound * UNIT))
+def _within(arranged: Arrangement, search: TurnSearch, found: SearchResult, budget: int) -> MemoryBlock:
+    """The turns that were found in at most so many tokens, each session under its day, in their order."""
+    passages = passage_search(search.session, search.query, found)
+    given = PipelineInput(
+        plan=_RECALLED,
+        question=search.parsed.question,
+        query=search.query,
+        budget=budget,
+        counter=arranged.counter,
+        kinds=BUILT_IN,
+        lines=arranged.lines,
+        now=search.scoring(found).now,
+        prefer=search.parsed.prefers,
+        passages=None if passages is None else passages.scores,
+    )
+    items = sorted(assemble_context(given, found).items, key=lambda item: item.memory.id)
+    lines: list[str] = []
+    scores: dict[str, float] = {}
+    for item in items:
+        day = heading_of(_RECALLED.sections[0], item.memory, BUILT_IN)
+        if item.memory.created_at != LONG_AGO and day not in lines:
+            lines.append(day)
+        lines.append(item.text)
+        # An excerpt shows what one question is answered by, and not another.
+        excerpt = "" if item.level is Level.FULL else item.text
+        scores[_name_of(item.memory, excerpt)] = max(item.score, 0.0)
+    return MemoryBlock(text="\n".join(lines), shows=scores)
+
+
+def _name_of(turn: Memory, excerpt: str = "") -> str:
+    """The name of a turn, or of what is shown of it."""
+    part = f"/{zlib.crc32(excerpt.encode('utf-8', 'surrogatepass'))}" if excerpt else ""
+    return f"{group_of(turn)} {turn.id}{part}"
 
 
 # compact: propose a shorter form of a conversation, do it, and undo it.

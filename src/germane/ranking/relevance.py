@@ -316,15 +316,21 @@ def _created_in(table: CandidateTable, time: TimeRange) -> NDArray[np.bool_]:
 FEW = 5
 """In a store of so few memories any likeness counts: leaving out what matters costs more than it saves."""
 
-LEAST_COVERAGE = 0.3
-"""The share of a question's information below which its words say as little as that cosine."""
+LEAST_COVERAGE = 0.15
+"""The share of a question's information below which its words say little, if nothing else judges a memory."""
 
 _OF_THE_BEST = 0.4
 _SHARED_WORDS = 0.3
 """How much nearer two texts on different matters are where one has all words of the other."""
 _COSINE_OF_FEW = 0.15
-_WORDS_ALONE = 2 / 3
-"""The part of the coverages that is enough if no memory has a cosine."""
+_OF_BEST_WORDS = 0.3
+"""The share of the best BM25 that words need."""
+_WORDS_ALONE = 0.23
+"""The same of a memory without a cosine."""
+_NEARLY_ALL = 0.75
+"""The share of a question's information with which words need no BM25 score."""
+_HALF = 0.5
+"""As much evidence lets such a memory pass, however much better others match."""
 _HOPELESS = 0.5
 
 LOW_CONFIDENCE = TraceNote(
@@ -348,14 +354,15 @@ def gate(
     it a memory has none. `information` is what the question says, in nats, where that is known.
     A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `least_cosine` and
     0.4 of the best one: words in common bring vectors near that have nothing else in common;
-    or by words that say something, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
-    best one. Each is held against its own best, since a memory that repeats the question's words is
-    no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of these
-    coverages are enough. Both count half as much again in a memory of the
-    time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
-    so do memories without any signal, what holds an identifier of the question, and those whose ids are
-    `exempt`. Where nothing passes, the first in rank order does that shares a word with the question or
-    has half of the least cosine.
+    or by words that say something (see `germane.ranking.signals.evidence`), with a BM25 score of at least
+    0.3 of the best one, or three quarters of the question. Each is held against its own best, since a
+    memory that repeats the question's words is no reason to doubt one that answers in others. A memory
+    without a cosine is judged by its words alone: they pass if they are half as certain as can be, or
+    with a coverage of `LEAST_COVERAGE` and 0.23 of the best BM25 score. All measures count half as much
+    again in a memory of the time that `prefer` names. Turns of dialogue pass, for their sense lies in the
+    turns around them; so do memories without any signal, what holds an identifier of the question, and
+    those whose ids are `exempt`. Where nothing passes, the first in rank order does that shares a word
+    with the question or has half of the least cosine.
     Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
     if isinstance(ranked, Ranking):
@@ -433,18 +440,19 @@ def outside(
         return np.zeros(len(table), dtype=np.bool_)
     alone = np.isnan(table.column("semantic"))
     near, covered = np.nan_to_num(table.column("semantic")), np.nan_to_num(table.column("coverage"))
+    words = np.nan_to_num(table.column("lexical"))
     meaning, has = near - _SHARED_WORDS * covered, covered
     if lifts is not None:
-        near, meaning, has = lifts * near, lifts * meaning, lifts * has
+        near, meaning, has, words = lifts * near, lifts * meaning, lifts * has, lifts * words
     if few:
         weak: NDArray[np.bool_] = judged & (near < _COSINE_OF_FEW) & (has == 0)
         return weak
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has[judged].max()))
-    if alone.all():
-        share *= _WORDS_ALONE
     unlike = judged & (meaning < max(least_cosine, _OF_THE_BEST * float(near[judged].max())))
-    silent = has < share
-    if information:
-        silent |= ~alone & (evidence(covered, information) <= 0)
-    out: NDArray[np.bool_] = unlike & silent
+    best, says, covers = float(words[judged].max()), evidence(has, information), has >= LEAST_COVERAGE
+    by_words = np.where(
+        alone,
+        (covers & (words >= _WORDS_ALONE * best)) | (says >= _HALF),
+        (says > 0 if information else covers) & ((words >= _OF_BEST_WORDS * best) | (has >= _NEARLY_ALL)),
+    )
+    out: NDArray[np.bool_] = unlike & ~by_words
     return out

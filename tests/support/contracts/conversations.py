@@ -28,13 +28,16 @@ from germane.model.conversation import (
     SetAnchor,
     SetHidden,
 )
+from germane.model.memory import Memory
+from germane.model.query import Query, Slice
 from germane.model.text import fenced
 from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import CONVERSATIONS
-from germane.testing.fakes import START, make_id, make_message
+from germane.stores.relational.conversations import ConversationTables
+from germane.testing.fakes import START, make_id, make_memory, make_message
 
-__all__ = ["ConversingContract"]
+__all__ = ["ConversingContract", "matches", "word_scores"]
 
 AGENT, SESSION = "tester", "first"
 
@@ -54,7 +57,30 @@ def told(store: Store, *texts: str, group: str | None = None, session: str = SES
 
 def scores(store: Store, question: str, *, session: str = SESSION, agent: str = AGENT) -> GroupScores:
     """How well the groups match a question."""
-    return CONVERSATIONS.required(store).match_groups(agent, session, query_terms(question))
+    return matches(CONVERSATIONS.required(store), agent, session, query_terms(question))
+
+
+def word_scores(
+    log: ConversationTables, agent: str, session: str, terms: Sequence[str]
+) -> tuple[dict[int, float], float]:
+    """BM25 of each turn that has one of the terms, by the number of its first message, and the bound."""
+    found = log.search(agent, session, Query(terms=tuple(terms), slices=(Slice(limit=10_000),)), _made)
+    scores = {int(one.memory.content): one.signals["lexical"] for one in found.slices[0]}
+    return {number: score for number, score in scores.items() if score > 0}, found.lexical_bound
+
+
+def matches(log: ConversationTables, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
+    """The same by group, the best turn of each."""
+    scores, bound = word_scores(log, agent, session, terms)
+    group_of = {message.seq: str(message.group) for message in log.messages(agent, session)}
+    best: dict[str, float] = {}
+    for number, score in scores.items():
+        best[group_of[number]] = max(best.get(group_of[number], 0.0), score)
+    return GroupScores(scores=best, bound=bound)
+
+
+def _made(turn: Sequence[Message], session: str) -> Memory:
+    return make_memory(str(turn[0].seq), metadata={"session": session})
 
 
 class ConversingContract:

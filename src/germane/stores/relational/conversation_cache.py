@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import chain
 from threading import RLock
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.ids import id_text
 from germane.model.conversation import (
-    GroupScores,
     Message,
     MessageRole,
     Messages,
@@ -26,8 +26,13 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
-from germane.retrieval.bm25 import UNIT, Postings
+from germane.model.memory import Memory, Vector
+from germane.model.query import CandidateTable, Query, SearchResult
+from germane.model.text import day_in_words
+from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import LONGEST, TOKENIZER, Forward, index_terms, term_hash
+from germane.retrieval.vectors import VectorRows
+from germane.stores.relational.signals import Columns, Cosines, distinct, signals_for
 from germane.stores.relational.tables import UNREADABLE, Connection, damaged, moment
 
 _SHIFT: Final = 32
@@ -129,7 +134,6 @@ class ConversationCache:
         self._session = session
         self._known = ConversationRow()
         self._messages: dict[int, Message] = {}
-        self._sizes: dict[int, int] = {}
         self._bytes = 0
         self._all: Messages | None = None
         self._visible: Messages | None = None
@@ -150,21 +154,19 @@ class ConversationCache:
             known.revision,
         ):
             return
-        if before.conversation != known.conversation:
-            self._messages, self._sizes, self._bytes = {}, {}, 0
+        if (before.conversation, before.revision) != (known.conversation, known.revision):
+            # Something was hidden, put back or deleted, which is seldom.
+            self._messages, self._bytes = {}, 0
             self._index, self._made, before = None, {}, ConversationRow()
         self._all = self._visible = None
         self._known = ConversationRow()
-        if before.revision != known.revision:
-            self._drop_changed(connection, known)
         new = []
         rows = connection.run("messages_since", spread(known, above=before.messages))
         for row in map(MessageRow._make, rows):
             message = message_of(row, self._agent, self._session)
             new.append(message)
             self._messages[message.seq] = message
-            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(row.parts)
-            self._bytes += size
+            self._bytes += _OVERHEAD + 2 * len(row.parts)
         if self._index is not None:
             many = len(new) > _FEW
             stored = self._stored(connection, known, self._index, above=before.messages) if many else {}
@@ -180,13 +182,13 @@ class ConversationCache:
             self._visible = Messages(each for each in self._all if not each.hidden)
         return self._all if hidden else self._visible
 
-    def match(self, connection: Connection, terms: Sequence[str], language: str) -> GroupScores:
-        """How well each visible group matches the terms."""
+    def index(self, connection: Connection, language: str) -> ConversationIndex:
+        """The index of the visible turns."""
         if self._index is None or self._index.language != language:
             index = ConversationIndex(language)
             self._made = index.add(self.messages(hidden=False), self._stored(connection, self._known, index))
             self._index = index
-        return self._index.match(terms)
+        return self._index
 
     def take_made(self, most: int) -> dict[int, Record]:
         """Some of the records that weren't stored and had to be made, by their messages' numbers; once."""
@@ -201,44 +203,50 @@ class ConversationCache:
         rows = connection.run("message_lex", values)
         return {number_of(num): Record(*record) for num, *record in rows}
 
-    def _drop_changed(self, connection: Connection, known: ConversationRow) -> None:
-        """Forget what was removed, and note what was hidden or put back."""
-        rows = connection.run("messages_left", spread(known))
-        left = {number_of(num): bool(hidden) for num, hidden in rows}
-        changed = []
-        for seq, message in list(self._messages.items()):
-            if seq not in left:
-                del self._messages[seq]
-                self._bytes -= self._sizes.pop(seq)
-                changed.append(message)
-            elif message.hidden != left[seq]:
-                self._messages[seq] = message.evolve(hidden=left[seq])
-                changed.append(message)
-        if self._index is not None:
-            self._index.renew(changed, self._messages)
 
-
-# BM25 over the visible groups of one conversation, from the forward records of their messages.
+# The turns of one conversation: BM25 from the forward records of their messages, and vectors.
 
 _MOST_FREQUENT: Final = 0xFF
+_PAUSE: Final = timedelta(hours=4)
+"""A message that comes so long after the one before it begins another session."""
 
-# One entry as one number, so that sorting brings together what a group's messages say of a term.
-_GROUP_SHIFT: Final = np.uint64(40)
+# One entry as one number, so that sorting brings together what a turn's messages say of a term.
+_TURN_SHIFT: Final = np.uint64(40)
 _HASH_SHIFT: Final = np.uint64(8)
 _HASH_MASK: Final = np.uint64(0xFFFFFFFF)
 _FREQUENCY_MASK: Final = np.uint64(0xFF)
 
 
+class TurnVectors(NamedTuple):
+    """Makes the vectors of turns: by `embed`, which gives None for a text that points nowhere."""
+
+    model: str
+    embed: Callable[[Sequence[str]], Sequence[Vector | None]]
+
+
+MadeTurn: TypeAlias = Callable[[Sequence[Message], str], Memory]
+"""A turn as the candidate that it is ranked as: its messages, and the name of its session."""
+
+
 class ConversationIndex:
-    """The index of a conversation in one language; what is hidden has no part in its statistics."""
+    """The index of a conversation in one language; what is hidden has no part in its statistics.
+
+    It finds turns: a message with the results of its calls.
+    """
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self._postings = Postings()
-        self._ordinals: dict[str, int] = {}
-        self._names: list[str] = []
         self._records: dict[int, Record] = {}
-        self._of_group: dict[str, list[int]] = {}
+        self._postings = Postings()
+        self._columns = Columns()
+        self._turns: list[list[Message]] = []
+        self._of_call: dict[str, int] = {}
+        self._pauses = 0
+        self._latest: datetime | None = None
+        self._windows: Sessions | None = None
+        self._vectors: VectorRows | None = None
+        self._model = ""
+        self._unembedded: dict[int, None] = {}
 
     def add(self, messages: Iterable[Message], stored: Mapping[int, Record]) -> dict[int, Record]:
         """Index messages that are new. Returns the records that had to be made, by the message's number.
@@ -247,56 +255,97 @@ class ConversationIndex:
         """
         self._records |= stored
         made: dict[int, Record] = {}
-        touched: dict[str, None] = {}
+        touched: dict[int, None] = {}
+        known = len(self._turns)
         for message in messages:
             if message.hidden or not is_indexed(message):
                 continue
             if message.seq not in self._records:
                 self._records[message.seq] = made[message.seq] = record_of(message, self.language)
-            group = str(message.group)
-            self._of_group.setdefault(group, []).append(message.seq)
-            touched[group] = None
-        self._index(list(touched))
+            turn = self._turn_of(message)
+            self._of_call |= dict.fromkeys((call.id for call in message.calls), turn)
+            touched[turn] = None
+        if touched:
+            self._index(list(touched), is_first=not known)
         return made
 
-    def renew(self, changed: Iterable[Message], messages: Mapping[int, Message]) -> None:
-        """Index the groups of changed messages again, from all messages by number."""
-        renewed = set()
-        for message in changed:
-            if message.seq not in messages:
-                self._records.pop(message.seq, None)
-            if message.group is not None:
-                renewed.add(message.group)
-        for group in renewed & self._ordinals.keys():
-            self._of_group.pop(group, None)
-            self._postings.remove(self._ordinals[group])
-        self.add((each for each in messages.values() if each.group in renewed), {})
+    def search(
+        self,
+        query: Query,
+        make: MadeTurn,
+        *,
+        vectors: TurnVectors | None = None,
+        groups: Container[str] | None = None,
+    ) -> SearchResult:
+        """The turns of these groups, or of all, that are best by each signal of a query, in one slice."""
+        columns, (part,) = self._columns, query.slices
+        admitted = np.array(
+            [groups is None or turn[0].group in groups for turn in self._turns], dtype=np.bool_
+        )
+        self._windows = self._windows or columns.sessions(np.ones(columns.used, dtype=np.bool_))
+        signals, words, window_bound = signals_for(
+            query,
+            postings=lambda _: self._postings,
+            sessions=self._windows,
+            turns=columns.turns,
+            compared=None if vectors is None else self._compared(query.vector, vectors),
+        )
+        near = (signal.nearest(admitted, part.limit) for signal in signals)
+        chosen = distinct([columns.best(places, values, part.limit) for places, values in near])
+        found = [make(self._turns[place], str(columns.session(place))) for place in chosen.tolist()]
+        return SearchResult(
+            slices=(CandidateTable(found, {signal.name: signal.values(chosen) for signal in signals}),),
+            lexical_bound=0.0 if words is None else words.bound,
+            window_bound=window_bound,
+            term_weights={} if words is None else words.weights,
+            average_terms=1.0 if words is None else words.average,
+            stored=columns.used,
+            admitted=int(np.count_nonzero(admitted)),
+            by_relevance=bool(signals),
+        )
 
-    def match(self, terms: Sequence[str]) -> GroupScores:
-        """How well each group matches the terms."""
-        found = self._postings.score([term_hash(term) for term in terms])
-        scores = {
-            self._names[ordinal]: score
-            for ordinal, score in zip(found.ordinals.tolist(), found.scores.tolist(), strict=True)
-        }
-        return GroupScores(scores=scores, bound=round(found.bound * UNIT))
+    def _turn_of(self, message: Message) -> int:
+        """The turn that a message belongs to: that of the call that it answers in its group, or a new one."""
+        for result in message.results:
+            turn = self._of_call.get(result.call_id)
+            if turn is not None and self._turns[turn][0].group == message.group:
+                self._turns[turn].append(message)
+                return turn
+        at = message.created_at
+        if at is not None:
+            self._pauses += self._latest is not None and at - self._latest > _PAUSE
+            self._latest = at
+        key = message.seq.to_bytes(16, "big")
+        self._columns.append([(message.seq, key, "", message.seq, 0.0, str(self._pauses))])
+        self._turns.append([message])
+        return len(self._turns) - 1
 
-    def _index(self, groups: Sequence[str]) -> None:
-        if not groups:
-            return
-        is_first = not self._names
-        for group in groups:
-            if group not in self._ordinals:
-                self._ordinals[group] = len(self._names)
-                self._names.append(group)
-        documents = [[self._records[seq] for seq in self._of_group[group]] for group in groups]
-        ordinals = np.array([self._ordinals[group] for group in groups], dtype=np.int64)
+    def _compared(self, vector: Vector | None, vectors: TurnVectors) -> Cosines | None:
+        """How near the turns are to a vector; those that have none yet get theirs."""
+        if vector is None:
+            return None
+        if self._vectors is None or self._model != vectors.model:
+            self._vectors, self._model = VectorRows(vector.size, capacity=len(self._turns)), vectors.model
+            self._unembedded = dict.fromkeys(range(len(self._turns)))
+        waiting = list(self._unembedded)
+        texts = ["\n".join(map(indexed_words, self._turns[turn])) for turn in waiting]
+        made = dict(zip(waiting, vectors.embed(texts), strict=True))
+        packed = {turn: each.astype("<f2").tobytes() for turn, each in made.items() if each is not None}
+        self._vectors.put(np.array(list(packed), dtype=np.int64), list(packed.values()))
+        self._unembedded = {}
+        return self._vectors.compare(vector)
+
+    def _index(self, turns: Sequence[int], *, is_first: bool) -> None:
+        self._windows = None
+        self._unembedded |= dict.fromkeys(turns)
+        documents = [[self._records[message.seq] for message in self._turns[turn]] for turn in turns]
+        ordinals = np.array(turns, dtype=np.int64)
         lengths, counts, hashes, frequencies = _joined(documents)
         if is_first:
             self._postings = Postings.from_arrays(ordinals, lengths, counts, hashes, frequencies)
             return
         end = 0
-        for ordinal, length, count in zip(ordinals.tolist(), lengths.tolist(), counts.tolist(), strict=True):
+        for ordinal, length, count in zip(turns, lengths.tolist(), counts.tolist(), strict=True):
             own = slice(end, end := end + count)
             forward = Forward(hashes=hashes[own], frequencies=frequencies[own], length=length)
             self._postings.add(ordinal, forward)
@@ -312,7 +361,7 @@ def _joined(documents: Sequence[Sequence[Record]]) -> _Arrays:
     lengths = np.zeros(len(documents), dtype=np.int64)
     np.add.at(lengths, of_record, [each.length for each in records])
     of_entry = np.repeat(of_record, [len(each.frequencies) for each in records])
-    entries = of_entry.astype(np.uint64) << _GROUP_SHIFT
+    entries = of_entry.astype(np.uint64) << _TURN_SHIFT
     hashes = np.frombuffer(b"".join(each.hashes for each in records), dtype="<u4")
     entries |= hashes.astype(np.uint64) << _HASH_SHIFT
     entries |= np.frombuffer(b"".join(each.frequencies for each in records), dtype=np.uint8)
@@ -323,7 +372,7 @@ def _joined(documents: Sequence[Sequence[Record]]) -> _Arrays:
     terms = terms[firsts]
     return (
         np.minimum(lengths, LONGEST),
-        np.bincount((entries[firsts] >> _GROUP_SHIFT).astype(np.int64), minlength=len(documents)),
+        np.bincount((entries[firsts] >> _TURN_SHIFT).astype(np.int64), minlength=len(documents)),
         (terms & _HASH_MASK).astype(np.uint32),
         np.minimum(often, _MOST_FREQUENT).astype(np.uint8),
     )
@@ -363,7 +412,7 @@ def rules_of(language: str) -> int:
     return term_hash(f"{WORDS_READ} {TOKENIZER} {language}")
 
 
-WORDS_READ = "words-1"
+WORDS_READ = "words-2"
 """Names what `indexed_words` reads; after a change of that function it needs another name."""
 
 _TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
@@ -394,6 +443,8 @@ def indexed_words(message: Message) -> str:
         elif isinstance(part, ToolResult):
             own = (each for each in part.content if isinstance(each, TextPart) and not each.recalled)
             texts += [_ends(each.text) for each in own]
+    if message.created_at is not None:
+        texts.append(day_in_words(message.created_at))
     return "\n".join(text for text in texts if text)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -11,7 +11,6 @@ from germane.model.conversation import (
     Append,
     ConversationChange,
     ConversationInfo,
-    GroupScores,
     LastGroups,
     Message,
     MessageRole,
@@ -21,13 +20,16 @@ from germane.model.conversation import (
     SetAnchor,
     SetHidden,
 )
+from germane.model.query import Query, SearchResult
 from germane.stores.relational.cache import Caches
 from germane.stores.relational.conversation_cache import (
     MOST_MESSAGES,
     ConversationCache,
     ConversationRow,
+    MadeTurn,
     MessageRow,
     Record,
+    TurnVectors,
     conversation_row,
     is_indexed,
     message_of,
@@ -133,14 +135,24 @@ class ConversationTables:
         *stored, session = row
         return message_of(stored, agent, session)
 
-    def match_groups(self, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
-        """How well the visible groups match any of these terms, by the statistics of this session alone.
+    def search(
+        self,
+        agent: str,
+        session: str,
+        query: Query,
+        make: MadeTurn,
+        *,
+        vectors: TurnVectors | None = None,
+        groups: Container[str] | None = None,
+    ) -> SearchResult:
+        """The visible turns that match a query best, by the statistics of this session alone.
 
         Records that had to be made for it, because an older version or other rules stored the messages, are
         stored for the next query, where that can be done.
         """
         with self._conversation(agent, session) as (cache, connection, known):
-            found = cache.match(connection, terms, known.language)
+            index = cache.index(connection, known.language)
+            found = index.search(query, make, vectors=vectors, groups=groups)
             made = cache.take_made(_STORED_AT_ONCE)
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
             # The result doesn't depend on it; records that can't be stored now are made again when needed.

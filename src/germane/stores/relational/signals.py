@@ -6,15 +6,17 @@ Over the arrays of one agent's cache.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.query import Filter, Order
-from germane.retrieval.bm25 import UNIT, Scores, Sessions
+from germane.model.query import Filter, Order, Query
+from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
+from germane.retrieval.quality import shares_of
+from germane.retrieval.tokenizer import term_hash
 from germane.scopes import covers
 from germane.stores.relational.tables import Connection, Dialect, microseconds
 from germane.stores.sql import queries
@@ -166,6 +168,47 @@ class WindowSemantic:
         return found
 
 
+def signals_for(
+    query: Query,
+    *,
+    postings: Callable[[Sequence[int]], Postings],
+    sessions: Sessions | None,
+    turns: NDArray[np.bool_],
+    compared: Cosines | None,
+) -> tuple[list[Signal], Scores | None, float]:
+    """The signals that a query asks for, the scores by its words, and the bound of those of windows.
+
+    They score all memories or messages: whoever asks admits its own. `postings` finds those of the hashes of
+    terms; `sessions` are the windows, in which `turns` stand.
+    """
+    signals: list[Signal] = []
+    scores, window_bound = None, 0.0
+    if query.terms:
+        hashes = [term_hash(term) for term in query.terms]
+        informative = sorted({term_hash(term) for term in query.informative})
+        index = postings([*hashes, *informative])
+        scores = index.score(hashes)
+        signals.append(Lexical("lexical", scores))
+        if sessions is not None:
+            windows = sessions.score(index.of_terms(hashes))
+            signals.append(Lexical("window_lexical", windows, turns))
+            window_bound = windows.bound
+        if query.informative:
+            shares = shares_of(np.array(informative, dtype=np.uint32))
+            signals.append(Coverage(shares, index.of_terms(informative), len(turns)))
+    if compared is not None:
+        signals.append(Semantic(compared))
+        if sessions is not None:
+            signals.append(WindowSemantic(compared, sessions, turns))
+    return signals, scores, window_bound
+
+
+def distinct(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Every ordinal once, ascending. As `np.unique`, which imports all of numpy's masked arrays."""
+    ordered = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *several]))
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if ordered.size else ordered
+
+
 # Columns of numbers about an agent's memories, one place for each, in the order of their writing.
 
 _FEWEST = 64
@@ -249,6 +292,10 @@ class Columns:
         if self._alive[ordinal]:
             self._alive[ordinal] = False
             self.dead += 1
+
+    def session(self, ordinal: int) -> int:
+        """The number of the session that a memory belongs to; below 0 for none."""
+        return self._sessions.item(ordinal)
 
     def ordinals(self, nums: NDArray[np.int64]) -> NDArray[np.int64]:
         """The ordinals of these nums; a num that isn't here is left out."""

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
@@ -28,9 +29,6 @@ from germane.model.query import (
     SearchResult,
     Slice,
 )
-from germane.retrieval.bm25 import Scores
-from germane.retrieval.quality import shares_of
-from germane.retrieval.tokenizer import term_hash
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.cache import MOST_CONVERSATION_BYTES, AgentCache, Caches, ResidentCache
 from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
@@ -46,13 +44,11 @@ from germane.stores.relational.settings import (
 )
 from germane.stores.relational.signals import (
     Cosines,
-    Coverage,
-    Lexical,
-    Semantic,
     Signal,
-    WindowSemantic,
+    distinct,
     filtered,
     places_for,
+    signals_for,
 )
 from germane.stores.relational.tables import (
     Connection,
@@ -388,7 +384,13 @@ def _searched(
 ) -> SearchResult:
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
-    signals, words, window_bound = _signals(connection, cache, query, compared)
+    signals, words, window_bound = signals_for(
+        query,
+        postings=partial(cache.postings, connection),
+        sessions=cache.sessions(connection, query.filter),
+        turns=cache.columns.turns,
+        compared=compared,
+    )
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
     return SearchResult(
         slices=_gathered(connection, cache, chosen, signals),
@@ -401,37 +403,6 @@ def _searched(
         by_relevance=bool(signals),
         learning=learning,
     )
-
-
-def _signals(
-    connection: Connection, cache: AgentCache, query: Query, compared: Cosines | None
-) -> tuple[list[Signal], Scores | None, float]:
-    """The signals that the query asks for, the scores by its words, and the bound of those of windows.
-
-    They score all the agent's memories: each slice admits its own. A window holds only what the query's
-    filter admits; how many memories have a term is counted over all that the agent has.
-    """
-    sessions, turns = cache.sessions(connection, query.filter), cache.columns.turns
-    signals: list[Signal] = []
-    scores, window_bound = None, 0.0
-    if query.terms:
-        hashes = [term_hash(term) for term in query.terms]
-        informative = sorted({term_hash(term) for term in query.informative})
-        postings = cache.postings(connection, [*hashes, *informative])
-        scores = postings.score(hashes)
-        signals.append(Lexical("lexical", scores))
-        if sessions is not None:
-            windows = sessions.score(postings.of_terms(hashes))
-            signals.append(Lexical("window_lexical", windows, turns))
-            window_bound = windows.bound
-        if query.informative:
-            shares = shares_of(np.array(informative, dtype=np.uint32))
-            signals.append(Coverage(shares, postings.of_terms(informative), cache.columns.used))
-    if compared is not None:
-        signals.append(Semantic(compared))
-        if sessions is not None:
-            signals.append(WindowSemantic(compared, sessions, turns))
-    return signals, scores, window_bound
 
 
 def _compared(
@@ -461,7 +432,7 @@ def _choose(
         return cache.first(connection, part, where)
     mask = cache.of_slice(connection, part, where)
     near = [signal.nearest(mask, part.limit) for signal in signals]
-    chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
+    chosen = distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
     return chosen[np.argsort(columns.ids[chosen])]
 
 
@@ -475,7 +446,7 @@ def _gathered(
 
     They stay columns until they are looked at: most are judged by their signals alone.
     """
-    together = _distinct(chosen)
+    together = distinct(chosen)
     values = {signal.name: signal.values(together) for signal in signals}
     records = cache.records(connection, together.tolist())
     slices: list[Sequence[Candidate]] = []
@@ -484,9 +455,3 @@ def _gathered(
         columns = {name: column[places] for name, column in values.items()}
         slices.append(CandidateTable(tuple(map(records.__getitem__, each.tolist())), columns))
     return tuple(slices)
-
-
-def _distinct(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Every ordinal once, ascending. As `np.unique`, which imports all of numpy's masked arrays."""
-    ordered = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *several]))
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if ordered.size else ordered
