@@ -324,15 +324,15 @@ def test_an_account_for_people() -> None:
         request = engine.request(chat, system="Be terse.", window=1000, reserve=100)
         shown = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<group>", request.explain())
         assert shown == snapshot("""\
-Request  897 of 900 tokens (100%), by o200k
+Request  898 of 900 tokens (100%), by o200k
 Window   1,000, of which 100 are reserved for the answer
 For      openai
 
 PART           offered  used  in  cut  out
 system               7     7                █
 priming              3     3                █
-recalled            94    94   2            ████
-spare              170   170   2            ███████                   the next turns may replace it
+recalled            76    76   3            ███
+spare              189   189   2            ███████                   the next turns may replace it
 history            612   612   6         7  ████████████████████████  older groups don't fit
 current group       11    11   1            █
 

@@ -104,8 +104,9 @@ def size_of(amount: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A count with its noun, such as "1 agent" and "2,000 agents"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """A count with its noun, such as "1 agent" and "2,000 memories"."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else several}"
 
 
 def warn(text: str, *, is_error: bool = False) -> None:

@@ -258,7 +258,7 @@ def _embed(
     ):
         count = engine.embed_pending(limit=limit, progress=report)
         left = engine.stats().pending
-    call.answer({"embedded": count, "pending": left}, f"Embedded {count:,} memories; {left:,} wait.")
+    call.answer({"embedded": count, "pending": left}, f"Embedded {counted(count, 'memory')}; {left:,} wait.")
 
 
 @command("embedder use", agent=ANY_AGENT)
@@ -281,6 +281,6 @@ def _use_embedder(
     with call.progress("memories") as report:
         count = reembed(call.database, embedder=model or name, again=again, progress=report)
     called = name if model is None else model.name
-    call.answer({"embedded": count, "model": called}, f"Embedded {count:,} memories with {called}.")
+    call.answer({"embedded": count, "model": called}, f"Embedded {counted(count, 'memory')} with {called}.")
     if (variable := os.environ.get(VARIABLE, name)) != name:
         warn(f"{VARIABLE} is {variable!r} and comes first. Unset it to open this store with {name!r}.")
