@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -162,6 +163,17 @@ def test_a_huge_text_is_looked_at_to_a_bound_and_marked_as_longer(mark: str) -> 
     assert "keeper is called Tove." in text
     assert "… (2026-05-01)" in text
     assert "Wendelin" not in beyond
+
+
+def test_a_number_of_an_issue_stays_with_its_sentence() -> None:
+    long = f"A change that {'says nothing of note, ' * 13}and then it ends."
+    assert 315 < len(long) <= 320
+    changes = "\n".join(f"- {long} #60{number}\n- {sentence}" for number, sentence in enumerate(SENTENCES))
+    with engine_with(f"# Changes\n\n{changes}") as engine:
+        for topic in TOPICS:
+            text = engine.assemble(f"What about {topic}?", budget=110).text
+            assert f"about {topic} is general" in text
+            assert not re.search(r"…\s+#60", text)
 
 
 TABLE = "\n".join(

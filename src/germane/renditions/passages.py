@@ -122,10 +122,11 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _grouped(sentences: Iterator[str]) -> list[str]:
-    """Consecutive sentences put together, with the white space between them."""
+    """Consecutive sentences put together, with the white space between them; "#12" begins no passage."""
     groups = [""]
     for sentence in sentences:
-        if groups[-1] and len(groups[-1]) + len(sentence) > PASSAGE_CHARACTERS:
+        is_long = len(groups[-1]) + len(sentence) > PASSAGE_CHARACTERS
+        if groups[-1] and is_long and any(map(str.isalpha, sentence)):
             groups.append("")
         groups[-1] += sentence
     return [group for group in groups if group.strip()]
