@@ -45,9 +45,9 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=175, goal=175),
-    Figure("lines of Python", limit=57_414, goal=41_000),
+    Figure("lines of Python", limit=57_409, goal=41_000),
     Figure("core: Python files", limit=128, goal=125),
-    Figure("core: lines of Python", limit=43_787, goal=31_000),
+    Figure("core: lines of Python", limit=43_782, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=44, goal=45),

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -376,7 +376,59 @@ def _retry_after(header: str) -> float:
 _BATCH = 32
 
 
-class SentenceTransformersEmbedder:
+M = TypeVar("M")
+
+
+class _SentenceTransformersModel(Generic[M]):
+    """A model of sentence-transformers: an object, or a name that is loaded once it is needed."""
+
+    _loads: ClassVar[str]
+    _verb: ClassVar[str]
+    _noun: ClassVar[str]
+    _named_for: ClassVar[str]
+    _failure: ClassVar[type[GermaneError]]
+
+    def __init__(self, model: str | M, name: str | None, device: str | None, batch: int) -> None:
+        known = model if name is None and isinstance(model, str) else name
+        if known is None or not known.strip():
+            raise InvalidInput(
+                f"A model {type(model).__name__} came without a name. Give name=...; {self._named_for}."
+            )
+        if batch < 1:
+            raise InvalidInput(f"A batch of {batch} texts {self._noun} nothing. Give 1 or more.")
+        self.name = known
+        self._wanted = model
+        self._device = device
+        self._batch = batch
+        self._model: M | None = None if isinstance(model, str) else model
+        self._loading = renewed(Lock())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def _loaded(self) -> M:
+        with self._loading:
+            if self._model is None:
+                self._model = self._load()
+            return self._model
+
+    def _load(self) -> M:
+        try:
+            library = import_module("sentence_transformers")
+        except ImportError as missing:
+            feature = f"{self._verb} with {self.name!r}"
+            raise MissingExtra(feature=feature, extra="sentence-transformers") from missing
+        try:
+            model: M = getattr(library, self._loads)(self._wanted, device=self._device)
+        except Exception as error:
+            raise self._failure(
+                f"sentence-transformers can't load {self._wanted!r}: {type(error).__name__}: {error}. "
+                "Check the name, or give the folder that holds the model."
+            ) from error
+        return model
+
+
+class SentenceTransformersEmbedder(_SentenceTransformersModel["SentenceModel"]):
     """Embeds with a model of sentence-transformers, given by name or as the loaded object.
 
     A model given by name is loaded at the first text, or when `dimension` is first asked for;
@@ -384,6 +436,10 @@ class SentenceTransformersEmbedder:
     A loaded model needs a `name`, which is stored with its vectors. Memories are embedded in the
     background unless `eager` is set to True.
     """
+
+    _loads, _verb, _noun = "SentenceTransformer", "Embedding", "embeds"
+    _named_for = "it is stored with its vectors"
+    _failure = EmbeddingFailed
 
     def __init__(
         self,
@@ -393,15 +449,8 @@ class SentenceTransformersEmbedder:
         device: str | None = None,
         batch: int = _BATCH,
     ) -> None:
-        self.name = _name_of(model, name, "it is stored with its vectors")
-        if batch < 1:
-            raise InvalidInput(f"A batch of {batch} texts embeds nothing. Give 1 or more.")
+        super().__init__(model, name, device, batch)
         self.eager = False
-        self._wanted = model
-        self._device = device
-        self._batch = batch
-        self._model: SentenceModel | None = None if isinstance(model, str) else model
-        self._loading = renewed(Lock())
 
     @property
     def dimension(self) -> int:
@@ -430,25 +479,8 @@ class SentenceTransformersEmbedder:
             ) from error
         return as_vectors(returned, name=self.name, texts=len(texts), dimension=self.dimension)
 
-    def __repr__(self) -> str:
-        return f"SentenceTransformersEmbedder({self.name!r})"
 
-    def _loaded(self) -> SentenceModel:
-        with self._loading:
-            if self._model is None:
-                self._model = self._load()
-            return self._model
-
-    def _load(self) -> SentenceModel:
-        library = _library(f"Embedding with {self.name!r}")
-        try:
-            model: SentenceModel = library.SentenceTransformer(self._wanted, device=self._device)
-        except Exception as error:
-            raise _unloadable(self._wanted, error, EmbeddingFailed) from error
-        return model
-
-
-class CrossEncoderReranker:
+class CrossEncoderReranker(_SentenceTransformersModel["PairModel"]):
     """Scores with a cross-encoder of sentence-transformers, given by name or as the loaded object.
 
     A model given by name is loaded at the first call, in which a query doesn't wait for it longer than
@@ -457,6 +489,10 @@ class CrossEncoderReranker:
 
         reranker = CrossEncoderReranker("cross-encoder/ms-marco-MiniLM-L6-v2")
     """
+
+    _loads, _verb, _noun = "CrossEncoder", "Reranking", "scores"
+    _named_for = "it stands in the records of what it ranked"
+    _failure = RerankingFailed
 
     def __init__(
         self,
@@ -467,15 +503,8 @@ class CrossEncoderReranker:
         batch: int = _BATCH,
         timeout: float = 2.0,
     ) -> None:
-        self.name = _name_of(model, name, "it stands in the records of what it ranked")
-        if batch < 1:
-            raise InvalidInput(f"A batch of {batch} texts scores nothing. Give 1 or more.")
+        super().__init__(model, name, device, batch)
         self.timeout = timeout
-        self._wanted = model
-        self._device = device
-        self._batch = batch
-        self._model: PairModel | None = None if isinstance(model, str) else model
-        self._loading = renewed(Lock())
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """One score per text, in the order of the texts."""
@@ -495,40 +524,6 @@ class CrossEncoderReranker:
                 "Use a cross-encoder with one label."
             )
         return [float(score) for score in returned.reshape(-1)]
-
-    def __repr__(self) -> str:
-        return f"CrossEncoderReranker({self.name!r})"
-
-    def _loaded(self) -> PairModel:
-        with self._loading:
-            if self._model is None:
-                library = _library(f"Reranking with {self.name!r}")
-                try:
-                    self._model = library.CrossEncoder(self._wanted, device=self._device)
-                except Exception as error:
-                    raise _unloadable(self._wanted, error, RerankingFailed) from error
-            return self._model
-
-
-def _name_of(model: object, name: str | None, why: str) -> str:
-    known = name if name is not None or not isinstance(model, str) else model
-    if known is None or not known.strip():
-        raise InvalidInput(f"A model {type(model).__name__} came without a name. Give name=...; {why}.")
-    return known
-
-
-def _library(feature: str) -> Any:
-    try:
-        return import_module("sentence_transformers")
-    except ImportError as missing:
-        raise MissingExtra(feature=feature, extra="sentence-transformers") from missing
-
-
-def _unloadable(model: object, error: Exception, failure: type[GermaneError]) -> GermaneError:
-    return failure(
-        f"sentence-transformers can't load {model!r}: {type(error).__name__}: {error}. "
-        "Check the name, or give the folder that holds the model."
-    )
 
 
 class PairModel(Protocol):
