@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import update_wrapper
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from functools import partial, update_wrapper
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from germane.engine import Engine
-from germane.engine import open as open_engine
+from germane.engine.handle import StoreHandle
+from germane.engine.handle import connect as connect_store
+from germane.engine.handle import open as open_engine
 from germane.engine.space import Space
 from germane.operations.conversation import Conversation
 from germane.operations.ledger import Ledger
@@ -21,7 +23,16 @@ from germane.operations.working_set import WorkingSet, Wrapping
 from germane.protocols import TokenCounter
 from germane.working_sets import WorkingSetItem
 
-__all__ = ["AsyncConversation", "AsyncEngine", "AsyncLedger", "AsyncSpace", "AsyncWorkingSet", "open"]
+__all__ = [
+    "AsyncConversation",
+    "AsyncEngine",
+    "AsyncLedger",
+    "AsyncSpace",
+    "AsyncStoreHandle",
+    "AsyncWorkingSet",
+    "connect",
+    "open",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,6 +50,38 @@ def _awaited_open(function: Callable[P, Engine]) -> Callable[P, Coroutine[Any, A
 
 
 open = _awaited_open(open_engine)  # noqa: A001 - As `germane.open`.
+
+
+class _Connecting:
+    """What `connect` returns: awaited it is the handle, and in `async with` it closes that at the end."""
+
+    def __init__(self, connecting: Callable[[], StoreHandle]) -> None:
+        self._connecting = connecting
+        self._handle: AsyncStoreHandle | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncStoreHandle]:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> AsyncStoreHandle:
+        self._handle = AsyncStoreHandle(await asyncio.to_thread(self._connecting))
+        return self._handle
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._handle is not None:
+            await self._handle.close()
+
+
+def _connecting(function: Callable[P, StoreHandle]) -> Callable[P, _Connecting]:
+    """`germane.connect` with its arguments and errors, for `await` and for `async with`."""
+
+    def connected(*args: P.args, **kwargs: P.kwargs) -> _Connecting:
+        return _Connecting(partial(function, *args, **kwargs))
+
+    update_wrapper(connected, function)
+    return connected
+
+
+connect = _connecting(connect_store)
 
 
 class _Running:
@@ -342,6 +385,28 @@ class AsyncEngine(_Verbs):
     compact = _awaited_of_conversation(Engine.compact)
     uncompact = _awaited_of_conversation(Engine.uncompact)
     close = _awaited_last(Engine.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncStoreHandle:
+    """A handle whose verbs are awaited but for `agent`, which does no work. `handle` is the one behind it."""
+
+    def __init__(self, handle: StoreHandle) -> None:
+        self.handle = self._behind = handle
+        self._running = _Running()
+
+    def agent(self, name: str = "default", *, language: str | None = None) -> AsyncEngine:
+        """The engine of an agent, as `StoreHandle.agent` gives it."""
+        return AsyncEngine(self.handle.agent(name, language=language))
+
+    agents = _awaited(StoreHandle.agents)
+    stats = _awaited(StoreHandle.stats)
+    close = _awaited(StoreHandle.close)
 
     async def __aenter__(self) -> Self:
         return self

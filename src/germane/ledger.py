@@ -341,6 +341,36 @@ class StoreStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheUsage:
+    """The caches of a store in this process: how many agents or conversations they have, and their bytes.
+
+    The least recently used leave where all take more than `most_bytes`. `hits` and `misses` count how often
+    the wanted one was there, and wasn't.
+    """
+
+    entries: int
+    bytes: int
+    most_bytes: int
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreUsage:
+    """What a store takes of this process, whatever the number of engines that use it.
+
+    `connections` are open now, `most_connections` the most that there may be; `caches` are those of agents,
+    `conversation_caches` those of conversations.
+    """
+
+    location: str
+    connections: int
+    most_connections: int | None
+    caches: CacheUsage
+    conversation_caches: CacheUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that a check found, with its remedy: damage, or `advice` where nothing is wrong."""
 

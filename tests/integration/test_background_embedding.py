@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import germane
 from germane import EmbedderMismatch, EmbeddingFailed, InvalidInput, StoreUnavailable
 from germane.embedders import CallableEmbedder, HttpEmbedder, OnnxEmbedder, StaticEmbedder
-from germane.operations import setup as embedding_module
+from germane.operations import embedding as embedding_module
 from germane.operations.inputs import is_eager
 from germane.stores import reembed
 from germane.testing.fakes import HashEmbedder

@@ -16,7 +16,8 @@ import pytest
 from germane.errors import GermaneError, InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.failures import retrying, translation
-from germane.stores.postgres.pool import MOST_CONNECTIONS, location_of
+from germane.stores.postgres.pool import location_of
+from germane.stores.relational.tables import POOL_SIZE
 from germane.stores.postgres.store import VERSION, grant, migrate, prepare
 from support.postgres_server import Server, database_of
 
@@ -208,19 +209,19 @@ def test_other_programs_tables_are_left_alone(postgres_server: Server, postgres_
 
 def test_a_full_pool_says_how_many_are_in_use(asking: Asking) -> None:
     connections = PostgresConnections(asking.connections._primary._target, timeout=0.3)
-    full, done = Barrier(MOST_CONNECTIONS + 1), Barrier(MOST_CONNECTIONS + 1)
+    full, done = Barrier(POOL_SIZE + 1), Barrier(POOL_SIZE + 1)
 
     def hold() -> None:
         with connections.reading():
             full.wait(20)
             done.wait(20)
 
-    holders = [Thread(target=hold) for _ in range(MOST_CONNECTIONS)]
+    holders = [Thread(target=hold) for _ in range(POOL_SIZE)]
     for each in holders:
         each.start()
     full.wait(20)
     said = _refused(lambda: Asking(connections).read("SELECT 1"), StoreBusy)
-    assert f"All {MOST_CONNECTIONS} connections" in said
+    assert f"All {POOL_SIZE} connections" in said
     done.wait(20)
     for each in holders:
         each.join()

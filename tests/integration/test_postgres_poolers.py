@@ -24,7 +24,8 @@ from germane.stores import (
     vacuum_store,
 )
 from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.pool import MOST_CONNECTIONS, Pool, is_between, keeps_statements
+from germane.stores.postgres.pool import Pool, is_between, keeps_statements
+from germane.stores.relational.tables import POOL_SIZE
 from germane.stores.postgres.servers import place_of
 from germane.stores.postgres.store import migrate
 from germane.working_sets import WorkingSetEvent
@@ -138,10 +139,10 @@ def test_more_threads_than_connections_work_side_by_side(pooler: Pooler, postgre
                 engine.remember(f"Number {number} said {turn}")
             return sorted(each.content for each in engine.recall(f"Number {number}", limit=5))
 
-    with ThreadPoolExecutor(2 * MOST_CONNECTIONS) as threads:
-        found = list(threads.map(work, range(2 * MOST_CONNECTIONS)))
+    with ThreadPoolExecutor(2 * POOL_SIZE) as threads:
+        found = list(threads.map(work, range(2 * POOL_SIZE)))
     assert found == [
-        [f"Number {each} said {turn}" for turn in range(5)] for each in range(2 * MOST_CONNECTIONS)
+        [f"Number {each} said {turn}" for turn in range(5)] for each in range(2 * POOL_SIZE)
     ]
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from germane import operations
 from germane.engine.contexts import ContextMethods
-from germane.ids import IdSequence
-from germane.kinds import Kind
-from germane.model.plan import Frame
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checking, checking_verbs, is_eager
-from germane.operations.setup import AUTO, opened
-from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
+from germane.operations.embedding import Embeds
+from germane.operations.inputs import checking_verbs, is_eager
+from germane.protocols import TokenCounter
 from germane.stores.location import CONVERSATIONS
 
 if TYPE_CHECKING:
@@ -27,81 +23,25 @@ if TYPE_CHECKING:
     from germane.operations.conversation import Conversation
     from germane.spaces import Right, SpaceInfo
 
-# Opens an agent's memory.
-
-DEFAULT_COUNTER = "o200k"
-
-
-@checking
-def open(  # noqa: A001 - It is `germane.open`.
-    location: str | Path | Store,
-    *,
-    agent: str = "default",
-    embedder: Embedder | str | None = AUTO,
-    counter: str | TokenCounter = DEFAULT_COUNTER,
-    summarizer: Summarizer | None = None,
-    reranker: Reranker | None = None,
-    kinds: Iterable[Kind] = (),
-    frames: Iterable[Frame] | str | Path = (),
-    frame_selector: FrameSelector | None = None,
-    language: str | None = None,
-    durability: Literal["full", "relaxed"] = "full",
-    read_only: bool = False,
-    replica: str | None = None,
-    clock: Clock | None = None,
-    ids: IdSequence | None = None,
-    record: bool = False,
-) -> Engine:
-    """Open an agent's memory: a path to a SQLite file, ":memory:", a PostgreSQL address, or your own Store.
-
-    The file, or the tables at an address ("postgresql://…", with the extra `postgres`), are made when they
-    aren't there. `replica` is the address of a standby of that server, which answers what is read once it has
-    what this process wrote. `embedder` is "bundled", "minilm" (with the extra `onnx`), an object, or None for
-    words alone. By default it is what GERMANE_EMBEDDER names, else what made the store's vectors, else the
-    bundled one; vectors of a model that isn't at hand are left aside. A Store of your own uses an embedder
-    only if you give one. A `reranker` scores the 50 best results of each query anew. `durability="relaxed"`
-    may lose the last moments before a power cut, never consistency. `language` is the one whose endings are
-    cut from words, by its Snowball name; it stays with the agent ("english" until one is given); another
-    indexes its memories anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses
-    one for "auto". `clock` replaces the system's, and `ids` what makes ids, for tests and replays. With
-    `record`, assemblies go into the ledger. Raises InvalidInput, UnreadableSource, MissingExtra,
-    StoreUnavailable, StoreBusy, SchemaTooNew, and EmbedderMismatch.
-    """
-    session = opened(
-        location,
-        agent=agent,
-        embedder=embedder,
-        counter=counter,
-        summarizer=summarizer,
-        reranker=reranker,
-        kinds=kinds,
-        frames=frames,
-        frame_selector=frame_selector,
-        language=language,
-        durability=durability,
-        read_only=read_only,
-        replica=replica,
-        clock=clock,
-        ids=ids,
-        record=record,
-    )
-    slow = session.embedder is not None and not is_eager(session.embedder) and not read_only
-    return Engine(session, embed_in_background=slow)
-
 
 @checking_verbs
 class Engine(ContextMethods):
-    """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
+    """One agent's memory. Made by `germane.open`, or by the handle of
+    a store (`germane.connect`); safe to share between threads; a context manager.
 
     Every method works on this agent's memories only. Each raises StoreError when the store can't
     do what is asked; what else it raises is named there.
     """
 
-    def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
-        super().__init__(session, embed_in_background=embed_in_background)
+    def __init__(
+        self, session: AgentContext, *, embeds: Embeds = "by hand", release: Callable[[], None] | None = None
+    ) -> None:
+        """`release` is called when the engine is closed, where it is the one that opened the store."""
+        super().__init__(session, embeds=embeds)
         self._spaces: WeakSet[Space] = WeakSet()
-        if embed_in_background:
-            # The thread must not outlive an engine that nobody closed.
+        self._release = release
+        if embeds != "by hand":
+            # Nothing is embedded any more for an engine that nobody closed.
             weakref.finalize(self, self._embedding.stop)
 
     def conversation(self, session: str) -> Conversation:
@@ -161,7 +101,7 @@ class Engine(ContextMethods):
             operations.spaces.create(self._session, name, admits=admits)
         from germane.engine.space import Space  # noqa: PLC0415 - Most engines share nothing.
 
-        space = Space(self._session, name, embed_in_background=self._embeds_in_background(name))
+        space = Space(self._session, name, embeds=self._embeds_in(name))
         self._spaces.add(space)
         return space
 
@@ -179,7 +119,7 @@ class Engine(ContextMethods):
         return operations.lifecycle.events(self._session, memory_id, after=after, limit=limit)
 
     def close(self) -> None:
-        """Release the store. Closing twice is fine.
+        """Release the store, unless this is an engine of a store that `connect` opened. Twice is fine.
 
         What is being embedded just now, and a batch after it, is waited for, 5 seconds at most; the rest
         waits in the store.
@@ -187,15 +127,16 @@ class Engine(ContextMethods):
         for space in tuple(self._spaces):
             space.close()
         self._embedding.stop()
-        self._session.store.close()
+        if self._release is not None:
+            self._release()
 
-    def _embeds_in_background(self, name: str) -> bool:
+    def _embeds_in(self, name: str) -> Embeds:
         """Whether vectors come later here as well, and this agent is one who may store them."""
         embedder = self._session.embedder
         if embedder is None or is_eager(embedder):
-            return False
+            return "by hand"
         member = operations.spaces.required_info(self._session, name).member(self.agent)
-        return member is not None and member.leads
+        return "at once" if member is not None and member.leads else "by hand"
 
     def __enter__(self) -> Self:
         return self

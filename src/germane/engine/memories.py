@@ -13,8 +13,8 @@ from germane import operations
 from germane.model.memory import GLOBAL, Draft, Memory, Outcome, Scope, Trust
 from germane.model.query import Filter, Order
 from germane.operations.context import AgentContext
+from germane.operations.embedding import Embedding, Embeds
 from germane.operations.inputs import checking_verbs
-from germane.operations.setup import Embedding
 from germane.protocols import TokenCounter
 from germane.stores.location import MAINTENANCE
 
@@ -39,9 +39,9 @@ class MemoryMethods:
     Every public method checks its arguments before it runs; see `germane.operations.inputs`.
     """
 
-    def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
+    def __init__(self, session: AgentContext, *, embeds: Embeds = "by hand") -> None:
         self._session = session
-        self._embedding = Embedding(session, in_background=embed_in_background)
+        self._embedding = Embedding(session, embeds)
         self._assembles_first = True
         # Kept by name, for what each of them remembers between two questions.
         self._working_sets: dict[str, WorkingSet] = {}

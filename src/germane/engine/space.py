@@ -15,6 +15,7 @@ from germane.model.memory import Memory
 from germane.model.validation import as_utc, checked_word
 from germane.operations import spaces
 from germane.operations.context import AgentContext
+from germane.operations.embedding import Embeds
 from germane.operations.inputs import checked_agent, checking_verbs
 from germane.spaces import (
     Demote,
@@ -46,13 +47,13 @@ class Space(ContextMethods):
     uses it.
     """
 
-    def __init__(self, session: AgentContext, name: str, *, embed_in_background: bool = False) -> None:
-        super().__init__(spaces.entered(session, name), embed_in_background=embed_in_background)
+    def __init__(self, session: AgentContext, name: str, *, embeds: Embeds = "by hand") -> None:
+        super().__init__(spaces.entered(session, name), embeds=embeds)
         self._outside = session
         self._name = name
         self._followed: WeakSet[Following[SpaceEvent]] = WeakSet()
-        if embed_in_background:
-            # The thread must not outlive a space that nobody closed.
+        if embeds != "by hand":
+            # Nothing is embedded any more for a space that nobody closed.
             weakref.finalize(self, self._embedding.stop)
 
     @property

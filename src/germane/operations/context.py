@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from germane.conversation.layout import Arrangement
     from germane.conversation.views import Tiers
     from germane.model.conversation import Provider
+    from germane.operations.embedding import BackgroundEmbedding
 
 # How work turned out with an agent's memories, as it stands at a moment.
 
@@ -237,6 +238,25 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
     return _ENGLISH
 
 
+class AgentLanguage:
+    """The language of an agent's words, looked up in the store once, when it is first needed."""
+
+    __slots__ = ("_agent", "_given", "_name", "_store")
+
+    def __init__(self, store: Store, agent: str, given: str | None = None) -> None:
+        self._store = store
+        self._agent = agent
+        self._given = given
+        self._name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its Snowball name. Raises what the store raises, and InvalidInput for one without a stemmer."""
+        if self._name is None:
+            self._name = settled_language(self._store, self._agent, self._given)
+        return self._name
+
+
 # Kinds that a filter asks for and nobody knows: most often a slip, which finds nothing and says little.
 
 _ANY_STATUS = tuple(Status)
@@ -380,7 +400,7 @@ def _strict(section: Section, kinds: Kinds) -> bool:
 # It changes no result: an arrangement follows the messages that it is given, and what is hidden or removed
 # leaves it then.
 
-_MOST: Final = 4
+_MOST: Final = 16
 _Key: TypeAlias = "tuple[str, str, Provider, str, Tiers]"
 
 
@@ -448,11 +468,11 @@ class AgentContext:
     kinds: Kinds
     clock: Clock
     ids: IdSequence
+    words: AgentLanguage
     embedder: Embedder | None = None
     set_aside: str = ""
     summarizer: Summarizer | None = None
     reranking: Reranking | None = None
-    language: str = "english"
     frames: tuple[Frame, ...] = ()
     frame_selector: FrameSelector | None = None
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
@@ -461,8 +481,14 @@ class AgentContext:
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
+    background: BackgroundEmbedding | None = field(default=None, repr=False, compare=False)
     outcome_cache: OutcomeCache = field(default_factory=OutcomeCache, repr=False, compare=False)
     calibration_cache: CalibrationCache = field(default_factory=CalibrationCache, repr=False, compare=False)
+
+    @property
+    def language(self) -> str:
+        """The language of the agent's words, by its Snowball name."""
+        return self.words.name
 
 
 # Writes into a plan's sections what the agent's own record says: how far its confidence is to be trusted.

@@ -12,7 +12,7 @@ from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownS
 from germane.model.memory import Memory, Status
 from germane.model.text import tenant_of
 from germane.model.validation import as_utc, checked_number, checked_word
-from germane.operations.context import AgentContext, WeightCache, settled_language
+from germane.operations.context import AgentContext, AgentLanguage, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count
 from germane.operations.read import current
@@ -55,7 +55,7 @@ def entered(session: AgentContext, name: str) -> AgentContext:
         session,
         agent=tenant,
         store=spaces.enter(name, session.agent),
-        language=settled_language(session.store, tenant, None),
+        words=AgentLanguage(session.store, tenant),
         lines=RememberedLines(),
         weight_cache=WeightCache(),
     )

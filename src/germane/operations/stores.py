@@ -26,6 +26,7 @@ from germane.errors import (
 from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress
 from germane.model.text import tenant_of
 from germane.operations.inputs import checked_agent, checking
+from germane.protocols import Store
 from germane.spaces import Leave
 from germane.stores.location import exists, is_address, location_of, open_store, operations_on
 from germane.stores.relational import agents
@@ -54,7 +55,22 @@ def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
     StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
     """
     with closing(open_store(_there(location), embedding=None, read_only=True)) as store:
-        return store.doing(listed)
+        return agents_of(store)
+
+
+def agents_of(store: Store) -> tuple[AgentFigures, ...]:
+    """The same of a store that is open. Raises InvalidInput for a store that isn't in tables."""
+    if not isinstance(store, RelationalStore):
+        raise without_tables(store)
+    return store.doing(listed)
+
+
+def without_tables(store: object) -> InvalidInput:
+    """What to raise where a store of the caller's is asked for what only germane's own stores know."""
+    return InvalidInput(
+        f"The store {type(store).__name__} doesn't list agents or connections. Open a file or a PostgreSQL "
+        "database with germane.connect."
+    )
 
 
 @checking

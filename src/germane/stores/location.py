@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread, current_thread
-from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar
+from threading import Event, Lock, Thread, current_thread
+from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
@@ -25,6 +28,12 @@ if TYPE_CHECKING:
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 
+MEMORY: Final = ":memory:"
+"""The location of a store that is in no file."""
+
+TIMEOUT: Final = 30.0
+"""Seconds to wait for other writers, and for a connection or a server that restarts."""
+
 
 def open_store(
     location: str | Path,
@@ -34,12 +43,17 @@ def open_store(
     read_only: bool = False,
     replace_embedding: bool = False,
     replica: str | None = None,
+    timeout: float = TIMEOUT,
+    pool_size: int | None = None,
+    cache_bytes: int | None = None,
 ) -> RelationalStore:
-    """The store at a location, which is made when it isn't there.
+    """The store at a location, which is made when it isn't there. None is the default of a number.
 
     Raises InvalidInput for another URL than PostgreSQL's and for a replica of a file, MissingExtra where the
     driver isn't installed, and what the store itself raises.
     """
+    given = {"pool_size": pool_size, "cache_bytes": cache_bytes}
+    limits = {name: value for name, value in given.items() if value is not None}
     if is_address(location):
         try:
             from germane.stores.postgres.store import PostgresStore  # noqa: PLC0415 - The driver is an extra.
@@ -52,6 +66,8 @@ def open_store(
             read_only=read_only,
             replace_embedding=replace_embedding,
             replica=replica,
+            timeout=timeout,
+            **limits,
         )
     if replica is not None:
         raise InvalidInput(
@@ -66,7 +82,133 @@ def open_store(
         durability=durability,
         read_only=read_only,
         replace_embedding=replace_embedding,
+        timeout=timeout,
+        **limits,
     )
+
+
+# The stores that are open in this process, each shared by all who open the same address in the same way.
+
+
+Limits: TypeAlias = "tuple[int | None, int | None]"
+"""The most connections and the most bytes of caches; None for the default."""
+
+
+@dataclass(eq=False, slots=True)
+class _Open:
+    store: RelationalStore
+    file: tuple[int, int] | None
+    limits: Limits
+    leases: int = 0
+
+
+_OPEN: Final[dict[Hashable, _Open]] = {}
+_GUARD: Final = renewed(Lock())
+# Leases that nobody closed; they are collected at any time, also while this very thread has the guard.
+_COLLECTED: Final[deque[tuple[Hashable, _Open]]] = deque()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How a store is opened; those who open one in the same way share it."""
+
+    embedding: EmbeddingIdentity | None
+    durability: Literal["full", "relaxed"] = "full"
+    read_only: bool = False
+    replica: str | None = None
+    timeout: float = TIMEOUT
+
+    def open(self, location: str | Path, limits: Limits) -> RelationalStore:
+        """A store that nobody shares yet. Raises what `open_store` raises."""
+        pool_size, cache_bytes = limits
+        return open_store(
+            location,
+            embedding=self.embedding,
+            durability=self.durability,
+            read_only=self.read_only,
+            replica=self.replica,
+            timeout=self.timeout,
+            pool_size=pool_size,
+            cache_bytes=cache_bytes,
+        )
+
+
+def shared_store(
+    location: str | Path, options: StoreOptions, limits: Limits = (None, None)
+) -> RelationalStore:
+    """A lease of the store at a location, which this process opens once; closing the last lease closes it.
+
+    A store in memory, and a file that took the place of another, are opened anew. Raises what `open_store`
+    raises, and InvalidInput for a size that differs from that of the store that is open.
+    """
+    if str(location) == MEMORY:
+        return options.open(location, limits)
+    key = (str(location) if is_address(location) else os.path.realpath(location), options)
+    found = _leased(key, location, limits)
+    if found is not None:
+        return found
+    store = options.open(location, limits)
+    with _GUARD:
+        rival = _OPEN.get(key)
+        is_first = rival is None or rival.file != _file_at(location)
+        if is_first:
+            _OPEN[key] = _Open(store, _file_at(location), limits)
+    if not is_first:
+        store.close()
+    found = _leased(key, location, limits)
+    if found is None:
+        raise StoreUnavailable(f"The file {location} was replaced while it was being opened. Open it again.")
+    return found
+
+
+def _leased(key: Hashable, location: str | Path, limits: Limits) -> RelationalStore | None:
+    """A lease of the open store of that key, or None where there is none of the file that is there now."""
+    with _GUARD:
+        _drop_collected()
+        known = _OPEN.get(key)
+        if known is None or known.file != _file_at(location):
+            return None
+        for name, given, in_use in zip(("pool_size", "cache_bytes"), limits, known.limits, strict=True):
+            if given is not None and given != in_use:
+                raise InvalidInput(
+                    f"{name}={given} can't be used: this process has {location_of(location)} open with "
+                    f"{'the default' if in_use is None else in_use}. Close it first, or leave {name} out."
+                )
+        known.leases += 1
+    return known.store.lease(partial(_release, key, known), partial(_COLLECTED.append, (key, known)))
+
+
+def _release(key: Hashable, known: _Open) -> None:
+    with _GUARD:
+        _drop_collected()
+        last = _drop(key, known)
+    if last:
+        known.store.close()
+
+
+def _drop(key: Hashable, known: _Open) -> bool:
+    """Count one lease less; whether it was the last one, whose store is then no more to be had here."""
+    known.leases -= 1
+    if not known.leases and _OPEN.get(key) is known:
+        del _OPEN[key]
+    return not known.leases
+
+
+def _drop_collected() -> None:
+    """Let go of the stores whose engines nobody closed: their connections close as they are collected."""
+    while _COLLECTED:
+        _drop(*_COLLECTED.popleft())
+
+
+def _file_at(location: str | Path) -> tuple[int, int] | None:
+    """Which file a path names; None for an address, and where there is none."""
+    if is_address(location):
+        return None
+    try:
+        status = Path(location).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def exists(location: str | Path) -> bool:

@@ -28,7 +28,7 @@ from germane.stores.postgres.failures import (
 )
 from germane.stores.postgres.pool import LEAVE, SECONDS_BETWEEN_SWEEPS, Pool, new_token, sweep, was_committed
 from germane.stores.postgres.servers import Notifications, Replica, bytes_spread, is_distributed, notice
-from germane.stores.relational.tables import Connection, Purged, Why
+from germane.stores.relational.tables import POOL_SIZE, Connection, Purged, Why
 
 Durability = Literal["full", "relaxed"]
 
@@ -47,7 +47,7 @@ _ENTER_TO_WRITE: Final = b"SELECT enter(%s::text, %s::text, true)"
 
 
 class PostgresConnections:
-    """Transactions on one database, for any number of threads; ten connections at most.
+    """Transactions on one database, for any number of threads; `pool_size` connections at most.
 
     A transaction that failed by no fault of its own raises `TransientFailure`: the way to the server broke,
     the server went down, or two transactions got into each other's way. Nothing of it is stored then, and
@@ -64,13 +64,14 @@ class PostgresConnections:
         timeout: float = 30.0,
         read_only: bool = False,
         replica: str | None = None,
+        pool_size: int = POOL_SIZE,
     ) -> None:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput(f"durability={durability!r} is unknown. Use 'full' or 'relaxed'.")
         if not timeout >= 0:
             raise InvalidInput(f"timeout={timeout!r} is no time to wait. Use 0 or more seconds.")
         settings = _SYNCHRONOUS[durability] | ({"default_transaction_read_only": "on"} if read_only else {})
-        self._primary = Pool(url, timeout=timeout, settings=settings)
+        self._primary = Pool(url, timeout=timeout, settings=settings, size=pool_size)
         self._replica = None if replica is None else Replica(replica, timeout=timeout)
         self.notifications = Notifications(self._primary.connect, self._seen)
         self.location = self._primary.location
@@ -187,6 +188,10 @@ class PostgresConnections:
             raw = connection.raw
             elsewhere = bytes_spread(raw) if self._primary.is_spread and is_distributed(raw) else 0
             return int(raw.execute(_SIZE).fetchall()[0][0]) + elsewhere
+
+    def connected(self) -> tuple[int, int | None]:
+        """How many connections of the pool are open, and the most that there may be."""
+        return self._primary.connected()
 
     def close(self) -> None:
         """Close every connection. What another thread is using just now is closed when it is done."""

@@ -21,9 +21,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
 from germane.stores.postgres.connection import ADAPTERS, Raw
 from germane.stores.postgres.failures import is_final, is_lost, unreachable
-
-MOST_CONNECTIONS: Final = 10
-"""How many connections a process has to a server at most, and so how many threads work at once."""
+from germane.stores.relational.tables import POOL_SIZE
 
 _CONNECT_SECONDS: Final = 10
 _STATEMENT_SECONDS: Final = 300
@@ -63,9 +61,17 @@ class Pool:
     between, each transaction sets this for itself, and nothing is prepared that wouldn't be found again.
     """
 
-    def __init__(self, url: str, *, timeout: float, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float,
+        settings: Mapping[str, str] | None = None,
+        size: int = POOL_SIZE,
+    ) -> None:
         self.location = location_of(url)
         self._timeout = timeout
+        self._size = size
         self._settings = _settings(url, timeout, settings or {})
         self._with_options, self._without = (_target(url, each) for each in (self._settings, None))
         self._takes_options = True
@@ -144,6 +150,11 @@ class Pool:
         else:
             pool.putconn(raw)
 
+    def connected(self) -> tuple[int, int]:
+        """How many connections are open, and the most that there may be."""
+        pool = self._pool
+        return 0 if pool is None else pool.get_stats()["pool_size"], self._size
+
     def close(self) -> None:
         """Close what lies in the pool; what is being used is closed when it is given back."""
         with self._guard:
@@ -211,8 +222,8 @@ class Pool:
         except psycopg.Error as error:
             return unreachable(error, self.location)
         return StoreBusy(
-            f"All {MOST_CONNECTIONS} connections that this process keeps to {self.location} were in use for "
-            f"{self._timeout:g} s. Use fewer threads, raise the timeout, or let another process do a part."
+            f"All {self._size} connections that this process keeps to {self.location} were in use for "
+            f"{self._timeout:g} s. Use fewer threads, or germane.connect(..., pool_size={2 * self._size})."
         )
 
     def _is_closed(self) -> StoreUnavailable:
@@ -233,7 +244,7 @@ class Pool:
                     connection_class=_telling(self._heard),
                     configure=self._configure,
                     min_size=0,
-                    max_size=MOST_CONNECTIONS,
+                    max_size=self._size,
                     timeout=self._timeout,
                     max_idle=_IDLE_SECONDS,
                     max_lifetime=_LIFE_SECONDS,

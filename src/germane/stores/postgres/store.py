@@ -21,10 +21,10 @@ from germane.retrieval.vectors import VectorRows
 from germane.stores.postgres.connection import PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
-from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache, ResidentCache
+from germane.stores.relational.cache import MOST_CACHE_BYTES, ROWS_AT_ONCE, AgentCache, ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
-from germane.stores.relational.tables import Connection, span
+from germane.stores.relational.tables import POOL_SIZE, Connection, span
 from germane.stores.sql import Migration, migrations, queries, refuse_older, script
 from germane.stores.sqlite.store import SqliteStore, copy_past
 
@@ -37,7 +37,8 @@ class PostgresStore(RelationalStore):
     without it none can be. `durability="relaxed"` doesn't wait for the disk at a commit. `timeout` is how
     many seconds to wait for a connection, or for other writers of the same agent, before StoreBusy.
     `replica` is the address of a standby that answers what is read, once it has what this process wrote.
-    `replace_embedding` allows the vectors of another model to be removed on opening.
+    `replace_embedding` allows the vectors of another model to be removed on opening. There are at most
+    `pool_size` connections, and the caches of all agents take at most `cache_bytes`.
 
     A write whose answer was lost is looked up, and done again where it wasn't done: it is stored once.
     Raises StoreUnavailable, SchemaTooNew, EmbedderMismatch or StoreBusy.
@@ -53,11 +54,18 @@ class PostgresStore(RelationalStore):
         read_only: bool = False,
         replace_embedding: bool = False,
         replica: str | None = None,
+        pool_size: int = POOL_SIZE,
+        cache_bytes: int = MOST_CACHE_BYTES,
     ) -> None:
         self._server = PostgresConnections(
-            address, durability=durability, timeout=timeout, read_only=read_only, replica=replica
+            address,
+            durability=durability,
+            timeout=timeout,
+            read_only=read_only,
+            replica=replica,
+            pool_size=pool_size,
         )
-        super().__init__(self._server, embedding=embedding)
+        super().__init__(self._server, embedding=embedding, cache_bytes=cache_bytes)
 
         def begin() -> None:
             prepare(self._server)

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from germane.ledger import CacheUsage
 from germane.model.memory import Memory, Vector
 from germane.model.query import Filter, Order, SearchResult, Slice
 from germane.retrieval.bm25 import Postings, Sessions
@@ -371,13 +372,28 @@ class Caches(Generic[Key, Cache]):
         # What each took when it was last used: to ask all of them each time costs more, the more there are.
         self._sizes: dict[Key, int] = {}
         self._total = 0
+        self._hits = self._misses = 0
+
+    def usage(self) -> CacheUsage:
+        """How many caches there are, what they take, and how often the one that was wanted was there."""
+        with self._guard:
+            return CacheUsage(
+                entries=len(self._caches),
+                bytes=self._total,
+                most_bytes=self._most,
+                hits=self._hits,
+                misses=self._misses,
+            )
 
     def of(self, key: Key) -> Cache:
         """The cache of a key, a new one where there was none."""
         with self._guard:
             cache = self._caches.get(key)
             if cache is None:
+                self._misses += 1
                 cache = self._caches[key] = self._new(key)
+            else:
+                self._hits += 1
             self._caches.move_to_end(key)
             return cache
 

@@ -148,6 +148,7 @@ class MemberConnections:
     def __init__(self, inner: Connections, *, space: str, agent: str) -> None:
         self._inner = inner
         self.note_purge, self.erase, self.size = inner.note_purge, inner.erase, inner.size
+        self.connected = inner.connected
         self._space = space
         self._agent = agent
         self.gate = inner.gate

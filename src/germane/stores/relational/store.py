@@ -6,18 +6,18 @@ import copy
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
-from germane.ledger import EmbeddingIdentity, Finding, StoreStats
+from germane.ledger import EmbeddingIdentity, Finding, StoreStats, StoreUsage
 from germane.model.memory import Memory
 from germane.model.query import (
     Candidate,
@@ -53,6 +53,7 @@ from germane.stores.relational.signals import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
+    LeasedConnections,
     Rows,
     gated,
     moment,
@@ -91,13 +92,17 @@ class RelationalStore(ABC):
     Each database gives it connections, and says for itself what is abstract here.
     """
 
-    def __init__(self, connections: Connections, *, embedding: EmbeddingIdentity | None) -> None:
+    def __init__(
+        self, connections: Connections, *, embedding: EmbeddingIdentity | None, cache_bytes: int
+    ) -> None:
         self._connections = connections
         self._embedding = embedding
-        self._caches = Caches(self._new_cache)
+        self._caches = Caches(self._new_cache, most=cache_bytes)
         self._conversation_caches = Caches(_conversation_cache, most=MOST_CONVERSATION_BYTES)
         self._working_set_cache: OrderedDict[tuple[str, str], CachedWorkingSet] = OrderedDict()
         self._cache_guard = Lock()
+        self.companions: dict[Hashable, Any] = {}
+        """What the engines of this process share beside the store; the leases of it have the same."""
 
     def doing(self, work: Callable[[Connections], Done]) -> Done:
         """Do a piece of work on its tables, for what copies and maintains them.
@@ -281,9 +286,30 @@ class RelationalStore(ABC):
 
         return WorkingSetTables(self._connections, self._working_set_cache, self._cache_guard)
 
+    def lease(self, release: Callable[[], None], collected: Callable[[], None]) -> Self:
+        """This store for one of several users in the process, with the same connections and caches.
+
+        Closing the lease calls `release` once and ends no other's access; `collected` is called instead for a
+        lease that nobody closed.
+        """
+        return self._with_connections(LeasedConnections(self._connections, release, collected))
+
+    def usage(self) -> StoreUsage:
+        """What the store takes of this process: connections, and the caches of all agents."""
+        connections, most = self._connections.connected()
+        return StoreUsage(
+            location=self._connections.location,
+            connections=connections,
+            most_connections=most,
+            caches=self._caches.usage(),
+            conversation_caches=self._conversation_caches.usage(),
+        )
+
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
         self._connections.close()
+        if isinstance(self._connections, LeasedConnections):
+            return
         with self._cache_guard:
             self._working_set_cache.clear()
         self._conversation_caches.clear()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -99,6 +100,10 @@ Why = Callable[[Connection, Exception], None]
 """Asks why a row was refused, and raises what says more than the refusal; see `Connection.attempt`."""
 
 
+POOL_SIZE: Final = 10
+"""How many connections a process may have to a store, unless it is told otherwise."""
+
+
 class Connections(Protocol):
     """Opens what is needed and keeps it. Every transaction ends with its `with` block."""
 
@@ -147,9 +152,75 @@ class Connections(Protocol):
         """How many bytes the store takes; 0 in memory."""
         ...
 
+    def connected(self) -> tuple[int, int | None]:
+        """How many connections are open, and the most that there may be; None where nothing limits them."""
+        ...
+
     def close(self) -> None:
         """Close every connection."""
         ...
+
+
+class LeasedConnections:
+    """The connections of a store that several users in a process share, for one of them.
+
+    Closing them ends only this user's access, and calls `release` once; `collected` is called instead where
+    nobody closes them.
+    """
+
+    def __init__(
+        self, shared: Connections, release: Callable[[], None], collected: Callable[[], None]
+    ) -> None:
+        self._shared = shared
+        self._release: Callable[[], None] | None = release
+        self._collected = weakref.finalize(self, collected)
+        self._collected.atexit = False
+        self.gate = shared.gate
+        self.location = shared.location
+        self.read_only = shared.read_only
+        self.timeout = shared.timeout
+        self.acting = shared.acting
+
+    def reading(
+        self, agent: str | None = None, *, acting: str | None = None
+    ) -> AbstractContextManager[Connection]:
+        """A read transaction, as the shared connections begin it. Raises StoreUnavailable when closed."""
+        self._check_open()
+        return self._shared.reading(agent, acting=acting)
+
+    def writing(
+        self, agent: str | None = None, *, acting: str | None = None
+    ) -> AbstractContextManager[Connection]:
+        """A write transaction, as the shared connections begin it. Raises StoreUnavailable when closed."""
+        self._check_open()
+        return self._shared.writing(agent, acting=acting)
+
+    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
+        """Note what has to be erased after a purge."""
+        self._shared.note_purge(connection, what)
+
+    def erase(self) -> None:
+        """Leave nothing of what was purged."""
+        self._shared.erase()
+
+    def size(self) -> int:
+        """How many bytes the store takes."""
+        return self._shared.size()
+
+    def connected(self) -> tuple[int, int | None]:
+        """How many of the shared connections are open, and the most that there may be."""
+        return self._shared.connected()
+
+    def close(self) -> None:
+        """End this access. Closing twice is fine."""
+        release, self._release = self._release, None
+        if release is not None:
+            self._collected.detach()
+            release()
+
+    def _check_open(self) -> None:
+        if self._release is None:
+            raise StoreUnavailable(f"The store {self.location} is closed. Open it again.")
 
 
 def gated(kind: Kind) -> Kind:

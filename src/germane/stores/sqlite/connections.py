@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
 from germane.forks import Gate, check_unforked, renewed
-from germane.stores.relational.tables import Dialect, Why
+from germane.stores.relational.tables import POOL_SIZE, Dialect, Why
 from germane.stores.sql import queries
 from germane.stores.sqlite.locking import (
     FileIdentity,
@@ -58,7 +58,15 @@ class SqliteConnections:
     A file in memory has one connection, which threads use in turns.
     """
 
-    def __init__(self, path: str | Path, *, durability: Durability, timeout: float, read_only: bool) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        durability: Durability,
+        timeout: float,
+        read_only: bool,
+        pool_size: int = POOL_SIZE,
+    ) -> None:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput(f"durability={durability!r} is unknown. Use 'full' or 'relaxed'.")
         if not timeout >= 0:
@@ -76,6 +84,8 @@ class SqliteConnections:
         self._presence = FileIdentity(self.location)
         self._turns = WriterQueue()
         self._readers: list[SqliteConnection] = []
+        self._reading = 0
+        self._pool_size = pool_size
         self._writer: SqliteConnection | None = None
 
     @contextmanager
@@ -157,6 +167,11 @@ class SqliteConnections:
                 found += Path(each).stat().st_size
         return found
 
+    def connected(self) -> tuple[int, int | None]:
+        """How many connections are open; a reader that finds none free opens another, without a limit."""
+        with self._guard:
+            return len(self._readers) + self._reading + (self._writer is not None), None
+
     def close(self) -> None:
         """Close every connection. What another thread is using just now is closed when it is done."""
         with self._guard:
@@ -225,13 +240,20 @@ class SqliteConnections:
 
     def _take_reader(self) -> SqliteConnection:
         with self._guard:
+            self._reading += 1
             if self._readers:
                 return self._readers.pop()
-        return self._open_reader()
+        try:
+            return self._open_reader()
+        except BaseException:
+            with self._guard:
+                self._reading -= 1
+            raise
 
     def _give_reader(self, connection: SqliteConnection) -> None:
         with self._guard:
-            if not self._closed:
+            self._reading -= 1
+            if not self._closed and len(self._readers) < self._pool_size:
                 self._readers.append(connection)
                 return
         connection.close()

@@ -13,10 +13,11 @@ from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, 
 from germane.lifecycle import status_at
 from germane.model.memory import Stage
 from germane.model.text import REMOVED
+from germane.stores.relational.cache import MOST_CACHE_BYTES
 from germane.stores.relational.ledger import last_of
 from germane.stores.relational.settings import set_setting, settle, stored_embedding
 from germane.stores.relational.store import RelationalStore
-from germane.stores.relational.tables import Connection, Connections, Purged, number_of
+from germane.stores.relational.tables import POOL_SIZE, Connection, Connections, Purged, number_of
 from germane.stores.sql import Migration, migrations, refuse_older, statements
 from germane.stores.sqlite.connections import MEMORY, Durability, SqliteConnection, SqliteConnections
 from germane.stores.sqlite.locking import translated
@@ -31,7 +32,8 @@ class SqliteStore(RelationalStore):
     the model whose vectors are stored; without it none can be. `durability="full"` keeps what was
     acknowledged through a loss of power, "relaxed" through a crash of the process only. `timeout`
     is how many seconds to wait for other writers before StoreBusy. `replace_embedding` allows the
-    vectors of another model to be removed on opening; all memories then wait for new ones.
+    vectors of another model to be removed on opening; all memories then wait for new ones. At most
+    `pool_size` readers stay open, and the caches of all agents take at most `cache_bytes`.
 
     Raises StoreUnavailable, SchemaTooNew, EmbedderMismatch or StoreBusy.
     """
@@ -45,9 +47,13 @@ class SqliteStore(RelationalStore):
         timeout: float = 30.0,
         read_only: bool = False,
         replace_embedding: bool = False,
+        pool_size: int = POOL_SIZE,
+        cache_bytes: int = MOST_CACHE_BYTES,
     ) -> None:
-        self._file = ErasingConnections(path, durability=durability, timeout=timeout, read_only=read_only)
-        super().__init__(self._file, embedding=embedding)
+        self._file = ErasingConnections(
+            path, durability=durability, timeout=timeout, read_only=read_only, pool_size=pool_size
+        )
+        super().__init__(self._file, embedding=embedding, cache_bytes=cache_bytes)
         try:
             with translated(self._connections.location):
                 prepare(self._file)
