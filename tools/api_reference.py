@@ -33,7 +33,7 @@ __all__ = ["GROUPS", "outdated"]
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Opening a memory": ("open", "Engine", "aio"),
+    "Opening a memory": ("open", "connect", "Engine", "aio"),
     "What you write": (
         "Draft", "Kind", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Level", "Outcome", "Status",
         "Trust", "Message",

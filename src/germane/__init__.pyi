@@ -2,7 +2,6 @@
 
 from germane import aio as aio
 from germane.engine import Engine as Engine
-from germane.engine.handle import StoreHandle as StoreHandle
 from germane.engine.handle import connect as connect
 from germane.engine.handle import open as open
 from germane.engine.space import Space as Space

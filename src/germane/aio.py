@@ -279,7 +279,7 @@ class _Verbs:
 
     @property
     def agent(self) -> str:
-        """Whose memory this is."""
+        """Whose memory this is, also where it is bound to one user."""
         return self._behind.agent
 
     @property
@@ -376,6 +376,15 @@ class AsyncEngine(_Verbs):
         self.engine = self._behind = engine
         self._running = _Running()
 
+    @property
+    def user(self) -> str | None:
+        """The user to whom the engine is bound; None for the agent itself."""
+        return self.engine.user
+
+    def for_user(self, user: str) -> AsyncEngine:
+        """This agent for one user, as `Engine.for_user` gives it."""
+        return AsyncEngine(self.engine.for_user(user))
+
     space = _awaited_as(AsyncSpace, Engine.space)
     spaces = _awaited(Engine.spaces)
     conversation = _awaited_as(AsyncConversation, Engine.conversation)
@@ -405,6 +414,8 @@ class AsyncStoreHandle:
         return AsyncEngine(self.handle.agent(name, language=language))
 
     agents = _awaited(StoreHandle.agents)
+    users = _awaited(StoreHandle.users)
+    purge_user = _awaited(StoreHandle.purge_user)
     stats = _awaited(StoreHandle.stats)
     close = _awaited(StoreHandle.close)
 

@@ -198,13 +198,18 @@ class RequestTooLarge(BudgetTooSmall):
 class PurgeNotConfirmed(GermaneError):
     """A purge can't be undone, so it needs an explicit confirmation."""
 
-    def __init__(self, *, space: str | None = None, agent: str | None = None) -> None:
+    def __init__(
+        self, *, space: str | None = None, agent: str | None = None, user: str | None = None
+    ) -> None:
         what, instead = "A purge removes a memory from every form", "use forget, which can be undone"
         if space is not None:
             what, instead = f"Disbanding space {space!r} purges every memory in it", "leave the space"
         elif agent is not None:
             what = f"Removing agent {agent!r} purges all that the store holds of it"
             instead = "copy it to another store first"
+        elif user is not None:
+            what = f"Purging user {user!r} removes all that any agent knows of that user"
+            instead = "export it first"
         super().__init__(
             f"{what} and can't be undone. Pass confirm=True (--yes on the command line), or {instead}."
         )

@@ -245,7 +245,11 @@ def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
         raise errors.SpaceTaken(name)
     first = Member(agent=act.by, rights=Right.WRITE, role=Role.ACTIVE, joined_at=act.at, order=1)
     made = SpaceInfo(
-        name=checked_name(name), created_at=act.at, admits=act.admits, members=(first,), joined=1
+        name=checked_name(name, name="space"),
+        created_at=act.at,
+        admits=act.admits,
+        members=(first,),
+        joined=1,
     )
     return Decided(space=made, events=((SpaceEventKind.CREATE, act.by),))
 

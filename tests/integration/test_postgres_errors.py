@@ -17,8 +17,8 @@ from germane.errors import GermaneError, InvalidInput, SchemaTooNew, StoreBusy, 
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.failures import retrying, translation
 from germane.stores.postgres.pool import location_of
-from germane.stores.relational.tables import POOL_SIZE
 from germane.stores.postgres.store import VERSION, grant, migrate, prepare
+from germane.stores.relational.tables import POOL_SIZE
 from support.postgres_server import Server, database_of
 
 _SECRET = "s3cr:t@%/word"  # noqa: S105 - of a role that only this test has.

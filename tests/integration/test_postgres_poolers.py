@@ -25,9 +25,9 @@ from germane.stores import (
 )
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.pool import Pool, is_between, keeps_statements
-from germane.stores.relational.tables import POOL_SIZE
 from germane.stores.postgres.servers import place_of
 from germane.stores.postgres.store import migrate
+from germane.stores.relational.tables import POOL_SIZE
 from germane.working_sets import WorkingSetEvent
 from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
@@ -141,9 +141,7 @@ def test_more_threads_than_connections_work_side_by_side(pooler: Pooler, postgre
 
     with ThreadPoolExecutor(2 * POOL_SIZE) as threads:
         found = list(threads.map(work, range(2 * POOL_SIZE)))
-    assert found == [
-        [f"Number {each} said {turn}" for turn in range(5)] for each in range(2 * POOL_SIZE)
-    ]
+    assert found == [[f"Number {each} said {turn}" for turn in range(5)] for each in range(2 * POOL_SIZE)]
 
 
 def test_the_schema_is_made_once_by_many_and_no_lock_stays(pooler: Pooler, postgres_server: Server) -> None:

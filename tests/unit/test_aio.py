@@ -29,7 +29,14 @@ def test_both_surfaces_offer_the_same_names() -> None:
     assert public(Engine) == public(AsyncEngine)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in public(Engine) if callable(getattr(Engine, name))))
+def test_binding_to_a_user_is_not_awaited() -> None:
+    """It does no work."""
+    assert inspect.signature(AsyncEngine.for_user).parameters == inspect.signature(Engine.for_user).parameters
+
+
+@pytest.mark.parametrize(
+    "name", sorted({name for name in public(Engine) if callable(getattr(Engine, name))} - {"for_user"})
+)
 def test_each_verb_takes_the_same_arguments_and_says_the_same(name: str) -> None:
     awaited, verb = getattr(AsyncEngine, name), getattr(Engine, name)
     assert inspect.iscoroutinefunction(awaited)

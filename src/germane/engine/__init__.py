@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from germane import operations
 from germane.engine.contexts import ContextMethods
+from germane.model.text import user_and_agent
 from germane.operations.context import AgentContext
 from germane.operations.embedding import Embeds
 from germane.operations.inputs import checking_verbs, is_eager
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 @checking_verbs
 class Engine(ContextMethods):
-    """One agent's memory. Made by `germane.open`, or by the handle of
-    a store (`germane.connect`); safe to share between threads; a context manager.
+    """One agent's memory, safe to share between threads; a context manager.
+
+    Made by `germane.open`, or by the handle of a store: `germane.connect(...).agent(name)`.
 
     Every method works on this agent's memories only. Each raises StoreError when the store can't
     do what is asked; what else it raises is named there.
@@ -38,11 +40,29 @@ class Engine(ContextMethods):
     ) -> None:
         """`release` is called when the engine is closed, where it is the one that opened the store."""
         super().__init__(session, embeds=embeds)
+        self._embeds = embeds
         self._spaces: WeakSet[Space] = WeakSet()
         self._release = release
         if embeds != "by hand":
             # Nothing is embedded any more for an engine that nobody closed.
             weakref.finalize(self, self._embedding.stop)
+
+    @property
+    def user(self) -> str | None:
+        """The user to whom the engine is bound; None for the agent itself."""
+        return user_and_agent(self._session.agent)[0]
+
+    def for_user(self, user: str) -> Engine:
+        """This agent for one user: what it stores is that user's, and it reads the agent's own besides.
+
+        Memories, conversations, working sets, the ledger, feedback and exports of it are the user's alone: no
+        other user's engine, and not the agent's own, sees, counts or ranks by any of it. The agent's own
+        memories take part in every recall and context; only the engine of the agent changes them. It takes no
+        connection and no thread, and closing it leaves the store open. Raises InvalidInput for a name that
+        can't be one, and on an engine that is bound already.
+        """
+        embeds: Embeds = "by hand" if self._embeds == "by hand" else "after a write"
+        return Engine(self._session.for_user(user), embeds=embeds)
 
     def conversation(self, session: str) -> Conversation:
         """The log of a session, by its name: the same log each time, also after a restart.
@@ -56,7 +76,7 @@ class Engine(ContextMethods):
 
         Raises InvalidInput for a store that keeps none.
         """
-        return CONVERSATIONS.required(self._session.store).sessions(self.agent)
+        return CONVERSATIONS.required(self._session.store).sessions(self._session.agent)
 
     def compaction(
         self,
@@ -135,7 +155,7 @@ class Engine(ContextMethods):
         embedder = self._session.embedder
         if embedder is None or is_eager(embedder):
             return "by hand"
-        member = operations.spaces.required_info(self._session, name).member(self.agent)
+        member = operations.spaces.required_info(self._session, name).member(self._session.agent)
         return "at once" if member is not None and member.leads else "by hand"
 
     def __enter__(self) -> Self:
@@ -145,4 +165,5 @@ class Engine(ContextMethods):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<germane.Engine agent={self.agent!r} counter={self.counter.name!r}>"
+        user = "" if self.user is None else f" user={self.user!r}"
+        return f"<germane.Engine agent={self.agent!r}{user} counter={self.counter.name!r}>"

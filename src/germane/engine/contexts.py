@@ -94,7 +94,7 @@ class ContextMethods(MemoryMethods):
             own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
         )
         if held is not None:
-            held.add_recalled(found)
+            held.add_recalled([one for one in found if one.memory.agent == own.agent])
         return found
 
     def assemble(

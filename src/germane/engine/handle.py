@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 from weakref import WeakSet
 
+from germane import operations
 from germane.engine import Engine
 from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.plan import Frame
+from germane.model.validation import as_utc
 from germane.operations.inputs import checked_agent, checking, checking_verbs, is_eager
 from germane.operations.setup import AUTO, DEFAULT_COUNTER, EngineOptions, OpenStore, opened
 from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
 from germane.stores.location import TIMEOUT
-from germane.stores.relational.store import RelationalStore
 
 if TYPE_CHECKING:
-    from germane.ledger import AgentFigures, StoreUsage
+    from germane.ledger import AgentFigures, Progress, StoreUsage
+    from germane.operations.stores import Removal
 
 
 @checking
@@ -72,7 +74,7 @@ def connect(
         pool_size=pool_size,
         cache_bytes=cache_bytes,
     )
-    return StoreHandle(store, options, read_only=read_only)
+    return StoreHandle(store, options, location, read_only=read_only)
 
 
 @checking
@@ -138,8 +140,11 @@ class StoreHandle:
     StoreUnavailable where another thread used the store while the process forked.
     """
 
-    def __init__(self, opened: OpenStore, options: EngineOptions, *, read_only: bool = False) -> None:
+    def __init__(
+        self, opened: OpenStore, options: EngineOptions, location: object, *, read_only: bool = False
+    ) -> None:
         self._opened = opened
+        self._location = location
         self._options = options
         slow = opened.embedder is not None and not is_eager(opened.embedder)
         self._embeds = slow and not read_only
@@ -161,18 +166,37 @@ class StoreHandle:
 
         Raises InvalidInput for a Store of your own.
         """
-        from germane.operations.stores import agents_of  # noqa: PLC0415 - Most processes list none.
+        return operations.stores.agents_of(self._opened.store)
 
-        return agents_of(self._opened.store)
+    def users(self) -> Mapping[str, tuple[str, ...]]:
+        """The users that `Engine.for_user` named, each with the agents that know something of them.
+
+        Raises InvalidInput for a Store of your own.
+        """
+        return operations.stores.users_of(self._opened.store)
+
+    def purge_user(self, user: str, *, confirm: bool = False, progress: Progress | None = None) -> Removal:
+        """Remove all that any agent knows of a user: memories, conversations, working sets, ledger, feedback.
+
+        It can't be undone, so it needs `confirm=True`. When it returns, nothing of that user is found any
+        more, and a file holds no bytes of it; in PostgreSQL `erase_purged` is due. What the user's engines
+        put into spaces stays there, in the name of the space. Called again after an interruption, it does the
+        rest. Raises PurgeNotConfirmed, LastActive for a space that would be left to members that may only
+        read, StoreBusy, and InvalidInput.
+        """
+        self._opened.shared(self._options.counter).clear()
+        return operations.stores.purge_user(
+            self._opened.store,
+            self._location,
+            user,
+            confirm=confirm,
+            progress=progress,
+            now=as_utc(self._options.clock(), name="clock"),
+        )
 
     def stats(self) -> StoreUsage:
         """Connections and caches of the store in this process. Raises InvalidInput for your own Store."""
-        store = self._opened.store
-        if not isinstance(store, RelationalStore):
-            from germane.operations.stores import without_tables  # noqa: PLC0415 - As above.
-
-            raise without_tables(store)
-        return store.usage()
+        return operations.stores.usage_of(self._opened.store)
 
     def close(self) -> None:
         """End the handle and its engines; the store closes with the last of its users here. Twice is fine."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from germane import operations
 from germane.model.memory import GLOBAL, Draft, Memory, Outcome, Scope, Trust
 from germane.model.query import Filter, Order
+from germane.model.text import user_and_agent
 from germane.operations.context import AgentContext
-from germane.operations.embedding import Embedding, Embeds
+from germane.operations.embedding import Backlog, Embedding, Embeds
 from germane.operations.inputs import checking_verbs
 from germane.protocols import TokenCounter
 from germane.stores.location import MAINTENANCE
@@ -41,15 +42,17 @@ class MemoryMethods:
 
     def __init__(self, session: AgentContext, *, embeds: Embeds = "by hand") -> None:
         self._session = session
-        self._embedding = Embedding(session, embeds)
+        embedder = session.embedder
+        backlog = None if embedder is None else Backlog(session.store, session.agent, embedder)
+        self._embedding = Embedding(backlog, session.background, embeds)
         self._assembles_first = True
         # Kept by name, for what each of them remembers between two questions.
         self._working_sets: dict[str, WorkingSet] = {}
 
     @property
     def agent(self) -> str:
-        """Whose memory this is."""
-        return self._session.agent
+        """Whose memory this is, also where it is bound to one user."""
+        return user_and_agent(self._session.agent)[1]
 
     @property
     def counter(self) -> TokenCounter:
@@ -271,12 +274,12 @@ class MemoryMethods:
 
     def stats(self) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
-        return self._session.store.stats(self.agent)
+        return self._session.store.stats(self._session.agent)
 
     def doctor(self) -> tuple[Finding, ...]:
         """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
         maintenance = MAINTENANCE.of(self._session.store)
-        found = maintenance.check(self.agent) if maintenance else ()
+        found = maintenance.check(self._session.agent) if maintenance else ()
         return (*found, *self._embedding.findings(), *operations.read.large_findings(self._session))
 
     def confirm(self, memory_id: str, *, core: bool = False) -> Memory:

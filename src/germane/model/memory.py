@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.text import cut, line_of
+from germane.model.text import cut, line_of, user_and_agent
 from germane.model.validation import checked_fields
 
 # Copies and pickles of frozen values with unchangeable mappings: `types.MappingProxyType` can be neither, so
@@ -332,9 +332,10 @@ _MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY
 class Memory:
     """A stored record. Values of this class are never changed: `evolve` returns a changed copy.
 
-    `id` names the memory for life: all its versions have it. `version` counts them from 1, and
-    `version_id` names one of them. `superseded_by` names what replaces this version: the next version, or
-    another memory that says the same; None for the current version.
+    `agent` names whose it is: an agent, a space as `space:NAME`, or one user of an agent as
+    `user:NAME:AGENT`. `id` names the memory for life: all its versions have it. `version` counts them
+    from 1, and `version_id` names one of them. `superseded_by` names what replaces this version: the next
+    version, or another memory that says the same; None for the current version.
     `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `source` says where the text
     came from, and is part of what makes two memories the same one. `seen_count` counts how often the same
     memory was remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no
@@ -371,6 +372,11 @@ class Memory:
         # Its renditions say the same text again three times over, and that may be long.
         label = cut(line_of(self.content), _SHOWN)
         return f"<germane.Memory {self.ref} of {self.agent!r}, {self.kind}, {self.status}: {label!r}>"
+
+    @property
+    def user(self) -> str | None:
+        """The user whose memory it is; None for one of an agent itself or of a space."""
+        return user_and_agent(self.agent)[0]
 
     @property
     def version_id(self) -> str:

@@ -198,9 +198,10 @@ DEFAULT_SET: Final = "default"
 """The working set that an agent has without naming one."""
 
 LONGEST_NAME: Final = 200
-"""Characters of a space's name."""
+"""Characters of the name of a space or a user."""
 
 _PREFIX: Final = "space:"
+_USER: Final = "user:"
 
 # No agent can have it, since it is reserved for spaces, and no space, since theirs don't begin with a blank.
 REMOVED: Final = f"{_PREFIX} removed "
@@ -209,7 +210,7 @@ REMOVED: Final = f"{_PREFIX} removed "
 
 def tenant_of(space: str) -> str:
     """The name of the agent that a space is in a store."""
-    return _PREFIX + checked_name(space)
+    return _PREFIX + checked_name(space, name="space")
 
 
 def space_of(tenant: str) -> str:
@@ -217,9 +218,36 @@ def space_of(tenant: str) -> str:
     return tenant.removeprefix(_PREFIX)
 
 
-def is_tenant(agent: str) -> bool:
-    """Whether the name is reserved for spaces, so that no agent may have it."""
+def is_space(agent: str) -> bool:
+    """Whether the name is that of a space."""
     return agent.startswith(_PREFIX)
+
+
+def user_tenant(user: str, agent: str) -> str:
+    """The name under which a store has what an agent knows of one user alone: `user:NAME:AGENT`.
+
+    A colon and a percent sign in the user's name are written as %3A and %25.
+    """
+    return f"{users_prefix(user)}{agent}"
+
+
+def users_prefix(user: str) -> str:
+    """How the names begin under which a store has what its agents know of a user."""
+    escaped = checked_name(user, name="user").replace("%", "%25").replace(":", "%3A")
+    return f"{_USER}{escaped}:"
+
+
+def user_and_agent(tenant: str) -> tuple[str | None, str]:
+    """The user and the agent of a name in a store; None for what is no user's."""
+    if not tenant.startswith(_USER):
+        return None, tenant
+    user, _, agent = tenant.removeprefix(_USER).partition(":")
+    return user.replace("%3A", ":").replace("%25", "%"), agent
+
+
+def is_tenant(agent: str) -> bool:
+    """Whether the name is reserved for spaces or users, so that no agent may have it."""
+    return agent.startswith((_PREFIX, _USER))
 
 
 def removed_name(number: int) -> str:
@@ -232,14 +260,14 @@ def is_removed(name: str) -> bool:
     return name.startswith(REMOVED)
 
 
-def checked_name(space: object) -> str:
-    """The name of a space. Raises InvalidInput for what can't be one."""
-    if not isinstance(space, str):
-        raise InvalidInput(f"space={space!r} is {type(space).__name__}; a name (str) is needed.")
-    if not 1 <= len(space) <= LONGEST_NAME or not space.isprintable() or space != space.strip():
-        shown = repr(space if len(space) <= LONGEST_NAME else space[:40] + "…")
+def checked_name(given: object, *, name: str) -> str:
+    """The name of a space or a user. Raises InvalidInput for what can't be one."""
+    if not isinstance(given, str):
+        raise InvalidInput(f"{name}={given!r} is {type(given).__name__}; a name (str) is needed.")
+    if not 1 <= len(given) <= LONGEST_NAME or not given.isprintable() or given != given.strip():
+        shown = repr(given if len(given) <= LONGEST_NAME else given[:40] + "…")
         raise InvalidInput(
-            f"space={shown} is no name for a space: use 1 to {LONGEST_NAME} visible characters, "
+            f"{name}={shown} is no name for a {name}: use 1 to {LONGEST_NAME} visible characters, "
             "with no space at either end, such as 'team'."
         )
-    return space
+    return given

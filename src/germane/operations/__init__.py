@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         request,
         search,
         spaces,
+        stores,
         working_set,
     )
 
@@ -44,6 +45,7 @@ __all__ = [
     "request",
     "search",
     "spaces",
+    "stores",
     "working_set",
 ]
 

@@ -139,7 +139,6 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
     if how is not None and how.estimate and counter is session.counter:
         # Where nobody asks for a counter, an estimate is in its own unit.
         counter = get_counter("bytes_div_4_floor")
-    remembers = counter is session.counter or plan.counts_content
     given = PipelineInput(
         plan=plan,
         question=parsed.question,
@@ -160,7 +159,7 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         domain=framing.domain,
         frame=framing.choice,
         work=TaskContext() if how is None or how.estimate else _work(session, request, now),
-        lines=RememberedLines() if request.spaces or not remembers else session.lines,
+        lines=_lines(session, request, counts_alike=counter is session.counter or plan.counts_content),
         passages=None if passages is None else passages.scores,
     )
     context = _assembled(session, given, found, alone=not request.spaces)
@@ -170,6 +169,12 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
     elif how is not None and how.estimate:
         more = (_estimate(context, session.counter),)
     return _noted(context, request, more)
+
+
+def _lines(session: AgentContext, request: AssembleRequest, *, counts_alike: bool) -> RememberedLines:
+    """The lines that are cached for all who take part, or none where they differ or are counted otherwise."""
+    is_shared = counts_alike and all(one.lines is session.lines for one in request.spaces)
+    return session.lines if is_shared else RememberedLines()
 
 
 def _noted(context: Context, request: AssembleRequest, more: Sequence[TraceNote]) -> Context:

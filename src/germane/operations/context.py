@@ -8,12 +8,13 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from germane.errors import GermaneError, InvalidInput, StoreError
+from germane.errors import GermaneError, InvalidInput, StoreError, StoreUnavailable
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import Kinds
@@ -23,6 +24,7 @@ from germane.model.learning import Example, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
+from germane.model.text import is_tenant, user_tenant
 from germane.operations.inputs import Reranking
 from germane.operations.passages import PassageCache
 from germane.packing.lines import RememberedLines
@@ -241,12 +243,16 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
 class AgentLanguage:
     """The language of an agent's words, looked up in the store once, when it is first needed."""
 
-    __slots__ = ("_agent", "_given", "_name", "_store")
+    __slots__ = ("_agent", "_follows", "_given", "_name", "_store")
 
-    def __init__(self, store: Store, agent: str, given: str | None = None) -> None:
+    def __init__(
+        self, store: Store, agent: str, given: str | None = None, *, follows: AgentLanguage | None = None
+    ) -> None:
+        """`follows` is the language that an agent of one user takes over."""
         self._store = store
         self._agent = agent
         self._given = given
+        self._follows = follows
         self._name: str | None = None
 
     @property
@@ -254,6 +260,11 @@ class AgentLanguage:
         """Its Snowball name. Raises what the store raises, and InvalidInput for one without a stemmer."""
         if self._name is None:
             self._name = settled_language(self._store, self._agent, self._given)
+            if self._follows is not None and self._follows.name != self._name:
+                self._name = self._follows.name
+                # A read-only store has nothing of this user in another language, or refuses to search it.
+                with suppress(StoreUnavailable):
+                    settled_language(self._store, self._agent, self._name)
         return self._name
 
 
@@ -438,6 +449,11 @@ class Arrangements:
                 self._made.popitem(last=False)
             return known
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._made.clear()
+
     def _counting(self, counter: TokenCounter) -> CachedCounter:
         """The counter with a memory; the same one for the same counter."""
         if isinstance(counter, CachedCounter):
@@ -457,6 +473,7 @@ class AgentContext:
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`, and `passages`
     those of long memories;
+    `base` is the agent's own side where this is that of one of its users, which reads it as well.
     `weight_cache` what use has taught, `outcome_cache` how work turned out, `calibration_cache` how well the
     agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
     the ledger unless a call says otherwise; `timer` tells the seconds for it.
@@ -480,10 +497,37 @@ class AgentContext:
     weight_cache: WeightCache = field(default_factory=WeightCache, repr=False, compare=False)
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
+    base: AgentContext | None = None
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
     background: BackgroundEmbedding | None = field(default=None, repr=False, compare=False)
     outcome_cache: OutcomeCache = field(default_factory=OutcomeCache, repr=False, compare=False)
     calibration_cache: CalibrationCache = field(default_factory=CalibrationCache, repr=False, compare=False)
+
+    @property
+    def sides(self) -> tuple[AgentContext, ...]:
+        """What the agent reads: its own memories, and for one user those of the agent itself."""
+        return (self,) if self.base is None else (self, self.base)
+
+    def for_user(self, user: str) -> AgentContext:
+        """The same agent for one user: what it stores is that user's, and it reads its own as well.
+
+        Raises InvalidInput for what can't be a name, and where a user is bound already.
+        """
+        if self.base is not None or is_tenant(self.agent):
+            raise InvalidInput(
+                f"for_user({user!r}) can't be called here: {self.agent!r} is a user's or a space's. Call it "
+                "on the engine of the agent itself."
+            )
+        tenant = user_tenant(user, self.agent)
+        return replace(
+            self,
+            agent=tenant,
+            base=self,
+            words=AgentLanguage(self.store, tenant, follows=self.words),
+            weight_cache=WeightCache(),
+            outcome_cache=OutcomeCache(),
+            calibration_cache=CalibrationCache(),
+        )
 
     @property
     def language(self) -> str:

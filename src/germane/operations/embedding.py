@@ -17,7 +17,6 @@ from germane.forks import renewed
 from germane.ledger import Finding, Progress
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.query import Filter
-from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, embed_texts, is_eager
 from germane.protocols import Embedder, Store
 
@@ -45,11 +44,12 @@ Embeds: TypeAlias = Literal["by hand", "after a write", "at once"]
 class Embedding:
     """The embedding of one agent's memories: in the background where the embedder is slow."""
 
-    def __init__(self, session: AgentContext, embeds: Embeds) -> None:
-        self._backlog = (
-            None if session.embedder is None else Backlog(session.store, session.agent, session.embedder)
-        )
-        self._background = None if embeds == "by hand" else session.background
+    def __init__(
+        self, backlog: Backlog | None, background: BackgroundEmbedding | None, embeds: Embeds
+    ) -> None:
+        """`backlog` is None without an embedder."""
+        self._backlog = backlog
+        self._background = None if embeds == "by hand" else background
         if embeds == "at once" and self._background is not None and self._backlog is not None:
             self._background.wake(self._backlog)
 

@@ -47,7 +47,8 @@ def feedback(
 
     What was shown and isn't among `used` counts as ignored, unless `ignored` says what was; the rest
     is then left open. All of it is written in one transaction. Saying it again for the same context
-    counts nothing twice, and what was used once stays used. Raises InvalidInput for a memory that
+    counts nothing twice, and what was used once stays used. For one user only that user's memories count, not
+    the agent's own. Raises InvalidInput for a memory that
     wasn't shown or is named as both, and NotFound for a used one that was purged since.
     """
     shown = shown_of(context)
@@ -58,6 +59,10 @@ def feedback(
     if both := [one for one in ignored_ids if one in used_ids]:
         raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
     now = as_utc(session.clock(), name="clock")
+    if session.base is not None and used_ids:
+        # What one user does with the agent's own memories must not show for another.
+        shared = still_there(session.base, used_ids)
+        used_ids = [one for one in used_ids if one not in shared]
     examples = FEEDBACK.of(session.store)
     learns = examples is not None and examples.learning(session.agent, None).on
     parts = {one: _learnable_parts(shown.parts[one]) for one in (*used_ids, *ignored_ids)}

@@ -95,8 +95,8 @@ def checked_agent(agent: object) -> str:
         raise InvalidInput(f"agent={name!r} is empty: every memory belongs to a named agent.")
     if is_tenant(name):
         raise InvalidInput(
-            f"agent={name!r} can't be taken: names that begin with 'space:' are kept for spaces. "
-            "Open the store as a member, and use engine.space(...)."
+            f"agent={name!r} can't be taken: names that begin with 'space:' or 'user:' are those of spaces "
+            "and users. Open the agent itself, and use engine.space(...) or engine.for_user(...)."
         )
     return name
 

@@ -28,7 +28,7 @@ from germane.model.conversation import MessageRole
 from germane.model.memory import Memory, Stage, Status
 from germane.model.plan import TaskInput
 from germane.model.query import Filter, TimeRange
-from germane.model.text import is_tenant
+from germane.model.text import is_space
 from germane.model.validation import as_utc
 from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
@@ -392,7 +392,7 @@ def _stored(session: AgentContext, where: Filter) -> tuple[Memory, ...]:
 def _turns(session: AgentContext, since: datetime, until: datetime) -> int:
     """How often the user spoke in the agent's conversations; a message without a time is of no time."""
     log = CONVERSATIONS.of(session.store)
-    if log is None or is_tenant(session.agent):
+    if log is None or is_space(session.agent):
         return 0
     messages = (
         message

@@ -30,11 +30,27 @@ from germane.model.memory import (
     Trust,
 )
 from germane.model.query import Filter
-from germane.model.validation import as_utc, checked_flag, checked_text, checked_word, checked_words
+from germane.model.validation import (
+    as_utc,
+    checked_flag,
+    checked_id,
+    checked_text,
+    checked_word,
+    checked_words,
+)
 from germane.operations.context import AgentContext
 from germane.operations.drafts import renew_renditions
 from germane.operations.inputs import checked_count, embed_texts, vectors_to_store
-from germane.operations.read import current, get, head_of, marks, store_version, stored_pages, with_mark
+from germane.operations.read import (
+    current,
+    get_many,
+    head_of,
+    marks,
+    side_of,
+    store_version,
+    stored_pages,
+    with_mark,
+)
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
 from germane.stores.location import LIFECYCLE
@@ -135,6 +151,7 @@ def restored(session: AgentContext, memory: Memory) -> Memory | None:
 
 def lifecycle_state(session: AgentContext, memory_id: str) -> LifecycleState:
     """The stage of a memory now, whichever version is named, and what is counted. Raises NotFound."""
+    session = side_of(session, checked_id(memory_id))
     return lifecycle_states(session, [current(session, memory_id).id])[0]
 
 
@@ -248,7 +265,7 @@ def _blocking(session: AgentContext, memory: Memory) -> Memory | None:
 
 def _in_use(session: AgentContext, memory_id: str) -> Memory:
     """The current version of a memory that is in use, or of the one that it was merged into."""
-    memory = head_of(session, get(session, memory_id))
+    memory = head_of(session, get_many(session, [checked_id(memory_id)])[0])
     if memory.status is Status.FORGOTTEN:
         raise InvalidInput(
             f"Memory {memory.id!r} is {memory.stage or memory.status} and out of use. Restore it first."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import chain
+from itertools import chain, dropwhile, islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -49,24 +50,41 @@ EVERY: Final = Filter(statuses=tuple(Status))
 def get(session: AgentContext, memory_id: str) -> Memory:
     """The memory of that id in its current version, or the version `id@n`, whatever its status.
 
-    Raises NotFound.
+    For one user that may be the agent's own. Raises NotFound.
     """
-    return get_many(session, [checked_id(memory_id)])[0]
+    name = checked_id(memory_id)
+    return get_many(side_of(session, name), [name])[0]
+
+
+def side_of(session: AgentContext, memory_id: str) -> AgentContext:
+    """The side that has the memory; the session itself where none has it."""
+    if session.base is None or session.store.get(session.agent, [memory_id])[0] is not None:
+        return session
+    return session.base if session.store.get(session.base.agent, [memory_id])[0] is not None else session
 
 
 def get_many(session: AgentContext, memory_ids: Sequence[str]) -> list[Memory]:
-    """The same of several, in the order asked."""
+    """The memories of these ids that are to be changed, in the order given.
+
+    Raises NotFound, and InvalidInput for one that a user reads and that is the agent's own.
+    """
     found = session.store.get(session.agent, memory_ids)
     for memory_id, memory in zip(memory_ids, found, strict=True):
         if memory is None:
+            base = side_of(session, memory_id)
+            if base is not session:
+                raise InvalidInput(
+                    f"Memory {memory_id!r} is agent {base.agent!r}'s own, which a user reads and doesn't "
+                    "change. Use the engine of the agent itself."
+                )
             raise NotFound(memory_id, session.agent)
     return [memory for memory in found if memory is not None]
 
 
 def current(session: AgentContext, memory_id: str) -> Memory:
-    """The current version of a memory, whichever version is named. Raises NotFound."""
-    memory = get(session, memory_id)
-    return memory if memory.superseded_by is None else get(session, memory.id)
+    """The current version of a memory to change, whichever version is named. Raises as `get_many` does."""
+    memory = get_many(session, [checked_id(memory_id)])[0]
+    return memory if memory.superseded_by is None else get_many(session, [memory.id])[0]
 
 
 def head_of(session: AgentContext, memory: Memory) -> Memory:
@@ -84,6 +102,7 @@ def head_of(session: AgentContext, memory: Memory) -> Memory:
 
 def history(session: AgentContext, memory_id: str) -> tuple[Memory, ...]:
     """Every version of a memory, the first one first, whichever version is named. Raises NotFound."""
+    session = side_of(session, checked_id(memory_id))
     last = current(session, memory_id)
     names = [f"{last.id}@{number}" for number in range(1, last.version)]
     stored = session.store.get(session.agent, names) if names else ()
@@ -125,13 +144,28 @@ def memories(
 
     Raises InvalidInput, and NotFound for an `after` that is gone.
     """
-    return session.store.find(
-        session.agent,
-        settled(where, session.clock),
-        order=checked_word(Order, order, name="order"),
-        limit=None if limit is None else checked_count(limit, name="limit"),
-        after=None if after is None else checked_id(after, name="after"),
-    )
+    admits, by = settled(where, session.clock), checked_word(Order, order, name="order")
+    most = None if limit is None else checked_count(limit, name="limit")
+    last = None if after is None else checked_id(after, name="after")
+    if session.base is None:
+        return session.store.find(session.agent, admits, order=by, limit=most, after=last)
+    found = _of_sides(session, admits, by)
+    if last is not None:
+        after_ref = get(session, last).ref
+        found = islice(dropwhile(lambda memory: memory.ref != after_ref, found), 1, None)
+    return tuple(islice(found, most))
+
+
+def _of_sides(session: AgentContext, where: Filter, order: Order) -> Iterator[Memory]:
+    """A user's memories and the agent's own, in one order."""
+    sides = (partial(side.store.find, side.agent, order=order) for side in session.sides)
+    parts = (chain.from_iterable(pages(find, where)) for find in sides)
+
+    def place(memory: Memory) -> tuple[Any, ...]:
+        importance = memory.importance if order is Order.IMPORTANT else 0.0
+        return importance, memory.created_at, memory.version_id
+
+    return heapq.merge(*parts, key=place, reverse=order is not Order.OLDEST)
 
 
 def pages(find: Callable[..., tuple[Memory, ...]], where: Filter) -> Iterator[tuple[Memory, ...]]:
@@ -151,12 +185,12 @@ def count(session: AgentContext, where: Filter) -> int:
     """How many memories pass a filter."""
     admits = settled(where, session.clock)
     one = Query(filter=admits, slices=(Slice(limit=1, order=Order.NEWEST),))
-    return session.store.search(session.agent, one).admitted
+    return sum(side.store.search(side.agent, one).admitted for side in session.sides)
 
 
 def filter_warnings(session: AgentContext, where: Filter) -> tuple[TraceNote, ...]:
     """What is worth knowing of a filter beside what passes it."""
-    return unknown_kinds((session,), where)
+    return unknown_kinds(session.sides, where)
 
 
 def large_findings(session: AgentContext) -> tuple[Finding, ...]:

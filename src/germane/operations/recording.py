@@ -12,7 +12,7 @@ from typing import Any
 from germane.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.context import Context
 from germane.model.memory import split_id
-from germane.model.text import space_of
+from germane.model.text import is_space, space_of
 from germane.operations.assemble import AssembleRequest, assemble, named_pins
 from germane.operations.context import AgentContext
 from germane.operations.feedback import shown_of
@@ -124,7 +124,7 @@ def assembly_of(
         counter=request.counter.name,
         where=request.where,
         options=_options(request) if options is None else options,
-        spaces=tuple(space_of(one.agent) for one in request.spaces),
+        spaces=tuple(space_of(one.agent) for one in request.spaces if is_space(one.agent)),
         key=shown_of(context).key,
         points=points,
         makers=_makers(session, context, how.plan),

@@ -15,7 +15,7 @@ from germane.model.context import Context, Question, Ranked, Reason, RefreshReas
 from germane.model.memory import Memory
 from germane.model.plan import FrameChoice, Plan, Section
 from germane.model.query import Candidate, Filter, Query, SearchResult
-from germane.model.text import is_tenant, space_of
+from germane.model.text import is_space, space_of
 from germane.model.validation import as_utc, checked_text
 from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext, advised, calibration_of
@@ -173,7 +173,13 @@ def _frame_for(
 def _assembled(session: AgentContext, request: RefreshRequest, *, frame: Framing) -> Context:
     def made(budget: int | None, *, cold: bool) -> Context:
         how = replace(request.how, frame=frame, budget=budget)
-        asked = AssembleRequest(query=request.text, where=request.where, counter=request.counter, how=how)
+        asked = AssembleRequest(
+            query=request.text,
+            where=request.where,
+            counter=request.counter,
+            how=how,
+            spaces=entered_spaces(session, ()),
+        )
         return assemble_recorded(session, asked, cold=cold) if session.records else assemble(session, asked)
 
     context = made(request.how.budget, cold=request.cold)
@@ -245,7 +251,7 @@ def cut_recorded(session: AgentContext, context: Context, request: RefreshReques
     """
     store = LEDGER.required(session.store)
     owners = sorted({item.memory.agent for item in context.items} - {session.agent})
-    sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_tenant(one)]))
+    sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_space(one)]))
     points, start = points_of(sessions), session.timer()
     made = cut(session, context, request)
     seconds = round(session.timer() - start, 6)

@@ -38,7 +38,7 @@ from germane.model.memory import Level, Memory, Status
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.query import CandidateTable, Filter, SearchResult
 from germane.model.request import Request, TokenCalibration
-from germane.model.text import space_of
+from germane.model.text import is_space, space_of
 from germane.model.validation import checked_text, checked_words
 from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext
@@ -159,7 +159,8 @@ def request(
 
 def _check_gathers(session: AgentContext, selection: MemorySelection) -> None:
     """Raise InvalidInput for spaces or a filter where no memories are gathered."""
-    first, *beside = selection.of
+    first = selection.of[0]
+    beside = [one for one in selection.of[1:] if is_space(one.agent)]
     memory = selection.memory
     if selection.where is not None and (memory is None or isinstance(memory, Context)):
         given = "isn't given" if memory is None else "is a context that is made already"

@@ -23,7 +23,7 @@ from germane.model.query import (
     Slice,
     TimeRange,
 )
-from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
+from germane.model.text import DEFAULT_RANKER, cut, is_space, line_of, space_of
 from germane.model.validation import as_utc, checked_tags, checked_text, checked_words
 from germane.operations.context import MANY_TERMS, AgentContext, found_apart, found_with_named, unknown_kinds
 from germane.operations.inputs import (
@@ -392,12 +392,16 @@ def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
 
 
 def entered_spaces(session: AgentContext, names: Sequence[str]) -> tuple[AgentContext, ...]:
-    """The agent's sides of these spaces, each once. Raises UnknownSpace or InvalidInput."""
+    """What an agent reads besides its own: for one of its users the agent itself, and these spaces.
+
+    Raises UnknownSpace or InvalidInput.
+    """
+    beside = () if session.base is None else (session.base,)
     if not names:
-        return ()
+        return beside
     from germane.operations.spaces import entered  # noqa: PLC0415 - Most calls name no space.
 
-    return tuple(entered(session, name) for name in dict.fromkeys(checked_words(names, name="spaces")))
+    return *beside, *(entered(session, name) for name in dict.fromkeys(checked_words(names, name="spaces")))
 
 
 def gather_together(
@@ -422,12 +426,13 @@ def gather_together(
         return parsed, query, own
     others = [(space, _in_language(parsed, space.language)) for space in spaces]
     found = [own, *(search(space, each, query_of(each, slices)) for space, each in others)]
-    names = ", ".join(space_of(space.agent) for space in spaces)
-    note = TraceNote(code="spaces", text=f"Gathered from the agent's own memory and from the spaces {names}.")
+    names = ", ".join(space_of(one.agent) for one in spaces if is_space(one.agent))
+    text = f"Gathered from the agent's own memory and from the spaces {names}."
+    notes = (TraceNote(code="spaces", text=text),) if names else ()
     if any(one.by_relevance for one in found):
         # Where a language knows none of the words, the newest of a memory would pass for its best.
         found = [one if one.by_relevance else _without_relevance(one, slices) for one in found]
-    return replace(parsed, notes=(*parsed.notes, note)), query, _spaces_united(found)
+    return replace(parsed, notes=(*parsed.notes, *notes)), query, _spaces_united(found)
 
 
 def _in_language(parsed: ParsedQuery, language: str) -> ParsedQuery:

@@ -66,6 +66,12 @@ class Shared:
     arrangements: Arrangements = field(default_factory=Arrangements)
     background: BackgroundEmbedding = field(default_factory=BackgroundEmbedding)
 
+    def clear(self) -> None:
+        """Forget every text, as after a purge."""
+        self.lines.clear()
+        self.passages.clear()
+        self.arrangements.clear()
+
 
 def opened(
     location: str | Path | Store,

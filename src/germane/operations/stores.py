@@ -5,7 +5,7 @@ Unlike other operations these are not limited to one agent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ from germane.errors import (
     StoreUnavailable,
     UnknownSpace,
 )
-from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress
-from germane.model.text import tenant_of
+from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress, StoreUsage
+from germane.model.text import tenant_of, user_and_agent, users_prefix
 from germane.operations.inputs import checked_agent, checking
 from germane.protocols import Store
 from germane.spaces import Leave
@@ -60,17 +60,21 @@ def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
 
 def agents_of(store: Store) -> tuple[AgentFigures, ...]:
     """The same of a store that is open. Raises InvalidInput for a store that isn't in tables."""
+    return _in_tables(store).doing(listed)
+
+
+def usage_of(store: Store) -> StoreUsage:
+    """What an open store takes of this process. Raises InvalidInput for a store that isn't in tables."""
+    return _in_tables(store).usage()
+
+
+def _in_tables(store: Store) -> RelationalStore:
     if not isinstance(store, RelationalStore):
-        raise without_tables(store)
-    return store.doing(listed)
-
-
-def without_tables(store: object) -> InvalidInput:
-    """What to raise where a store of the caller's is asked for what only germane's own stores know."""
-    return InvalidInput(
-        f"The store {type(store).__name__} doesn't list agents or connections. Open a file or a PostgreSQL "
-        "database with germane.connect."
-    )
+        raise InvalidInput(
+            f"The store {type(store).__name__} doesn't list its agents, users and connections. Open a file "
+            "or a PostgreSQL database with germane.connect."
+        )
+    return store
 
 
 @checking
@@ -270,8 +274,9 @@ _TRIES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What became of an agent: whether it was there, and how many rows were removed.
+    """What became of an agent, or of what all agents know of a user: whether it was there, and rows removed.
 
+    `agents` are those whose rows went, the agent's own and those of its users, or those that knew the user.
     `left` are the spaces that it was in and others still are, `ended` those that went with it. `finished`
     counts removals that an earlier call had left half done, by whomever.
     """
@@ -279,6 +284,7 @@ class Removal:
     agent: str
     was_there: bool
     rows: int
+    agents: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
     finished: int = 0
@@ -295,6 +301,7 @@ def remove_agent(
 ) -> Removal:
     """Remove an agent from a store: memories, versions, working sets, conversations, what it assembled.
 
+    What it knows of single users goes with it.
     It leaves its spaces, and those end in which nobody else is; what it put into the others stays there, in
     the name of the space. From one moment on nobody finds the agent; then its rows go, a thousand memories or
     so in a transaction, so that others go on writing. After an interruption any call does the rest. A file is
@@ -311,76 +318,118 @@ def remove_agent(
     if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is no agent to remove.")
     with closing(open_store(location, embedding=None)) as store:
-        work = _RemovalRun(store, location, name, progress, datetime.now(UTC) if now is None else now)
-        return work.done()
+        own = [each for each in _users_of(store) if user_and_agent(each)[1] == name]
+        work = _RemovalRun(store, location, progress, datetime.now(UTC) if now is None else now)
+        return work.done(name, [*own, name])
+
+
+def users_of(store: Store) -> Mapping[str, tuple[str, ...]]:
+    """The users of a store, each with the agents that know something of them, by name.
+
+    Raises InvalidInput for a store that isn't in tables.
+    """
+    found: dict[str, list[str]] = {}
+    for name in _users_of(_in_tables(store)):
+        user, agent = user_and_agent(name)
+        found.setdefault(user or "", []).append(agent)
+    return {user: tuple(sorted(found[user])) for user in sorted(found)}
+
+
+def purge_user(
+    store: Store, location: object, user: str, *, confirm: bool, progress: Progress | None, now: datetime
+) -> Removal:
+    """Remove all that the agents of a store know of one user, and check that none of it is left.
+
+    Raises PurgeNotConfirmed, LastActive, StoreBusy, StoreUnavailable, and InvalidInput for a store that isn't
+    in tables.
+    """
+    prefix = users_prefix(user)
+    if confirm is not True:
+        raise PurgeNotConfirmed(user=user)
+    tables = _in_tables(store)
+    names = [each for each in _users_of(tables) if each.startswith(prefix)]
+    done = _RemovalRun(tables, location, progress, now).done(user, names)
+    if any(each.startswith(prefix) for each in _users_of(tables)):
+        raise StoreBusy(
+            f"User {user!r} was written about again while it was being purged. End the engines that are "
+            "bound to that user, and purge it again."
+        )
+    return done
+
+
+def _users_of(store: RelationalStore) -> Sequence[str]:
+    """The names under which the store has what its agents know of single users."""
+    return [each for each in store.maintenance.agents() if user_and_agent(each)[0] is not None]
 
 
 @dataclass(slots=True)
 class _RemovalRun:
     store: RelationalStore
-    location: str | Path
-    agent: str
+    location: object
     progress: Progress | None
     now: datetime
     rows: int = 0
     left: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
 
-    def done(self) -> Removal:
-        """Do all of it. What can be refused is refused before anything is changed."""
-        was_there = self.agent in self.store.maintenance.agents()
+    def done(self, of: str, names: Sequence[str]) -> Removal:
+        """Remove these agents, which are all `of` one. What can be refused is refused before any change."""
+        known = set(self.store.maintenance.agents())
+        present = [name for name in names if name in known]
         halves = set(self.store.doing(agents.left_over))
-        if was_there:
-            self._take_name()
+        for name in present:
+            self._take_name(name)
         rest = self.store.doing(agents.left_over)
         for number in rest:
             self._remove(number, sum(rest.values()))
         if rest:
             self.store.doing(lambda connections: connections.erase())
+        self.store.clear_caches()
         return Removal(
-            agent=self.agent,
-            was_there=was_there,
+            agent=of,
+            was_there=bool(present),
+            agents=tuple(user_and_agent(name)[1] for name in present),
             rows=self.rows,
             left=self.left,
             ended=self.ended,
             finished=len(halves),
         )
 
-    def _take_name(self) -> None:
-        """Let it leave its spaces, and let nobody find it any more."""
+    def _take_name(self, agent: str) -> None:
+        """Let an agent leave its spaces, and let nobody find it any more."""
         for _ in range(_TRIES):
-            leaves, ends = self.store.doing(partial(agents.shared_by, name=self.agent, at=self.now))
-            self._unindex(self.agent)
+            leaves, ends = self.store.doing(partial(agents.shared_by, name=agent, at=self.now))
+            self._unindex(agent)
             for space in leaves:
-                self._leave(space.name)
+                self._leave(agent, space.name)
             for space in ends:
                 self._unindex(tenant_of(space.name))
-                self._rename(tenant_of(space.name), only_member=self.agent)
+                self._rename(tenant_of(space.name), only_member=agent)
             self.left = tuple(dict.fromkeys([*self.left, *(space.name for space in leaves)]))
             self.ended = tuple(dict.fromkeys([*self.ended, *(space.name for space in ends)]))
-            if self._rename(self.agent):
+            if self._rename(agent):
                 return
         raise StoreBusy(
-            f"Agent {self.agent!r} has joined spaces again and again while it left them. End its processes, "
+            f"Agent {agent!r} has joined spaces again and again while it left them. End its processes, "
             "and remove it then."
         )
 
     def _rename(self, name: str, *, only_member: str | None = None) -> bool:
         return self.store.doing(partial(agents.rename, name=name, only_member=only_member))
 
-    def _leave(self, space: str) -> None:
+    def _leave(self, agent: str, space: str) -> None:
         try:
-            self.store.spaces.apply(space, Leave(agent=self.agent, by=self.agent, at=self.now))
+            self.store.spaces.apply(space, Leave(agent=agent, by=agent, at=self.now))
         except (NotAMember, UnknownSpace):
             # Somebody else put it out, or ended the space, in the meantime.
             return
 
     def _unindex(self, name: str) -> None:
         """Take away what an agent with very many vectors may have besides its rows."""
-        if is_address(self.location):
+        if isinstance(self.location, str) and is_address(self.location):
             from germane.stores.postgres.maintenance import PostgresOperations  # noqa: PLC0415 - An extra.
 
-            PostgresOperations(str(self.location)).unindex(name)
+            PostgresOperations(self.location).unindex(name)
 
     def _remove(self, number: int, total: int) -> None:
         for tenant in self.store.doing(partial(agents.others_spaces, agent=number)):

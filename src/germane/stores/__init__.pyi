@@ -1,12 +1,15 @@
 # The public names of germane.stores, imported when they are first used; see `germane.exports`.
 
+from germane.engine.handle import StoreHandle as StoreHandle
 from germane.ledger import AgentFigures as AgentFigures
+from germane.ledger import CacheUsage as CacheUsage
 from germane.ledger import DatabaseStatus as DatabaseStatus
 from germane.ledger import EmbeddingIdentity as EmbeddingIdentity
 from germane.ledger import Erasure as Erasure
 from germane.ledger import Finding as Finding
 from germane.ledger import LargeMemory as LargeMemory
 from germane.ledger import StoreStats as StoreStats
+from germane.ledger import StoreUsage as StoreUsage
 from germane.ledger import VectorIndex as VectorIndex
 from germane.model.change import Applied as Applied
 from germane.model.change import ApplySignal as ApplySignal

@@ -75,6 +75,20 @@ class AgentCache(ABC):
         found = _RECORD_BYTES * sum(count for _, count in self._found.values())
         return self.columns.nbytes + masks + self._record_bytes + found
 
+    def shed(self) -> bool:
+        """Let go of what is quickly read again: records, and what filters and searches found.
+
+        False where the cache is being used just now.
+        """
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            self._records, self._record_bytes = {}, 0
+            self._masks, self._sessions, self._firsts, self._found = {}, {}, {}, {}
+        finally:
+            self.lock.release()
+        return True
+
     @abstractmethod
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
         """An index that holds at least the postings of these terms, and the counts of the whole one."""
@@ -353,6 +367,8 @@ class _Cache(Protocol):
     @property
     def nbytes(self) -> int: ...
 
+    def shed(self) -> bool: ...
+
 
 Key = TypeVar("Key", bound=Hashable)
 Cache = TypeVar("Cache", bound=_Cache)
@@ -361,7 +377,8 @@ Cache = TypeVar("Cache", bound=_Cache)
 class Caches(Generic[Key, Cache]):
     """Caches by key, of at most `most` bytes together; the least recently used leaves first.
 
-    Threads may share it. The last used cache stays, however large it is.
+    Before any leaves, the least recently used shed what is quickly read again. Threads may share it. The last
+    used cache stays, however large it is.
     """
 
     def __init__(self, new: Callable[[Key], Cache], *, most: int = MOST_CACHE_BYTES) -> None:
@@ -372,6 +389,7 @@ class Caches(Generic[Key, Cache]):
         # What each took when it was last used: to ask all of them each time costs more, the more there are.
         self._sizes: dict[Key, int] = {}
         self._total = 0
+        self._shed: set[Key] = set()
         self._hits = self._misses = 0
 
     def usage(self) -> CacheUsage:
@@ -417,19 +435,37 @@ class Caches(Generic[Key, Cache]):
             size = cache.nbytes
             self._total += size - self._sizes.get(key, 0)
             self._sizes[key] = size
-            while self._total > self._most and (oldest := next(iter(self._caches))) != key:
-                del self._caches[oldest]
-                self._total -= self._sizes.pop(oldest, 0)
+            self._shed.discard(key)
+            if self._total > self._most:
+                self._free(key)
+
+    def _free(self, used: Key) -> None:
+        """Make what all take fit the limit again, without the cache that was used last."""
+        for key, cache in self._caches.items():
+            if self._total <= self._most:
+                return
+            if key != used and key not in self._shed and cache.shed():
+                self._shed.add(key)
+                size = cache.nbytes
+                self._total += size - self._sizes.get(key, 0)
+                self._sizes[key] = size
+        while self._total > self._most and (oldest := next(iter(self._caches))) != used:
+            self._forget(oldest)
+
+    def _forget(self, key: Key) -> None:
+        self._caches.pop(key, None)
+        self._shed.discard(key)
+        self._total -= self._sizes.pop(key, 0)
 
     def drop(self, key: Key) -> None:
         """Let the key's cache go."""
         with self._guard:
-            self._caches.pop(key, None)
-            self._total -= self._sizes.pop(key, 0)
+            self._forget(key)
 
     def clear(self) -> None:
         """Let all of them go."""
         with self._guard:
             self._caches.clear()
             self._sizes.clear()
+            self._shed.clear()
             self._total = 0

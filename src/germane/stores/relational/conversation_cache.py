@@ -140,6 +140,10 @@ class ConversationCache:
         self._index: ConversationIndex | None = None
         self._made: dict[int, Record] = {}
 
+    def shed(self) -> bool:
+        """False: it has nothing that is quickly read again."""
+        return False
+
     @property
     def nbytes(self) -> int:
         """About how much memory this takes."""

@@ -308,8 +308,11 @@ class RelationalStore(ABC):
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
         self._connections.close()
-        if isinstance(self._connections, LeasedConnections):
-            return
+        if not isinstance(self._connections, LeasedConnections):
+            self.clear_caches()
+
+    def clear_caches(self) -> None:
+        """Forget in this process what was read of any agent."""
         with self._cache_guard:
             self._working_set_cache.clear()
         self._conversation_caches.clear()

@@ -118,6 +118,10 @@ class Connections(Protocol):
     acting: str
     """Who reads and writes, where that isn't the agent whose memories they are."""
 
+    @property
+    def connected(self) -> Callable[[], tuple[int, int | None]]:
+        """How many connections are open, and the most that there may be; None where nothing limits them."""
+
     def reading(
         self, agent: str | None = None, *, acting: str | None = None
     ) -> AbstractContextManager[Connection]:
@@ -152,10 +156,6 @@ class Connections(Protocol):
         """How many bytes the store takes; 0 in memory."""
         ...
 
-    def connected(self) -> tuple[int, int | None]:
-        """How many connections are open, and the most that there may be; None where nothing limits them."""
-        ...
-
     def close(self) -> None:
         """Close every connection."""
         ...
@@ -180,6 +180,7 @@ class LeasedConnections:
         self.read_only = shared.read_only
         self.timeout = shared.timeout
         self.acting = shared.acting
+        self.connected = shared.connected
 
     def reading(
         self, agent: str | None = None, *, acting: str | None = None
@@ -206,10 +207,6 @@ class LeasedConnections:
     def size(self) -> int:
         """How many bytes the store takes."""
         return self._shared.size()
-
-    def connected(self) -> tuple[int, int | None]:
-        """How many of the shared connections are open, and the most that there may be."""
-        return self._shared.connected()
 
     def close(self) -> None:
         """End this access. Closing twice is fine."""

@@ -133,7 +133,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 $$;
 
 -- Remove a memory, and what assemblies say of it. The hash of a text that it stood in goes too. Only who shares
--- a space can have assembled a memory of another. The memory goes first, for then a transaction that is
+-- a space, or reads an agent's own memories for one user, can have assembled a memory of another. The memory goes first, for then a transaction that is
 -- about to record an assembly with it has either been waited for, or finds it gone. What has to be erased is noted
 -- here, whichever version of germane purges.
 CREATE FUNCTION purge_memory(asked bigint, gone bigint) RETURNS void
@@ -141,7 +141,11 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     reader bigint;
     one bigint;
-    shared boolean := EXISTS (SELECT FROM spaces WHERE spaces.space = asked);
+    shared boolean := EXISTS (SELECT FROM spaces WHERE spaces.space = asked) OR EXISTS (
+        SELECT FROM agents AS base JOIN agents AS users ON starts_with(users.name, 'user:')
+            AND right(users.name, length(base.name) + 1) = ':' || base.name
+        WHERE base.agent = asked
+    );
 BEGIN
     PERFORM require_entered(asked);
     PERFORM note_erasure(asked, 'memories');
