@@ -28,7 +28,7 @@ _LOOK_AGAIN: Final = 0.001
 
 Done = TypeVar("Done")
 Lockable = TypeVar("Lockable")
-Held = TypeVar("Held", bound=AbstractContextManager[Any])
+LockT = TypeVar("LockT", bound=AbstractContextManager[Any])
 
 
 def renewed(lock: Lockable) -> Lockable:
@@ -41,7 +41,7 @@ def renewed(lock: Lockable) -> Lockable:
     return lock
 
 
-def awaited(lock: Held) -> Held:
+def awaited(lock: LockT) -> LockT:
     """A lock that a fork waits for: whoever holds it runs code of others, which has locks of its own.
 
     What it guards must call no store and import nothing of germane.
@@ -189,20 +189,20 @@ def _is_importing() -> bool:
 
 def _before() -> None:
     deadline = time.monotonic() + _PATIENCE
-    held = _fork.gates = {}
+    locked = _fork.gates = {}
     while True:
         # A module that is imported may register locks, so imports end before registering does.
         _fork.locks = _taken(deadline)
         _wait_for_imports(deadline)
         _GUARD.acquire()
         # Stores may be opened while others are waited for.
-        new = [gate for gate in _GATES if gate not in held]
+        new = [gate for gate in _GATES if gate not in locked]
         if not new:
             return  # Nothing is added from here on, until the fork is over.
         _let_in()
         for gate in new:
             gate.hold()
-        held.update((gate, gate.clear(deadline)) for gate in new)
+        locked.update((gate, gate.clear(deadline)) for gate in new)
 
 
 def _taken(deadline: float) -> tuple[Any, ...]:
@@ -223,14 +223,14 @@ def _let_in() -> None:
 
 def _after_in_parent() -> None:
     _let_in()
-    held, _fork.gates = _fork.gates or {}, None
-    for gate in held:
+    locked, _fork.gates = _fork.gates or {}, None
+    for gate in locked:
         gate.release()
 
 
 def _after_in_child() -> None:
-    held, _fork.gates, _fork.locks = _fork.gates, None, ()
-    if held is None:
+    locked, _fork.gates, _fork.locks = _fork.gates, None, ()
+    if locked is None:
         _GUARD._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - As the standard library does.
     else:
         with suppress(RuntimeError):  # Some versions of Python have released it already.
@@ -239,7 +239,7 @@ def _after_in_child() -> None:
     for lock in [*_LOCKS, *_AWAITED]:
         lock._at_fork_reinit()  # noqa: SLF001 - As above.
     for gate in list(_GATES):
-        gate.renew(quiet=bool(held and held.get(gate)))
+        gate.renew(quiet=bool(locked and locked.get(gate)))
 
 
 if hasattr(os, "register_at_fork"):

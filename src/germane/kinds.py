@@ -26,7 +26,7 @@ __all__ = ["BUILT_IN", "Kind", "Kinds", "TemplatePart"]
 class TemplatePart:
     """A part of a rendition, with fields in braces.
 
-    A piece one of whose fields is empty is left out. A `fixed` piece is kept whole when the
+    A piece one of whose fields is empty is left out. A `fixed` piece stays whole when the
     rendition has to be shortened; the others give way from the last to the first. The pieces before one
     leave it `least` tokens, where it has so many.
     """
@@ -82,7 +82,7 @@ class Kind:
 
     `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
     kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
-    `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
+    `content`, `subject`, `outcome`, `confidence`, `assessment` (outcome and confidence as far as
     they say something), `about` (the subject, unless the content names it), `constraint` (what the action of
     a constraint means), those of a decision record (`headline`, `status`, `decision`, `reason`,
     `consequence`), and every key of the metadata. `title` heads an item where a section gives each its own
@@ -175,7 +175,7 @@ _CONSTRAINT: Template = (
 _FACT: Template = (TemplatePart("{about}: ", fixed=True), _CONTENT)
 _PROCEDURE: Template = (_CONTENT, TemplatePart("\n{steps_lines}"))
 _ADR: Template = (TemplatePart("{headline}"), TemplatePart(" [{status}]", fixed=True))
-_DECISION: Template = (_CONTENT, TemplatePart(" [{standing}]", fixed=True))
+_DECISION: Template = (_CONTENT, TemplatePart(" [{assessment}]", fixed=True))
 _EPISODE: Template = (TemplatePart("{title} — "), _CONTENT)
 _COMMIT: Template = (_CONTENT, TemplatePart(" ({day}, {author}, {short})", fixed=True))
 

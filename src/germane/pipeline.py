@@ -47,7 +47,7 @@ _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 class PipelineInput:
     """What a context is made of, beside what was found: a plan, a question, a budget and a moment.
 
-    `gated` has the gate judge what has to do with the question; `gate` is what the caller said of it, if
+    `gated` has the gate judge what has to do with the question; `gate` is what the caller set, if
     anything.
     `weights` are what use has taught of the parts of scores, `usefulness` what of single memories; `domain`
     is what the frame is about, `associated` says by memory id how near one is to what was found, `reranked`
@@ -135,12 +135,12 @@ def _packed(
 ) -> tuple[Context, bool]:
     """The context, and whether every candidate stands in it at full length; those in `late` come last."""
     last = set(late)
-    parted = [
+    pairs = [
         _split_section(request, section, gated, required, last)
         for section, gated in zip(request.plan.sections, sections, strict=True)
     ]
-    ranked = [kept for kept, _ in parted]
-    dropped = [left_out for _, left_out in parted]
+    ranked = [passed for passed, _ in pairs]
+    dropped = [left_out for _, left_out in pairs]
     fitted, text, tokens = _fit_to(request, ranked, required, limit, last)
     trace = Trace(
         plan=request.plan.name,
@@ -313,7 +313,7 @@ def _might_all_fit(
 ) -> bool:
     """Whether a gate dropped some of so few memories that all of them may fit whole, and none would compete.
 
-    All current memories have to be gathered for it. A gate that the caller asked for drops all the same.
+    All current memories have to be gathered for it. A gate that the caller requested drops all the same.
     """
     if request.plan.roll_over is not RollOver.BEST or request.gate is not None:
         return False
@@ -338,10 +338,10 @@ def _split_section(
     What is left out, and what a subject has too many of, only leaves a section that relevance fills. Where
     left-over tokens go to the best, the latter come late instead.
     """
-    kept, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
+    taken, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
-        return kept, dropped
-    obsolete = [memory for memory in memories_of(kept) if is_obsolete(memory)] if len(gated.dropped) else []
+        return taken, dropped
+    obsolete = [memory for memory in memories_of(taken) if is_obsolete(memory)] if len(gated.dropped) else []
     heirs = [
         one
         for one in (gated.dropped if obsolete else ())
@@ -349,21 +349,21 @@ def _split_section(
     ]
     if heirs:
         # Nobody should read a record without the one that stands in its place.
-        kept = sorted([*kept, *heirs], key=lambda one: one.score, reverse=True)
+        taken = sorted([*taken, *heirs], key=lambda one: one.score, reverse=True)
         others = [one for one in gated.dropped if one not in heirs]
         dropped = [ExcludedCandidates(others, Reason.NOT_RELEVANT)]
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
-        kept = tuple(one for one in kept if one.memory.ref not in out)
+        dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in taken if one.memory.ref in out]
+        taken = tuple(one for one in taken if one.memory.ref not in out)
     if section.alike is not None:
-        fewer, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
+        fewer, over = of_each(taken, alike=section.alike, most=section.each, exempt=required)
         if request.plan.roll_over is RollOver.BEST:
             late.update(one.memory.ref for one in over)
         else:
-            kept = fewer
+            taken = fewer
             dropped.append(ExcludedCandidates(over, Reason.ALIKE))
-    return kept, dropped
+    return taken, dropped
 
 
 def _fit_to(
@@ -385,13 +385,13 @@ def _fit_to(
     whole: Collection[str] = ()
     if required:
         whole = request.kinds.required(memory for part in ranked for memory in memories_of(part))
-    room = limit
+    available = limit
     while True:
         try:
             fitted = fit(
                 plan,
                 ranked,
-                room,
+                available,
                 costs,
                 required=required,
                 whole=whole,
@@ -400,7 +400,7 @@ def _fit_to(
             )
         except BudgetTooSmall as error:
             # What the margin and the rounds before took off is needed on top.
-            needed = error.needed + request.budget - room
+            needed = error.needed + request.budget - available
             raise BudgetTooSmall(budget=request.budget, needed=needed, required=error.required) from None
         written = written_lines(blocks_of(fitted, costs.heading_text))
         tokens = costs.whole(
@@ -409,9 +409,9 @@ def _fit_to(
         excess = tokens - limit
         if excess <= 0 or plan.counts_content:
             return fitted, "".join(written), tokens
-        if room == 0:
+        if available == 0:
             raise BudgetTooSmall(budget=request.budget, needed=request.budget + excess, required=())
-        room = max(0, room - excess)
+        available = max(0, available - excess)
 
 
 def _notes(
@@ -488,11 +488,11 @@ def large_notes(fitted: Fitted) -> Iterator[TraceNote]:
         given = block.share + block.flowed
         large = [one for one in block.choices if one.memory.renditions.full.tokens > given > 0]
         if large:
-            told = "; ".join(_choice_line(one) for one in large[:_NAMED])
+            choices = "; ".join(_choice_line(one) for one in large[:_NAMED])
             more = f"; and {len(large) - _NAMED} more" if len(large) > _NAMED else ""
             yield TraceNote(
                 code="large",
-                text=f"Longer than the {given:,} tokens of section {block.section.name!r}: {told}{more}. "
+                text=f"Longer than the {given:,} tokens of section {block.section.name!r}: {choices}{more}. "
                 "Revise them to say it shorter, or split them.",
             )
 

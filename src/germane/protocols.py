@@ -56,7 +56,7 @@ class Embedder(Protocol):
 
     An embedder may have an attribute `eager`. Where it is False, nothing waits for the embedder that
     writes: a thread of the engine's embeds afterwards. Without it, what is stored has its vector at once.
-    `least_cosine` is what its vectors of two texts need to be told from chance: 0.18 unless it says.
+    `least_cosine` is the cosine above which two texts are more than randomly alike: 0.18 unless it says.
     One whose attribute `instant` is True embeds a thousand short texts in some ten milliseconds and without
     a network: a search asks it for the vectors of passages of long memories as well.
     """
@@ -112,7 +112,7 @@ class Store(Protocol):
         ...
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
-        """The memories of these ids whatever their status, in the order asked; None where there is none."""
+        """The memories of these ids in any status, in the order of `ids`; None where there is none."""
         ...
 
     def find(

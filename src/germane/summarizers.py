@@ -94,7 +94,7 @@ class ModelSummarizer:
     def summarize(self, text: str, tokens: int) -> str:
         """The text in at most `tokens` tokens: the model's words where they pass, else its own first ones."""
         if tokens < 1:
-            raise InvalidInput(f"tokens={tokens} leaves no room for a summary. Use 1 or more.")
+            raise InvalidInput(f"tokens={tokens} is too few for a summary. Use 1 or more.")
         if self._counter.count(text) <= tokens:
             return text
         with self._guard:
@@ -142,7 +142,7 @@ def checked_answer(answer: object, tokens: int, counter: TokenCounter) -> tuple[
         return "", "it answered about the task, not with a summary"
     length = counter.count(summary)
     if length > tokens * _SLACK:
-        return "", f"its answer has {length:,} tokens, {tokens:,} were asked for"
+        return "", f"its answer has {length:,} tokens, {tokens:,} were requested"
     return shorten(summary, tokens, counter), ""
 
 

@@ -178,7 +178,7 @@ class Resize:
     at: datetime
 
 
-HeldChange = AddItem | Touch | RemoveItem | Pin | Clear | Resize
+SetChange = AddItem | Touch | RemoveItem | Pin | Clear | Resize
 
 
 class WorkingSetEventKind(StrEnum):

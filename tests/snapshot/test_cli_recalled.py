@@ -38,7 +38,7 @@ def test_the_hybrid_ranker_shows_its_parts(db: Path) -> None:
                 "code": "ranker",
                 "text": (
                     "Ranked by the ranker hybrid, from 0 to 10: meaning 0.5, tags 0.3, recency 0.1, "
-                    "access 0.1. Tags asked for: storage, storage:database."
+                    "access 0.1. Tags requested: storage, storage:database."
                 ),
             }
         ]

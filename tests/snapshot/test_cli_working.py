@@ -32,7 +32,7 @@ def test_adding_says_who_made_room(db: Path) -> None:
     run("working", "add", port, chroma, "--max-tokens", "34", db=db)
     value = printed("working", "add", japanese, "--pinned", db=db)
     assert list(value) == fields("`germane working add`")
-    assert list(value["items"][0]) == fields("Held, Added")
+    assert list(value["items"][0]) == fields("WorkingItem, Added")
     assert list(value["eviction"]) == fields("Eviction")
     assert list(value["eviction"]["evicted"][0]) == fields("Evicted")
     assert list(value["set"]) == fields("Working set")
@@ -78,7 +78,7 @@ def test_what_is_held_is_shown(db: Path) -> None:
     run("working", "pin", port, db=db)
     value = printed("working", "show", db=db)
     assert list(value) == fields("`germane working show`")
-    assert list(value["items"][0]) == [name for name in fields("Held, Added") if name != "new"]
+    assert list(value["items"][0]) == [name for name in fields("WorkingItem, Added") if name != "new"]
     assert short(value) == snapshot(
         {
             "set": {
@@ -251,9 +251,9 @@ held     128,000            43   3    0  █░░░░░░░░░░░░
 
 3 of 3 candidates are in.
 IN    level  tokens  score  why                                             memory
-held  full       23   0.50  importance 7.00, relevance 0.00, standing 1.00  CHROMA    Chose Postgres over Chr…
-      full       11   0.07  importance 1.00, relevance 0.00, standing 0.14  JAPANESE  日本語の検索 [bold]work…
-      full        9   0.07  importance 1.00, relevance 0.00, standing 0.14  PORT      Postgres runs on port 5…
+held  full       23   0.50  importance 7.00, relevance 0.00, strategy 1.00  CHROMA    Chose Postgres over Chr…
+      full       11   0.07  importance 1.00, relevance 0.00, strategy 0.14  JAPANESE  日本語の検索 [bold]work…
+      full        9   0.07  importance 1.00, relevance 0.00, strategy 0.14  PORT      Postgres runs on port 5…
 
 """)
 

@@ -200,7 +200,7 @@ def test_a_budget_of_nothing_is_explained_too() -> None:
 
 def test_what_standing_adds_is_one_number() -> None:
     parts = {"lexical": 0.5, "semantic": 1.0, "frame": 0.2, "outcome": -0.05, "recency": -0.01}
-    assert why_of(parts, sum(parts.values())) == "lexical 0.50 + semantic 1.00 + standing 0.14"
+    assert why_of(parts, sum(parts.values())) == "lexical 0.50 + semantic 1.00 + state 0.14"
     assert (
         why_of({"semantic": 1.0, "lexical": 0.0, "recency": -0.001}, 0.999) == "lexical 0.00 + semantic 1.00"
     )
@@ -216,6 +216,6 @@ def test_many_parts_of_a_score_leave_a_name_its_room() -> None:
     row = next(number for number, line in enumerate(lines) if line.startswith("facts"))
     assert [" ".join(line.split()) for line in lines[row : row + 2]] == [
         "facts full 0 51.50 kind 50.00 + lexical 0.25 + path 1.00 20500001 src/germane/verbs/recall.py rec…",
-        "+ semantic 0.75 + standing -0.50",
+        "+ semantic 0.75 + state -0.50",
     ]
     assert max(map(cell_len, lines)) <= 110

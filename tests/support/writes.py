@@ -15,7 +15,7 @@ from germane.stores import Insert, Revise, SetStatus
 from germane.stores.location import WORKING_SETS
 from germane.stores.relational.store import RelationalStore
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
-from germane.working_sets import AddItem, HeldChange, Touch
+from germane.working_sets import AddItem, SetChange, Touch
 
 __all__ = ["writes"]
 
@@ -92,7 +92,7 @@ class _Writer:
     def take_in(self) -> None:
         self._hold(AddItem(memory_id=self.tell().id, at=START))
 
-    def _hold(self, change: HeldChange) -> None:
+    def _hold(self, change: SetChange) -> None:
         WORKING_SETS.required(self._member).apply(tenant_of(_SPACE), "set", [change], by=_AGENT)
 
 

@@ -51,7 +51,7 @@ def test_the_score_is_that_of_the_formula() -> None:
     (note,) = found.notes
     assert note.text == (
         "Ranked by the ranker hybrid, from 0 to 10: meaning 0.5, tags 0.3, recency 0.1, access 0.1. "
-        "Tags asked for: tech:redis."
+        "Tags requested: tech:redis."
     )
 
 
@@ -63,7 +63,7 @@ def test_meaning_alone_is_found_and_weighs_half() -> None:
     assert found[0].memory.id == near
     assert found[0].parts["meaning"] == pytest.approx(5.0, abs=1e-6)
     assert found[1].parts["meaning"] == pytest.approx(0.0, abs=1e-6)
-    assert "No tag was asked for." in found.notes[0].text
+    assert "No tag was requested." in found.notes[0].text
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_a_tag_is_asked_for_where_its_words_stand_in_the_question(
         )
         notes = [note.text for note in engine.recall(question, ranker="hybrid", gate=False).notes]
     if asked is not None:
-        assert notes[0].endswith(f" Tags asked for: {asked}.")
+        assert notes[0].endswith(f" Tags requested: {asked}.")
     else:
-        assert not any("Tags asked for" in text for text in notes)
+        assert not any("Tags requested" in text for text in notes)
 
 
 def test_the_tags_of_the_filter_are_asked_for_too() -> None:
@@ -99,7 +99,7 @@ def test_the_tags_of_the_filter_are_asked_for_too() -> None:
         put(engine, "The cache is new.", tags=("team",))
         found = engine.recall("cache", tags=["ops"], ranker="hybrid")
     assert {one.memory.id: one.parts["tags"] for one in found} == pytest.approx({exact: 3.0, deeper: 0.0})
-    assert "Tags asked for: ops." in found.notes[0].text
+    assert "Tags requested: ops." in found.notes[0].text
 
 
 def test_the_gate_stands_before_any_ranker() -> None:

@@ -193,5 +193,5 @@ def test_decisions_that_cant_be_read_leave_the_rest_as_it_is() -> None:
     assert "Redis holds caches." in context.text
     assert "## Note" not in context.text
     assert [one.text for one in context.trace.notes if one.code == "section_failed"] == [
-        "Section 'calibration' could not be told how decisions turned out: OSError: decisions are locked"
+        "Section 'calibration' could not read how decisions turned out: OSError: decisions are locked"
     ]

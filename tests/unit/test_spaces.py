@@ -241,7 +241,7 @@ def test_what_names_a_space(ada: Engine, name: str) -> None:
 def test_no_agent_takes_the_name_of_a_space(path: Path, team: Space) -> None:
     with pytest.raises(germane.InvalidInput, match="those of spaces"):
         germane.open(path, agent="space:team")
-    with pytest.raises(germane.InvalidInput, match="kept for spaces"):
+    with pytest.raises(germane.InvalidInput, match="those of spaces"):
         team.join("space:team")
     with pytest.raises(germane.InvalidInput, match="empty"):
         team.join(" ")

@@ -253,7 +253,7 @@ def test_relevance_joins_where_it_is_known() -> None:
     assert texts(context) == ["Redis is relevant", "important", "neither"]
     assert scores(context) == pytest.approx([0.5 * 0.25 + 0.5 * 1.0, 0.5, 0.125], abs=1e-9)
     assert context.trace.entries[0].parts == pytest.approx(
-        {"importance": 2.0, "standing": 0.25, "relevance": 1.0}
+        {"importance": 2.0, "strategy": 0.25, "relevance": 1.0}
     )
     off = arranged(memories, "Redis", strategy="important", relevance=0.0)
     assert scores(off) == [8.0, 2.0, 2.0]
@@ -314,4 +314,4 @@ def test_factors_are_not_written_as_a_sum() -> None:
     assert "age_hours 3.00, decay 0.25, importance 8.00" in context.explain()
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember("The cache is Redis.", kind="decision", outcome="success")
-        assert "lexical 1.00 + standing 0.13" in engine.assemble("cache", plan="layered").explain()
+        assert "lexical 1.00 + state 0.13" in engine.assemble("cache", plan="layered").explain()

@@ -180,7 +180,7 @@ def test_what_is_pinned_stands_in_it(engine: Engine, held: WorkingSet) -> None:
 def test_a_question_joins_in(held: WorkingSet) -> None:
     asked = held.assemble("What failed in the windows build?", strategy="important")
     assert names(asked)[0] == "fresh"
-    assert {"standing", "relevance", "importance"} <= set(asked.trace.entries[0].parts)
+    assert {"strategy", "relevance", "importance"} <= set(asked.trace.entries[0].parts)
     alone = held.assemble("What failed in the windows build?", strategy="important", relevance=0)
     assert names(alone)[0] == "ancient"
     assert "relevance" not in alone.trace.entries[0].parts

@@ -250,7 +250,7 @@ _MOST_NAMED = 5
 def id_of(engine: Engine | Space, text: str) -> str:
     """The id of the memory that a text names by its id, or by the beginning or end of it.
 
-    The version of `id@n` is kept. Raises NotFound, or InvalidInput for a text that is too short or ambiguous.
+    The version in `id@n` stays. Raises NotFound, or InvalidInput for a text that is too short or ambiguous.
     """
     wanted, at, version = text.strip().lower().partition("@")
     if len(wanted) == _ID_LENGTH:

@@ -4,7 +4,7 @@ The memory is invented. It belongs to newton, a software engineering agent at a 
 a memory service, and covers January to November 2026: 315 records of every built-in kind, in the order of
 their times. Each line holds the arguments of one `remember`. Each line of the questions holds a question,
 what it is about, and in `expect` the lines of the memory, counted from 1, that answer it; they are meant
-to be asked as of 20 November 2026.
+to be queried as of 20 November 2026.
 """
 
 from __future__ import annotations

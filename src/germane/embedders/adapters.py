@@ -151,7 +151,7 @@ class _HttpModel:
     def _try(self, body: dict[str, object]) -> tuple[str | None, str, float | None]:
         """The answer, or what went wrong and the wait that the server asks for (None: don't try again)."""
         client = self._open()
-        import httpx  # noqa: PLC0415 - `_open` has imported it, or said that it is missing.
+        import httpx  # noqa: PLC0415 - `_open` has imported it, or raised MissingExtra.
 
         try:
             response = client.post(self._url, json=body)
@@ -431,7 +431,7 @@ class _SentenceTransformersModel(Generic[M]):
 class SentenceTransformersEmbedder(_SentenceTransformersModel["SentenceModel"]):
     """Embeds with a model of sentence-transformers, given by name or as the loaded object.
 
-    A model given by name is loaded at the first text, or when `dimension` is first asked for;
+    A model given by name is loaded at the first text, or when `dimension` is first read;
     that raises MissingExtra when the library isn't installed, EmbeddingFailed when it can't load the model.
     A loaded model needs a `name`, which is stored with its vectors. Memories are embedded in the
     background unless `eager` is set to True.

@@ -287,7 +287,7 @@ class PackedVectors:
     """A vector for each of `words`.
 
     `numbers` has the shape (words, dimension / 2), `scales` (words,). `recipe` says how they were made.
-    `least_cosine` is what two texts have to have to be told from chance, where it was measured.
+    `least_cosine` is the cosine above which two texts are more than randomly alike, if measured.
     """
 
     name: str
@@ -384,7 +384,7 @@ _IDEOGRAPHS = regex.compile(
 
 
 class WordPieces(dict[str, tuple[int, ...]]):
-    """The ids of each word's pieces, made when first asked for and remembered.
+    """The ids of each word's pieces, made at the first lookup and cached.
 
     Greedy, the longest piece first; pieces within a word are written `##piece`. A word that can't be
     made of pieces is `unknown`: by default nothing. Threads may share it: at worst a word is done twice.

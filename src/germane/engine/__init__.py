@@ -32,7 +32,7 @@ class Engine(ContextMethods):
     Made by `germane.open`, or by the handle of a store: `germane.connect(...).agent(name)`.
 
     Every method works on this agent's memories only. Each raises StoreError when the store can't
-    do what is asked; what else it raises is named there.
+    execute the call; its docstring names what else it raises.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Engine(ContextMethods):
         """What would make a conversation fit `budget` tokens; nothing is done until `compact`.
 
         Tool results are cut first; if that isn't enough, the oldest groups go but for the last `keep`, and
-        a summary stands for them: the engine's summarizer's, or the most telling sentences. What was said
+        a summary stands for them: the engine's summarizer's, or the most informative sentences. What was
         in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
         BudgetTooSmall or InvalidInput.
         """

@@ -73,7 +73,7 @@ class ContextMethods(MemoryMethods):
         meaning, tags, recency and accesses instead. The best enter the working set `into`, as many as fit.
         `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
-        held = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
+        target = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
         clock = self._session.clock
         where = operations.search.filter_of(
             clock,
@@ -93,8 +93,8 @@ class ContextMethods(MemoryMethods):
         found = operations.search.recall(
             own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
         )
-        if held is not None:
-            held.add_recalled([one for one in found if one.memory.agent == own.agent])
+        if target is not None:
+            target.add_recalled([one for one in found if one.memory.agent == own.agent])
         return found
 
     def assemble(
@@ -174,11 +174,11 @@ class ContextMethods(MemoryMethods):
         scopes: Sequence[Scope | str] = (),
         where: Filter | None = None,
     ) -> RefreshResult:
-        """Whether a context still serves what is said now: `needed, reason, context`.
+        """Whether a context still fits the current message: `needed, reason, context`.
 
-        What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
+        A message that names nothing to look for ("go ahead") is taken for the context's question. A new
         one is made when there was none, for another filter, when the frame switches, when the agent is about
-        to act (`acting`, or it says so), and when what is said has less than half to do with the context;
+        to act (`acting`, or it says so), and when the message's similarity to the context is below one half;
         a remark such as "it works" is no topic. One that is larger than `free_tokens` loses what has least to
         do with its question, never its constraints and its frame. The other arguments are those of
         `assemble`; without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or
@@ -284,7 +284,7 @@ class ContextMethods(MemoryMethods):
     ) -> ObserveResult:
         """Which memories of a context or a recall an answer draws on, by the telling words that it has.
 
-        They are told to `feedback` as used, and all others as ignored; not with `count` False, or for an
+        They are passed to `feedback` as used, and all others as ignored; not with `count` False, or for an
         answer that says nothing. It is a guess from words, whose precision and recall are measured in the
         documentation; where somebody knows, call `feedback`. An assembly of the ledger will do as well,
         its texts read from the store. An `Impressions` knows no question, so that `question` gives it.

@@ -46,7 +46,7 @@ class MemoryMethods:
         backlog = None if embedder is None else Backlog(session.store, session.agent, embedder)
         self._embedding = Embedding(backlog, session.background, embeds)
         self._assembles_first = True
-        # Kept by name, for what each of them remembers between two questions.
+        # Cached by name, for the state of each between two questions.
         self._working_sets: dict[str, WorkingSet] = {}
 
     @property
@@ -82,7 +82,7 @@ class MemoryMethods:
     ) -> Memory:
         """Store one memory and return it as it is stored.
 
-        The same memory said again (same kind, content, subject, scope and source) is counted, not
+        The same memory stored again (same kind, content, subject, scope and source) is counted, not
         doubled, and confirmed where it is a fact; a forgotten one becomes active again. For `reconcile`,
         `quality` and `force` see `remember_many`. `created_at` and `updated_at` are the
         times of its source: the first is both where the second is left out, and without them both are now.
@@ -136,7 +136,7 @@ class MemoryMethods:
     ) -> tuple[RememberResult, ...]:
         """Store whole memories as they are: from an export, or from another store.
 
-        Ids, versions, statuses, stages and times are kept; the memories become this agent's.
+        Ids, versions, statuses, stages and times are preserved; the memories become this agent's.
         `lifecycle_states` says by `Memory.ref` what was counted of their lives (see
         `Engine.lifecycle_states`). One that is there already stays as it is, and a later version of one
         becomes the current one.
@@ -225,7 +225,7 @@ class MemoryMethods:
         """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.
 
         Memories wait that were stored without an embedder or with one that isn't `eager`. `progress` is
-        told after each batch how many are embedded, and of how many. Raises InvalidInput without an
+        called after each batch with the number embedded and the total. Raises InvalidInput without an
         embedder, and EmbeddingFailed for what can't be embedded, after all else is.
         """
         return self._embedding.embed_pending(limit=limit, progress=progress)
@@ -321,7 +321,7 @@ class MemoryMethods:
     def retire(self, memory_id: str) -> Memory:
         """Take a fact, a procedure or a constraint out of use, or archive an episode; `restore` undoes it.
 
-        Raises NotFound, or InvalidInput for kinds that can't be retired: decisions are kept.
+        Raises NotFound, or InvalidInput for kinds that can't be retired, such as decisions.
         """
         return operations.lifecycle.retire(self._session, memory_id)
 
@@ -330,7 +330,7 @@ class MemoryMethods:
         return operations.lifecycle.lifecycle_state(self._session, memory_id)
 
     def lifecycle_states(self, memory_ids: Sequence[str]) -> tuple[LifecycleState, ...]:
-        """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
+        """The stages of memories, or of versions `id@n`, and their counters, in the order of `memory_ids`.
 
         Raises NotFound.
         """
@@ -340,8 +340,8 @@ class MemoryMethods:
         """Age and archive episodes, settle what was counted, merge duplicate facts, mark outdated quotations.
 
         Each step is a transaction of its own, so that an interruption anywhere loses nothing: call it
-        again. With `dry_run` nothing is changed, and the steps say what would be. `progress` is told after
-        each step how many are done, of how many, and which it was. Raises EmbeddingFailed before
+        again. With `dry_run` nothing is changed, and the steps say what would be. `progress` is called after
+        each step with the number done, the total and the step. Raises EmbeddingFailed before
         anything is done, or InvalidInput for a store that keeps no lives.
         """
         with self._embedding.woken():
@@ -363,7 +363,7 @@ class MemoryMethods:
     ) -> Feedback:
         """Say which of the memories that a context or a recall showed were used, by id or as they are.
 
-        Their `access_count` and `accessed_at` move: once for each context, however often it is said.
+        Their `access_count` and `accessed_at` move: once for each context, however often it is reported.
         Those not used count as ignored, or only those that `ignored` names. The layered plan ranks what is
         used more than other memories higher, from the second showing on; while learning is on (see
         `set_learning`) each memory shown is an example besides. Raises InvalidInput or NotFound.
@@ -381,16 +381,16 @@ class MemoryMethods:
 
         It speaks a little for or against each memory shown, and more where `memories` names those that helped
         or misled; a procedure among these counts it (see `review`). The scoped plan ranks by it within a
-        kind, bounded, and half as much after 90 days. Said again for the same context, the latest word
-        stands. Raises InvalidInput.
+        kind, bounded, and half as much after 90 days. For the same context, the latest report
+        counts. Raises InvalidInput.
         """
         return operations.feedback.outcome(self._session, context, outcome, memories=memories)
 
     def set_learning(self, on: bool | None = None) -> LearningReport:
         """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
 
-        The setting stays with the agent. Off, no weights are fitted or applied and no parts of scores kept;
-        what was stays until `reset_learning`. Uses are counted either way. Raises InvalidInput when the store
+        The setting stays with the agent. If off, no weights are fitted or applied and no score parts stored;
+        they stay until `reset_learning`. Uses are counted either way. Raises InvalidInput when the store
         can't keep examples.
         """
         return operations.feedback.set_learning(self._session, on)
@@ -404,11 +404,11 @@ class MemoryMethods:
         return operations.feedback.usage_history(self._session)
 
     def import_usage_history(self, usage_history: UsageHistory) -> int:
-        """Keep what another store has kept of memories that are here by the same ids; how much of it is new.
+        """Add another store's usage history of memories with the same ids; returns how many entries are new.
 
         It is counted nowhere, since what was counted came with the memories (see `import_memories`). What is
         known here stays, so that the same given again changes nothing; what speaks of no memory here is
-        passed over. Learning is switched on where it was on there and nothing was told of use here. Raises
+        passed over. Learning is switched on where it was on there and no use was reported here. Raises
         InvalidInput.
         """
         return operations.feedback.import_usage_history(self._session, usage_history)

@@ -117,7 +117,7 @@ class Space(ContextMethods):
         """Let the first passive member take over from an active one that failed.
 
         Any other member that may write can say so, a passive one too. The failed one can't write from then
-        on, and stands at the end of those who wait. Said twice, the second time raises InvalidInput:
+        on, and becomes the last in the queue. A second report raises InvalidInput:
         no two are promoted for one failure. Raises LastActive where nobody can take over.
         """
         return self._settled(FailOver, checked_agent(failed))

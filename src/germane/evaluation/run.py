@@ -293,8 +293,8 @@ def _answered(
         shown_words = _words_shown(text, words)
         items = reader.shown if isinstance(reader, GermaneReader) else frozenset()
         pairs = list(zip(case.pieces, whole, strict=True))
-        contained = tuple(piece.name for piece, held in pairs if held)
-        shown = tuple(piece.name for piece, held in pairs if held or not items.isdisjoint(piece.ids))
+        contained = tuple(piece.name for piece, present in pairs if present)
+        shown = tuple(piece.name for piece, present in pairs if present or not items.isdisjoint(piece.ids))
         answers[budget] = Answer(
             number=case.number,
             corpus=case.corpus,

@@ -138,7 +138,7 @@ class RecordUse:
     """Say whether a memory that a context showed was used there.
 
     A use adds one to `access_count` and moves `accessed_at` forward to `at`: once for each `context` (32
-    hexadecimal digits), however often it is said; what was used once stays used. A store that can keeps each
+    hexadecimal digits), however often reported; what was used once stays used. A store that can keeps each
     showing and whether it was a use, and while the agent learns `parts`, those of its score there, as an
     example.
     Raises NotFound when the agent has no such memory.
@@ -156,7 +156,7 @@ class RecordOutcome(OutcomeRecord):
     """Say how work turned out with a memory that a context showed.
 
     `worth` is 1 for success, 0 for failure, or between; `weight`, above 0 and at most 1, how much that says
-    of this very memory. Said again for the same `context` (32 hexadecimal digits), the latest stands. By the
+    of this very memory. For the same `context` (32 hexadecimal digits), the latest report counts. By the
     rules of its `lifecycle` a procedure counts what it was named with: `sign_of_outcome`. Raises NotFound
     when the agent has no such memory.
     """

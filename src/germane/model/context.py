@@ -85,8 +85,8 @@ class RefreshReason(StrEnum):
     FILTER = "filter"  # It was made by another filter, and may show what this one excludes.
     FRAME = "frame"  # The agent is doing something else now.
     DECISION_POINT = "decision_point"  # The agent is about to act on a decision.
-    TOPIC = "topic"  # What is said has little to do with the context.
-    PRESSURE = "pressure"  # The context is larger than there is room for.
+    TOPIC = "topic"  # The message has little to do with the context.
+    PRESSURE = "pressure"  # The context exceeds the free tokens.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class RefreshResult:
     """The answer to a refresh; it unpacks as `needed, reason, context`.
 
     `context` is the new one where one was needed, and otherwise the one that was given. `similarity`,
-    from 0 to 1, is how much what was said has to do with the given context; None where it says nothing.
+    from 0 to 1, is how much the message has to do with the given context; None for a message without content.
     """
 
     needed: bool
@@ -136,8 +136,8 @@ class EmptyReason(StrEnum):
 class Question:
     """How the caller's words were understood.
 
-    `cleaned` is the text without the time expression that became `when`; `terms` are what the
-    index was asked for. With no terms left the question says nothing, and recency ranks instead.
+    `cleaned` is the text without the time expression that became `when`; `terms` are those
+    searched in the index. With no terms left the question is empty, and recency ranks instead.
     `order` is that of time where the question asks for the first of something, or for the last.
     """
 
@@ -199,8 +199,8 @@ class Entry:
 
     `tokens` is the cost of the level shown, or of the smallest level tried; `short_by` how many
     tokens were missing for that smallest level, where the budget was the reason. `label` is the
-    beginning of the memory's shortest rendition, for people. `agent` is whose memory it is: the one
-    that asked, or a space. `memory_id` is the memory's id, and `id@n` for a version that isn't the current
+    beginning of the memory's shortest rendition, for people. `agent` is whose memory it is: the
+    caller's, or a space. `memory_id` is the memory's id, and `id@n` for a version that isn't the current
     one; `version` is the number of the version. `scope`, `created_at` and `source` are those of the memory.
     """
 
@@ -325,7 +325,7 @@ _EMPTY_REASONS = {
 def explain(trace: Trace, *, tokens: int) -> str:
     """The account of one assembly as plain text of at most 110 columns.
 
-    In this order: what was asked and how it was understood; the notes; the budget of each section;
+    In this order: the question and how it was understood; the notes; the budget of each section;
     what is in, at which level and why; what is out, why, and by how many tokens it missed. Long
     lists are cut, and say how much was cut.
     """
@@ -357,16 +357,16 @@ def why_of(parts: Mapping[str, float], score: float | None = None) -> str:
     """The parts of a score, each with its number; one part alone is the score and needs none.
 
     Where they are not what adds up to `score`, but factors and what these rest on, no sum is written.
-    What a memory's standing adds to relevance is one number here, and each by itself in the trace.
+    What a memory's state adds to relevance is one number here; the trace has each part.
     """
     if len(parts) == 1:
         return next(iter(parts))
     adds_up = score is None or math.isclose(math.fsum(parts.values()), score, abs_tol=_NEARLY)
-    standing = [name for name in parts if name in _STATE_PARTS]
-    if adds_up and standing and ("semantic" in parts or "lexical" in parts) and "access" not in parts:
-        kept = {name: value for name, value in parts.items() if name not in _STATE_PARTS}
-        together = math.fsum(parts[name] for name in standing)
-        parts = kept if abs(together) < _SHOWN else {**kept, "standing": together}
+    states = [name for name in parts if name in _STATE_PARTS]
+    if adds_up and states and ("semantic" in parts or "lexical" in parts) and "access" not in parts:
+        others = {name: value for name, value in parts.items() if name not in _STATE_PARTS}
+        together = math.fsum(parts[name] for name in states)
+        parts = others if abs(together) < _SHOWN else {**others, "state": together}
     return (" + " if adds_up else ", ").join(f"{name} {value:.2f}" for name, value in sorted(parts.items()))
 
 
@@ -393,19 +393,19 @@ def _range(when: TimeRange) -> str:
 
 
 def _notes(trace: Trace) -> list[str]:
-    said = [note.text for note in trace.notes]
+    texts = [note.text for note in trace.notes]
     if trace.empty_reason is not None:
-        said.insert(0, sentence_of(trace.empty_reason))
-    return [line for text in said for line in _wrapped(line_of(text), first="Note  ", rest="      ")]
+        texts.insert(0, sentence_of(trace.empty_reason))
+    return [line for text in texts for line in _wrapped(line_of(text), first="Note  ", rest="      ")]
 
 
 def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
     """The text in lines of at most the table's width, broken at spaces where there are any."""
-    lines, room = [first], _COLUMNS
+    lines, columns = [first], _COLUMNS
     for word in text.split(" "):
-        shown = cut(word, room - width(rest))
+        shown = cut(word, columns - width(rest))
         gap = "" if lines[-1] in (first, rest) else " "
-        if width(lines[-1]) + width(gap + shown) > room:
+        if width(lines[-1]) + width(gap + shown) > columns:
             lines.append(rest)
             gap = ""
         lines[-1] += gap + shown
@@ -457,7 +457,7 @@ def _included(trace: Trace) -> list[str]:
 
 
 def _included_rows(entry: Entry) -> list[tuple[str, str, str, str, str]]:
-    """The row of an entry, and further ones for the parts of its score that would leave its name no room."""
+    """The row of an entry, and further ones for the parts of its score that would displace its name."""
     why, *further = _parts_in_lines(why_of(entry.parts, entry.score) or "always shown")
     first = (
         str(entry.level or ""),
@@ -473,12 +473,12 @@ def _parts_in_lines(why: str) -> list[str]:
     """The parts of a score in lines of at most `_WHY` columns, each but the first beginning with its sign."""
     lines = [""]
     for number, part in enumerate(why.split(" + ")):
-        said = f"+ {part}" if number else part
+        term = f"+ {part}" if number else part
         gap = " " if lines[-1] else ""
-        if lines[-1] and width(lines[-1]) + width(gap + said) > _WHY:
+        if lines[-1] and width(lines[-1]) + width(gap + term) > _WHY:
             lines.append("")
             gap = ""
-        lines[-1] += gap + said
+        lines[-1] += gap + term
     return lines
 
 

@@ -126,7 +126,7 @@ class Cause(StrEnum):
     SUBJECT = "subject"  # Something similar was remembered of the same subject.
     REVISED = "revised"  # Its next version was stored.
     OUTCOME = "outcome"  # An outcome was reported.
-    DUPLICATE = "duplicate"  # It said the same as another memory.
+    DUPLICATE = "duplicate"  # It had the same text as another memory.
     UPKEEP = "upkeep"  # Its age or its counts, when they were looked at.
 
 
@@ -324,7 +324,7 @@ class Renditions:
         return self.full
 
 
-# Asked for hundreds of times a context. On Python 3.11 finding a member in its enum takes as long as a call.
+# Read hundreds of times per context. On Python 3.11 finding a member in its enum takes as long as a call.
 _MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY
 
 
@@ -405,7 +405,7 @@ class Memory:
         return replace(self, **changes, seen_count=1, access_count=0, accessed_at=None)
 
     def repeated(self, again: Memory) -> Self:
-        """This memory after `again` said the same: counted once more, and active if it was forgotten."""
+        """This memory after `again` repeated it: counted once more, and active if it was forgotten."""
         return replace(
             self,
             seen_count=self.seen_count + 1,

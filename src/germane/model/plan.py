@@ -61,8 +61,8 @@ class Style(StrEnum):
     """How the memories of a section are written."""
 
     BULLETS = "bullets"  # Each begins a list item, under the section's heading.
-    PARAGRAPHS = "paragraphs"  # Parted by blank lines, with none inside, so that none can pose as two.
-    RAW = "raw"  # Parted by blank lines and as they are: the text of a memory can pose as anything.
+    PARAGRAPHS = "paragraphs"  # Separated by blank lines, with none inside, so that none can pose as two.
+    RAW = "raw"  # Separated by blank lines and as they are: the text of a memory can pose as anything.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class Plan:
     of what no section has a claim to, which flows as left-over tokens do. `without` names parts that are left
     out of every score ("window", "speaker"), which shows what they are worth; what is gathered stays the
     same, and a name that no score has a part of leaves nothing out. With `gate` set, what has nothing to do
-    with the question stays out of the sections that relevance fills, however much room they have.
+    with the question stays out of the sections that relevance fills, however many tokens are free.
 
     With `kinds_first` memories are ranked by kind before all else, nothing is left out for having little to
     do with the question, and each section gathers by its own filter, its `where`; what two sections
@@ -187,8 +187,8 @@ class Plan:
     content counts, and nothing else counts: the text as it stands may then be longer than the budget.
 
     With `counts_renditions` a section's memories cost what their renditions count, without bullets and
-    headings; the whole text keeps within the budget all the same. With `by_meaning` a question is asked by
-    its vector alone where it has one, so that a section gathers exactly as many as its limit says.
+    headings; the whole text keeps within the budget all the same. With `by_meaning` a question searches by
+    its vector alone if it has one, so that a section gathers exactly as many as its limit says.
     `repeats` says whether two memories of one text may both stand in the context.
     """
 
@@ -255,7 +255,7 @@ class Plan:
 # What an agent is doing: frames, and how one was chosen.
 
 AUTO = "auto"
-"""Where a frame is asked for by name: choose it by what is said."""
+"""As the name of a frame: choose the frame by the text."""
 
 DEFAULT_SHARES = (("decisions", 2000), ("facts", 1500), ("procedures", 1500), ("episodes", 1000))
 """Tokens for each section that relevance fills, of a total of 8,000 (note on context management)."""
@@ -265,7 +265,7 @@ _NAME = re.compile(r"\w[\w -]{0,39}")
 _ALTERNATIVE = re.compile(r"\?|\^?[\w'-]+\*?(?: [\w'-]+\*?)*")
 
 Chooser: TypeAlias = Literal["words", "model", "caller"]
-"""Who chose a frame: the patterns of the frames, a model at the door for one, or whoever asked."""
+"""Who chose a frame: the patterns of the frames, the model that selects frames, or the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,11 +274,11 @@ class Frame:
     """What the agent is doing now: shown in the frame section, and what the layered plan is built by.
 
     `priorities` say, from 0 to 1 by section, who gets left-over tokens first; 0.5 unless named. `budget`
-    is the total in tokens where none is asked for, and `shares` are the tokens of the sections that
+    is the total in tokens if the caller gives none, and `shares` are the tokens of the sections that
     relevance fills; they shrink in proportion where the total can't hold them beside what is always
     there. Memories whose metadata name a `domain` of the frame's count a little more.
 
-    `patterns` tell the frame by what is said. Each is a list of phrases parted by "|", and counts once
+    `patterns` select the frame by the text. Each is a list of phrases separated by "|", and counts once
     if any of them stands there: whole words, case aside; "fail*" is any word that begins so, "^fix" one
     that begins a sentence or a part of one, "?" a question mark. Of frames with as many patterns the one
     of the greater `precedence` is chosen. Raises InvalidInput for a name, pattern or priority that can't
@@ -309,7 +309,7 @@ class Frame:
         ]
         if wrong:
             raise InvalidInput(
-                f"Frame {self.name!r} has the pattern {wrong[0]!r}, which says nothing: write phrases parted "
+                f"Frame {self.name!r} has the pattern {wrong[0]!r}, which says nothing: separate phrases "
                 "by '|', such as 'error*|stack trace|^fix'."
             )
         _check_doubled(self.name, (name for name, _ in self.priorities))

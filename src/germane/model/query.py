@@ -1,4 +1,4 @@
-"""What a store is asked for: filters, queries, and the candidates that a search found."""
+"""Requests to a store and their results: filters, queries and candidates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TimeRange:
     """From `since` (inclusive) until `until` (exclusive), both aware; None leaves an end open.
 
     A text such as "last week", "yesterday" or "2026-03" stands for the moment at which what it names begins;
-    the engine that is asked reads it by its clock. Raises InvalidInput for a range that is empty.
+    the engine resolves it by its clock. Raises InvalidInput for a range that is empty.
     """
 
     since: datetime | str | None = None
@@ -99,13 +99,13 @@ def _in_words(end: datetime | str) -> str:
 class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
-    Where several values are asked for, any sequence will do, and a scope, status or outcome may be given as
+    A field of several values takes any sequence, and a scope, status or outcome may be given as
     its text; raises InvalidInput for what is none, and for a value of another type.
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
     `without` leaves out what turned out in one of these ways.
-    `metadata` asks for fields with these very values: texts, numbers, True, False or None; it is kept as
+    `metadata` asks for fields with these very values: texts, numbers, True, False or None; it is stored as
     pairs of a name and the value in JSON.
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
@@ -196,7 +196,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningStatus:
-    """Whether an agent learns; `stamp` moves whenever its examples do, so that weights can be kept."""
+    """Whether an agent learns; `stamp` moves whenever its examples do, so that weights can be cached."""
 
     on: bool
     stamp: int
@@ -241,7 +241,7 @@ def _fields(given: Any) -> tuple[tuple[str, str], ...]:
     for name, value in metadata.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float | None):
             raise InvalidInput(
-                f"metadata {name!r}: {value!r} can't be asked for. "
+                f"metadata {name!r}: {value!r} can't be a filter. "
                 "Ask for a text, a number, True, False or None."
             )
         if isinstance(value, float) and not isfinite(value):
@@ -249,7 +249,7 @@ def _fields(given: Any) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, json.dumps(value, ensure_ascii=False)) for name, value in metadata.items()))
 
 
-# A sequence whose elements are made when they are asked for.
+# A sequence whose elements are made when they are read.
 #
 # Pure: the same element is made each time.
 
@@ -303,7 +303,7 @@ class Deferred(Sequence[T]):
 
 
 class CandidateTable(Deferred[Candidate]):
-    """A sequence of candidates, each made when it is asked for, and all when all are looked at.
+    """A sequence of candidates, each made when it is read, and all by an iteration.
 
     `memories` are theirs, `made` the candidates themselves if they were made before. `signals` has a column
     for each signal, where NaN stands for a memory that doesn't have it.
@@ -388,8 +388,8 @@ def _candidate(
     memories: Sequence[Memory], signals: Mapping[str, NDArray[np.float64]], place: int
 ) -> Candidate:
     values = {name: column.item(place) for name, column in signals.items()}
-    held = {name: value for name, value in values.items() if not math.isnan(value)}
-    return Candidate(memory=memories[place], signals=held)
+    present = {name: value for name, value in values.items() if not math.isnan(value)}
+    return Candidate(memory=memories[place], signals=present)
 
 
 def _candidates(
@@ -401,7 +401,7 @@ def _candidates(
             # NaN is not itself.
             if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
                 each[name] = value
-    return tuple([Candidate(memory=one, signals=held) for one, held in zip(memories, found, strict=True)])
+    return tuple([Candidate(memory=one, signals=given) for one, given in zip(memories, found, strict=True)])
 
 
 def _clamped(value: float | None) -> float:

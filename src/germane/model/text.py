@@ -43,13 +43,13 @@ def cut(text: str, columns: int) -> str:
     """The text if it fits, else as much of it as fits together with an ellipsis."""
     if width(text) <= columns:
         return text
-    kept, left = [], columns - 1
+    fitting, left = [], columns - 1
     for character in text:
         left -= _width_of(character)
         if left < 0:
             break
-        kept.append(character)
-    return "".join(kept).rstrip(" …") + "…" if columns > 0 else ""
+        fitting.append(character)
+    return "".join(fitting).rstrip(" …") + "…" if columns > 0 else ""
 
 
 def cell(text: str, columns: int, *, right: bool = False) -> str:

@@ -82,7 +82,7 @@ class ItemDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembleRequest:
-    """What one assembly is asked for, whatever the plan is: built where the call comes in, and checked there.
+    """The arguments of one assembly with any plan, checked when they are built.
 
     `where` is all of the caller's filter; `spaces` are the agent's sides of spaces that take part, and `pins`
     ids of what must stand in the context. `gate` None is the plan's own way. What `conversation` contains is
@@ -130,12 +130,12 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     plan, unadvised = advised(framing.plan, judgement)
     passages = passage_search(session, query, found)
-    told = (
+    warnings = (
         *(lifted(plan, found, pinned, time) if (time := parsed.where.when) else ()),
         *(failures(plan, found, session.kinds) if found.failed else ()),
         *unadvised,
     )
-    counter, gate, said = request.counter, request.gate, request.conversation
+    counter, gate, conversation = request.counter, request.gate, request.conversation
     if how is not None and how.estimate and counter is session.counter:
         # Where nobody asks for a counter, an estimate is in its own unit.
         counter = get_counter("bytes_div_4_floor")
@@ -154,8 +154,8 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(*parsed.notes, *framing.notes, *told),
-        left_out={} if said is None else in_conversation(session, chain(*found.slices), said),
+        notes=(*parsed.notes, *framing.notes, *warnings),
+        left_out={} if conversation is None else in_conversation(session, chain(*found.slices), conversation),
         domain=framing.domain,
         frame=framing.choice,
         work=TaskContext() if how is None or how.estimate else _work(session, request, now),
@@ -180,7 +180,7 @@ def _lines(session: AgentContext, request: AssembleRequest, *, counts_alike: boo
 def _noted(context: Context, request: AssembleRequest, more: Sequence[TraceNote]) -> Context:
     """The context with the caller's filter and more notes in its trace.
 
-    Guidance that comes with the name of a frame is shown if there is room, and nobody asked for it: no note
+    Guidance that comes with the name of a frame is shown if tokens are free, and nobody requested it: no note
     says where there isn't.
     """
     left_out = None if request.how.guidance is True else text_left_out("frame")
@@ -326,7 +326,7 @@ def _gathered(
 ) -> tuple[ParsedQuery, Query, SearchResult, frozenset[str], DecisionCalibration | Exception | None]:
     """What each section of the plan may show, the ids of what is pinned, and how well the agent judges.
 
-    Where nothing is asked, only what is shown whatever the question is gathered.
+    Without a question, only what is shown for every question is gathered.
     """
     plan, where = framing.plan, parsed.where
     sections = [section for section in plan.sections if section.gathers]
@@ -341,11 +341,11 @@ def _gathered(
     advises = any(section.advises for section in plan.sections)
     judging = session.calibration_cache.sought(session.agent, session.kinds, where) if advises else ()
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
-    asked = parsed
+    searched = parsed
     if plan.by_meaning:
         parsed = replace(parsed, question=replace(parsed.question, when=None))
-        asked = _meant(parsed)
-    gathered, query, found = gather_together(session, asked, wanted, request.spaces)
+        searched = _meant(parsed)
+    gathered, query, found = gather_together(session, searched, wanted, request.spaces)
     parsed = replace(parsed, notes=gathered.notes)
     if plan.by_meaning:
         query = query_of(parsed, ())
@@ -548,7 +548,7 @@ def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> 
 # Keeps what belongs to another domain out of the sections that show only the frame's own.
 #
 # No store knows domains, which stand in the metadata, so more is gathered than the section's limit says and
-# the best are kept.
+# the best are selected.
 
 
 def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kinds: Kinds) -> SearchResult:

@@ -145,10 +145,10 @@ class CalibrationCache:
 
 def _decisions(kinds: Kinds, where: Filter) -> Slice | None:
     deciding = tuple(kind.name for kind in kinds if kind.lifecycle == "decision")
-    standing = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED), without=_SAY_NOTHING)
+    current = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED), without=_SAY_NOTHING)
     # A search keeps in memory what it has read, where a listing reads all decisions every time.
     return (
-        Slice(kinds=deciding, order=Order.NEWEST, where=standing, also=_binds(where), limit=_ALL)
+        Slice(kinds=deciding, order=Order.NEWEST, where=current, also=_binds(where), limit=_ALL)
         if deciding
         else None
     )
@@ -156,8 +156,8 @@ def _decisions(kinds: Kinds, where: Filter) -> Slice | None:
 
 def _binds(where: Filter) -> Filter | None:
     """What a filter says of whose or which memories these are; None where it says nothing of it."""
-    said = replace(where, when=None, statuses=(), without=())
-    return None if said == _ANY else said
+    remaining = replace(where, when=None, statuses=(), without=())
+    return None if remaining == _ANY else remaining
 
 
 # The weights that an agent has learned, fitted when its examples have changed.
@@ -202,7 +202,7 @@ class WeightCache:
             return _NOTHING
         state = feedback.learning(agent, None) if state is None else state
         if known is None or known[0] != state:
-            # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
+            # Read after the stamp: newer examples than it says are fitted again, older ones never cached.
             examples = feedback.examples(agent) if state.stamp else ()
             fitted = fit_weights(_weighable(examples)) if state.on else None
             weights = fitted if fitted is not None and fitted.contexts else None
@@ -276,7 +276,7 @@ _ANY_STATUS = tuple(Status)
 def unknown_kinds(sessions: Sequence[AgentContext], where: Filter) -> tuple[TraceNote, ...]:
     """A note for each kind of a filter that is neither registered nor stored, with the one that is nearest.
 
-    The stores are only asked about kinds that aren't registered. Where the filter says more of whose or
+    The stores are only queried for kinds that aren't registered. Where the filter says more of whose or
     which memories these are, only kinds of those are stored, and only registered ones are near.
     """
     among = replace(where, kinds=(), when=None, statuses=_ANY_STATUS, without=())
@@ -328,7 +328,7 @@ def found_apart(store: Store, agent: str, query: Query) -> SearchResult:
         for place, part in enumerate(query.slices):
             try:
                 found.append(store.search(agent, replace(query, slices=(part,))))
-            except Exception as alone:  # noqa: BLE001 - As above; it is told of, or raised for what is vital.
+            except Exception as alone:  # noqa: BLE001 - As above; it is reported, or raised for what is vital.
                 found.append(SearchResult(slices=((),), by_relevance=False))
                 failed[place] = alone
         if len(failed) == len(query.slices):
@@ -367,9 +367,9 @@ def found_with_named(store: Store, agent: str, query: Query) -> SearchResult:
     for part, candidates, others in zip(query.slices, found.slices, more.slices, strict=True):
         known = {candidate.memory.ref for candidate in candidates}
         new = [candidate for candidate in others if candidate.memory.ref not in known]
-        held = shares_of_identifiers([each.memory for each in new], names) if part.order is None else ()
-        named = sorted([*candidates, *(new[place] for place in held)], key=lambda each: each.memory.ref)
-        slices.append(tuple(named) if held else candidates)
+        shares = shares_of_identifiers([each.memory for each in new], names) if part.order is None else ()
+        named = sorted([*candidates, *(new[place] for place in shares)], key=lambda each: each.memory.ref)
+        slices.append(tuple(named) if shares else candidates)
     return replace(found, slices=tuple(slices))
 
 
@@ -571,7 +571,7 @@ def advised(
     decisions couldn't be read the section stays without, and a note says so.
     """
     if isinstance(calibration, Exception):
-        why = f"could not be told how decisions turned out: {type(calibration).__name__}: {calibration}"
+        why = f"could not read how decisions turned out: {type(calibration).__name__}: {calibration}"
         return plan, tuple(
             TraceNote(code="section_failed", text=f"Section {section.name!r} {why}")
             for section in plan.sections

@@ -254,7 +254,7 @@ def _restate(
     *,
     at: datetime | None,
 ) -> RememberResult:
-    """What was superseded and is said anew becomes the next version: whoever says it means it now."""
+    """A superseded text that is stored again becomes the next version: its author means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
         return remembered if remembered.created else updated(session, remembered, given, fields, at)
@@ -337,7 +337,7 @@ def _remembered(applied: Applied) -> RememberResult:
 
 # Whether what shall be remembered is worth it: it is marked with a reason, or refused with one.
 #
-# The patterns stand in `germane.retrieval.quality`; what is nearly known, the store is asked for.
+# The patterns stand in `germane.retrieval.quality`; the store finds what is nearly known.
 
 Quality: TypeAlias = Literal["mark", "refuse", "keep"]
 

@@ -1,6 +1,6 @@
 """Embeds the memories that wait for a vector: in the foreground, or on one thread for all agents of a store.
 
-Nothing is kept here that a crash could lose: the store knows which memories wait.
+A crash loses nothing that this module has: the store records which memories wait.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Embedding:
 
 
 class Backlog:
-    """The memories of an agent that wait for a vector, newest first: they are asked for soonest.
+    """The memories of an agent that wait for a vector, newest first: they are recalled soonest.
 
     Threads may share it. A batch that the embedder refuses is made smaller, until the text that it
     refuses is alone; that one is set aside, so that it holds up no other, and tried again last.

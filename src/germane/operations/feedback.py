@@ -150,9 +150,9 @@ def reset_learning(session: AgentContext) -> int:
 
 
 def _learnable_parts(parts: Mapping[str, float]) -> Mapping[str, float] | None:
-    """What is kept of a score: the parts that have weights, or the importance that a working set went by."""
-    kept = {name: part for name, part in parts.items() if name == "importance"}
-    return signals_of(parts) or kept or None
+    """The stored parts of a score: those that have weights, or the importance that ordered a working set."""
+    importance = {name: part for name, part in parts.items() if name == "importance"}
+    return signals_of(parts) or importance or None
 
 
 def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[str]:
@@ -221,22 +221,22 @@ def observe(
     count: bool,
     question: str | None = None,
 ) -> ObserveResult:
-    """Which memories an answer draws on, told to `feedback` where `count` is set. Raises InvalidInput.
+    """Which memories an answer draws on, passed to `feedback` where `count` is set. Raises InvalidInput.
 
-    Those of a space are found, and not told: their uses are the space's own.
+    Memories of a space are found but not counted: the space counts its own uses.
     """
     checked_flag(count, name="count")
     answer = checked_text(response, name="response")
-    asked = _question(context) if question is None else checked_text(question, name="question")
+    query = _question(context) if question is None else checked_text(question, name="question")
     shown = shown_of(context)
     texts, owned = _texts(session, context, shown)
-    scores = contained(texts, answer, question=asked, language=session.language)
+    scores = contained(texts, answer, question=query, language=session.language)
     used = tuple(one for one, score in scores.items() if score >= USED_FROM)
-    said = bool(query_terms(answer, language=session.language))
-    told = None
-    if count and said and owned:
-        told = feedback(session, shown, used=[one for one in used if one in owned])
-    return ObserveResult(used=used, scores=scores, feedback=told)
+    has_terms = bool(query_terms(answer, language=session.language))
+    recorded = None
+    if count and has_terms and owned:
+        recorded = feedback(session, shown, used=[one for one in used if one in owned])
+    return ObserveResult(used=used, scores=scores, feedback=recorded)
 
 
 def contained(
@@ -247,24 +247,24 @@ def contained(
         name: [frozenset(query_terms(part, language=language)) for part in _SENTENCE.split(text)]
         for name, text in texts.items()
     }
-    said = frozenset(query_terms(answer, language=language))
-    asked = frozenset(query_terms(question, language=language))
+    answer_terms = frozenset(query_terms(answer, language=language))
+    question_terms = frozenset(query_terms(question, language=language))
     shared: dict[str, int] = {}
     for parts in sentences.values():
         for term in frozenset().union(*parts):
             shared[term] = shared.get(term, 0) + 1
     weights = _weights(sorted(shared), language)
     for term in weights:
-        weights[term] *= (_QUERY if term in asked else 1.0) / shared[term]
+        weights[term] *= (_QUERY if term in question_terms else 1.0) / shared[term]
     return {
-        name: max((_share(part, said, weights) for part in parts), default=0.0)
+        name: max((_share(part, answer_terms, weights) for part in parts), default=0.0)
         for name, parts in sentences.items()
     }
 
 
-def _share(terms: frozenset[str], said: frozenset[str], weights: Mapping[str, float]) -> float:
-    """The share of a sentence's information that was said; 0 where that is too little to tell anything."""
-    common = sum(weights[term] for term in sorted(terms & said))
+def _share(terms: frozenset[str], answer_terms: frozenset[str], weights: Mapping[str, float]) -> float:
+    """The share of a sentence's information that the answer contains; 0 if that is too little to count."""
+    common = sum(weights[term] for term in sorted(terms & answer_terms))
     return common / sum(weights[term] for term in sorted(terms)) if common >= _LEAST else 0.0
 
 
@@ -288,7 +288,7 @@ def _texts(
 ) -> tuple[dict[str, str], set[str]]:
     """What was shown of each memory, for an answer can draw on nothing else, and which are the agent's own.
 
-    Where only ids and levels were kept, the store has the texts; a memory that was purged has none.
+    Where only ids and levels were recorded, the store has the texts; a memory that was purged has none.
     """
     if isinstance(context, Context):
         memories = [item.memory for item in context.items]
@@ -320,14 +320,14 @@ def outcome(
 ) -> OutcomeResult:
     """Note how work turned out with the memories that a context showed, or those of them that are named.
 
-    A procedure that is named counts a success or a failure. Said again for the same context, the latest word
-    stands and nothing counts twice. Raises InvalidInput for an outcome that says nothing yet, a memory that
+    A procedure that is named counts a success or a failure. For the same context, the latest report
+    counts, and none counts twice. Raises InvalidInput for an outcome that says nothing yet, a memory that
     wasn't shown, or a store that keeps none.
     """
-    told = checked_word(Outcome, result, name="outcome")
-    if told not in _WORTH:
+    checked = checked_word(Outcome, result, name="outcome")
+    if checked not in _WORTH:
         known = ", ".join(map(str, _WORTH))
-        raise InvalidInput(f"outcome={str(told)!r} says neither success nor failure. Say one of {known}.")
+        raise InvalidInput(f"outcome={str(checked)!r} says neither success nor failure. Say one of {known}.")
     FEEDBACK.required(session.store)
     shown = shown_of(context)
     now = as_utc(session.clock(), name="clock")
@@ -337,7 +337,7 @@ def outcome(
         RecordOutcome(
             memory_id=name,
             context=shown.key,
-            worth=_WORTH[told],
+            worth=_WORTH[checked],
             weight=weight,
             at=now,
             lifecycle=session.kinds.of(one).lifecycle,
@@ -371,10 +371,10 @@ def usage_history(session: AgentContext) -> UsageHistory:
 
 
 def import_usage_history(session: AgentContext, given: UsageHistory) -> int:
-    """Keep what another store has kept, and return how much of it is new; nothing of it is counted anew.
+    """Store another store's usage history and return how many entries are new; none changes a counter.
 
     What speaks of a memory that isn't here is passed over, and what is known here stays as it is: so giving
-    it again changes nothing. Learning is switched on where it was on there and nothing was told of use here.
+    it again changes nothing. Learning is switched on where it was on there and no use was reported here.
     """
     _settle_learning(session, given)
     return sum(_apply_imports(session, batch) for batch in _batches(_changes(session, given)))
@@ -390,14 +390,14 @@ def _settle_learning(session: AgentContext, given: UsageHistory) -> None:
 
 def _changes(session: AgentContext, given: UsageHistory) -> Iterator[ImportUsage]:
     """What the store can keep; each event with the number of those like it, a showing with its distance."""
-    kept: list[Iterable[UsageRecord]] = []
+    records: list[Iterable[UsageRecord]] = []
     if FEEDBACK.of(session.store):
-        kept += [given.showings, given.outcomes]
+        records += [given.showings, given.outcomes]
     if LIFECYCLE.of(session.store):
-        kept.append(given.events)
+        records.append(given.events)
     alike: Counter[tuple[object, ...]] = Counter()
     latest: int | None = None
-    for one in chain.from_iterable(kept):
+    for one in chain.from_iterable(records):
         number = 1
         if isinstance(one, Example):
             number = 1 if latest is None else max(1, one.given - latest)

@@ -44,7 +44,7 @@ _EMPTY_TEXT = {IntentKind.GREET: "A greeting", IntentKind.ACKNOWLEDGE: "An ackno
 class PlanInput:
     """The plan that a caller wants, in which frame, with its own words or without, and for how many tokens.
 
-    `budget` None is the frame's total. With `guidance` "named" the frame's words are shown if there is room
+    `budget` None is the frame's total. With `guidance` "named" the frame's words are shown if tokens are free
     for them, and no note says where there isn't. Raises InvalidInput for a budget below 0.
     """
 
@@ -77,7 +77,7 @@ class PlanInput:
 class Framed:
     """A plan with its budget, and where it was built for a frame, that frame and its domain.
 
-    It `looks_back` where what happened of late is asked for and no topic is named, and `searches` unless
+    It `looks_back` if the question is about recent events and names no topic, and `searches` unless
     there is nothing to look for.
     """
 
@@ -118,11 +118,11 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
 
 def framed(session: AgentContext, text: str, how: PlanInput, *, dated: bool) -> Framed:
-    """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
+    """The plan for a text in its frame, with the requested budget, or else the frame's total.
 
     A text that looks back and names no topic gets what is latest. Where the frame is to be chosen, the text
     is read for more: a greeting looks for nothing, a look back lifts episodes, a hint at a kind shifts
-    limits, and how much is asked scales the shares; none of it in "layered_strict". `dated` says that the
+    limits, and the question's size scales the shares; none of it in "layered_strict". `dated` says that the
     text names a time. Raises InvalidInput or InvalidPlan.
     """
     plan, budget = how.plan, how.budget
@@ -143,9 +143,9 @@ def framed(session: AgentContext, text: str, how: PlanInput, *, dated: bool) -> 
     else:
         intent, complexity = wants(session, text, dated=dated), complexity_of(text)
         usual = budgeted(choice.frame, complexity=complexity, intent=intent).total
-        said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
+        taken = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
         hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
-        notes = (*notes, TraceNote(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
+        notes = (*notes, TraceNote(code="frame", text=f"{taken}; {intent.aim}{hints}; {complexity}."))
         if not intent.asks:
             what = _EMPTY_TEXT[intent.aim]
             notes = (*notes, TraceNote(code="nothing_asked", text=f"{what} names nothing to look for."))
@@ -232,8 +232,8 @@ def associated(
 ) -> tuple[PipelineInput, SearchResult] | None:
     """The request and what was found for it with what is near; None where nothing is missing, or near.
 
-    Only an embedder that answers at once is asked. It embeds again the memories that stand in the context
-    for what they have to do with the question, five at most, and the store is asked once for what is near
+    Only an eager embedder is used. It embeds again the memories that stand in the context
+    for what they have to do with the question, five at most, and the store is queried once for what is near
     to all of them together, by the caller's filter. A procedure may be near to what is being done instead:
     to the frame and its domain.
     """
@@ -414,7 +414,7 @@ def _pieces(conversation: str | Conversation) -> list[str]:
 
     if not isinstance(conversation, str | Conversation):
         raise InvalidInput(
-            f"conversation={type(conversation).__name__} can't be read. Pass what was said as one text, or "
+            f"conversation={type(conversation).__name__} can't be read. Pass the messages as one text, or "
             "what engine.conversation(...) gives."
         )
     if not isinstance(conversation, str):

@@ -89,7 +89,7 @@ def checking_verbs(owner: Owner) -> Owner:
 
 
 def checked_agent(agent: object) -> str:
-    """The name of an agent. Raises InvalidInput for none, and for one that is kept for spaces."""
+    """The name of an agent. Raises InvalidInput for none, and for one that is reserved for spaces."""
     name = checked_text(agent, name="agent")
     if not name.strip():
         raise InvalidInput(f"agent={name!r} is empty: every memory belongs to a named agent.")
@@ -165,9 +165,9 @@ def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
             return MappingProxyType(given)
         check_nested(given, "metadata")
         text = _in_json(given)
-        held = json.loads(text)
+        decoded = json.loads(text)
         if not text.isascii():
-            checked_text(_in_json(held), name="metadata")
+            checked_text(_in_json(decoded), name="metadata")
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -177,7 +177,7 @@ def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         ) from error
     if not all(isinstance(key, str) for key in metadata):
         raise InvalidInput(f"metadata={shown(metadata)} has a key that is no text: JSON would change it.")
-    return MappingProxyType(held)
+    return MappingProxyType(decoded)
 
 
 # Embedding for operations: whatever the embedder does wrong becomes one clear error.
@@ -231,8 +231,8 @@ def embed_texts(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector 
         raise
     except Exception as error:
         several = "a text" if len(texts) == 1 else f"{len(texts)} texts"
-        said = str(error).rstrip(".")
-        raise EmbeddingFailed(f"The embedder {embedder.name!r} failed on {several}: {said}.") from error
+        reason = str(error).rstrip(".")
+        raise EmbeddingFailed(f"The embedder {embedder.name!r} failed on {several}: {reason}.") from error
     return _unit_vectors(vectors, rows=len(texts), dimension=embedder.dimension)
 
 

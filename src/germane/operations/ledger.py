@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from germane.stores.relational.ledger import LedgerTables
 
 _TELLING = {
-    MemoryChangeKind.SEEN: "was said again or used, or its counts moved",
+    MemoryChangeKind.SEEN: "was repeated or used, or its counts moved",
     MemoryChangeKind.MOVED: "went to another status, so that nobody knows at which it stood",
     MemoryChangeKind.EMBEDDED: "got a vector, so that nobody knows what it had before",
 }
@@ -67,7 +67,7 @@ def ledger(session: AgentContext) -> Ledger:
 class Ledger:
     """What was assembled and recorded for an agent. Made by `engine.ledger()`.
 
-    No text of a memory is kept in it. A purged memory takes its entries with it, and the hash of each
+    It contains no text of a memory. A purged memory takes its entries with it, and the hash of each
     text that it stood in.
     """
 
@@ -97,7 +97,7 @@ class Ledger:
     def replay(self, assembly_id: str, /, **given: Any) -> Replay:
         """Make an assembly again, with the store as it was then, and say whether the bytes are the same.
 
-        What isn't kept has to be given again: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
+        Give again what isn't recorded: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
         `assemble`. The agent's memories of then are copied into memory for it, some seconds for each 100,000.
         Raises AssemblyNotFound, or InvalidInput for what no assembly takes.
         """
@@ -118,8 +118,8 @@ class Ledger:
         try:
             context, again = _again(self._session, assembly, given)
         except GermaneError as error:
-            said = (f"It can't be made again: {error}", *why(None))
-            return Replay(assembly=assembly, same=False, context=None, why=said, alterations=alterations)
+            reasons = (f"It can't be made again: {error}", *why(None))
+            return Replay(assembly=assembly, same=False, context=None, why=reasons, alterations=alterations)
         same = assembly.sha256 is not None and assembly.sha256 == again.sha256
         return Replay(
             assembly=assembly,
@@ -276,7 +276,7 @@ def _makers_changed(assembly: Assembly, again: Assembly) -> tuple[ValueChange, .
 def _why(
     assembly: Assembly, again: Assembly | None, alterations: Sequence[MemoryChange], given: dict[str, Any]
 ) -> Iterator[str]:
-    """What may have kept a replay from giving the same bytes, the surest first."""
+    """What may have changed the bytes of a replay, the most certain cause first."""
     gone = sum(1 for each in alterations if each.what is MemoryChangeKind.PURGED)
     if assembly.sha256 is None:
         yield (
@@ -325,7 +325,7 @@ def metrics(session: AgentContext, *, since: datetime | str | None) -> Metrics:
             "at most."
         )
     recorded = [one for one in store.find(session.agent, since=start) if one.at <= until]
-    # A working set shows what is held whatever was asked, and its limit is no budget to be used.
+    # A working set shows its content for every question, and its limit is no budget to be used.
     assemblies = [one for one in recorded if one.made_for != WORKING_SET]
     added = _stored(session, Filter(when=TimeRange(since=start, until=until), statuses=tuple(Status)))
     kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")

@@ -135,7 +135,7 @@ def record_trigger(session: AgentContext, memory_id: str, *, false_positive: boo
 def retire(session: AgentContext, memory_id: str) -> Memory:
     """Take a fact, a procedure or a constraint out of use, or archive an episode; `restore` undoes it.
 
-    Raises NotFound, or InvalidInput: decisions, for instance, are kept.
+    Raises NotFound, or InvalidInput for kinds that can't be retired, such as decisions.
     """
     return move(session, _in_use(session, memory_id), LifecycleSignal.RETIRE)
 
@@ -156,7 +156,7 @@ def lifecycle_state(session: AgentContext, memory_id: str) -> LifecycleState:
 
 
 def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[LifecycleState, ...]:
-    """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
+    """The stages of memories, or of versions `id@n`, and their counters, in the order of `ids`.
 
     Raises NotFound.
     """
@@ -279,7 +279,7 @@ def _in_use(session: AgentContext, memory_id: str) -> Memory:
 # stopped, by being called again.
 
 UpkeepCallback: TypeAlias = Callable[[int, int, UpkeepStep | None], None]
-"""Is told after each step how many are done, of how many, and which it was; first of all with 0 and None."""
+"""Called after each step with the number done, the total and the step; at the start with 0 and None."""
 
 _BLOCK: Final = 1024
 _SIGNS: Final = {
@@ -375,7 +375,7 @@ def _marks(session: AgentContext) -> Iterator[UpkeepStep]:
             after = fact.superseded_by
             successor = after and session.store.get(session.agent, [after])[0]
             if successor and normalised(successor.content) == normalised(fact.content):
-                continue  # The same is said still.
+                continue  # The text is the same still.
             if successor and successor.id != fact.id:
                 continue  # A duplicate, which holds as it ever did.
             for memory, _ in marks(session, fact):

@@ -111,7 +111,7 @@ def _memories(
 
 # What a new fact does to those that are known: it confirms the one that says the same, or replaces one.
 #
-# Asked for by `remember(..., reconcile=True)`. Vectors alone can't tell the limits of 40 and of 50 MB
+# Requested by `remember(..., reconcile=True)`. Vectors alone can't tell the limits of 40 and of 50 MB
 # apart, so nothing counts as the same whose numbers or negations differ.
 
 _LOOKED_AT = 20
@@ -193,7 +193,7 @@ def _says_the_same(memory: Memory, other: Memory, cosine: float, rules: Reconcil
 
 
 def revise(session: AgentContext, memory_id: str, *, expected: int | None = None, **changes: Any) -> Memory:
-    """Store the next version of a memory with other fields; the one before is kept as history.
+    """Store the next version of a memory with other fields; the one before stays as history.
 
     A field that is None stays as it was. Raises NotFound, InvalidInput, or StaleRevision when another
     version than the `expected` is current, or somebody else revises it at the same time.

@@ -75,10 +75,10 @@ class PassageCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PassageSearch:
-    """One question, as it is asked of the passages of texts.
+    """One question, prepared for a search in the passages of texts.
 
     `weights` are the inverse document frequencies of its terms in the store, by their hashes, and `average`
-    is how many terms a memory has there. `scored` are the texts whose passages were asked already.
+    is how many terms a memory has there. `scored` are the texts whose passages were searched already.
     """
 
     cache: PassageCache
@@ -101,7 +101,7 @@ class PassageSearch:
     ) -> PassageSearch | None:
         """None where the question has neither a word that a memory has nor a vector.
 
-        Only an embedder that is `instant` is asked for the vectors of passages; else their words decide.
+        Only an `instant` embedder makes vectors of passages; else their words decide.
         """
         instant = embedder if getattr(embedder, "instant", False) else None
         vector = query.vector if instant is not None else None

@@ -194,7 +194,7 @@ def filter_warnings(session: AgentContext, where: Filter) -> tuple[TraceNote, ..
 
 
 def large_findings(session: AgentContext) -> tuple[Finding, ...]:
-    """Advice on the memories that are so long that little else has room beside them."""
+    """Advice on the memories that are so long that few tokens are left for others."""
     return tuple(
         Finding(
             code="large-memory",
@@ -272,7 +272,7 @@ def _version_signals(
     return found
 
 
-# Marks memories that quote what has been superseded, so that nothing outdated is told as if it held.
+# Marks memories that quote what has been superseded, so that no context presents it as current.
 #
 # What counts as a quotation: all words of a fact, at least four, in one piece.
 
@@ -341,7 +341,7 @@ def _quoting(session: AgentContext, text: str) -> list[Memory]:
 
 
 def _checked(session: AgentContext, memory: Memory, where: Filter) -> Memory:
-    """The memory with a mark for each superseded fact that it quotes, but for what is said again since."""
+    """The memory with a mark for each superseded fact that it quotes, but for what was stored again since."""
     found = [
         one.version_id
         for one in _matching(session, memory.content, where)

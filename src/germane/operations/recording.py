@@ -1,4 +1,4 @@
-"""The record of an assembly: what was asked, by what the context was made, and what came of it."""
+"""The record of an assembly: its request, its inputs and its result."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def assembly_of(
     cold: bool = False,
     seconds: float | None = None,
 ) -> Assembly:
-    """The record of a context: no text of any memory, and each thing that can't be kept by its name.
+    """The record of a context: no text of any memory, and the name alone of what can't be stored.
 
     `options` are those of the request unless given.
     """

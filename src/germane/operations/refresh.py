@@ -1,4 +1,4 @@
-"""refresh: keep a context as long as it serves, cut it to a smaller room, or make another."""
+"""refresh: keep a context as long as it serves, cut it to fewer tokens, or make another."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DECISION = "decision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRequest:
-    """What a refresh is asked for, beside the context: built where the call comes in, and checked there.
+    """The arguments of a refresh beside the context, checked when they are built.
 
     `how` is the plan of a new context, `free_tokens` the most that any may have, None without a limit. With
     `acting` the agent is about to act. `cold` says that a new context is the first of its engine. Raises
@@ -72,10 +72,10 @@ class RefreshRequest:
 
 
 def refresh(session: AgentContext, context: Context | None, request: RefreshRequest) -> RefreshResult:
-    """Whether a context still serves what is said now, why not, and the one that does.
+    """Whether a context still fits the current message, why not, and the one that does.
 
-    The causes are asked for in the order of `RefreshReason`; the last of them makes the context smaller,
-    the others make a new one, which keeps within the room as well. It is for what is said; where that names
+    The causes are checked in the order of `RefreshReason`; the last of them makes the context smaller,
+    the others make a new one, which keeps within `free_tokens` as well. It is for the message; if that names
     nothing to look for, as "go ahead" does, it is for the question that the context was for. Raises
     BudgetTooSmall or InvalidInput.
     """
@@ -128,8 +128,8 @@ def _is_remark(session: AgentContext, text: str) -> bool:
     """Whether a text says too little, beside thanks and the like, to be about anything by itself."""
     if session.language != "english":
         return False
-    said = query_terms(beside_thanks(text), language=session.language)
-    return information(said) < LEAST_INFORMATION
+    terms = query_terms(beside_thanks(text), language=session.language)
+    return information(terms) < LEAST_INFORMATION
 
 
 def _verdict(
@@ -165,7 +165,7 @@ def _frame_for(
     if reason is RefreshReason.DECISION_POINT:
         return frame_named(_DECISION, frames)
     if reason is RefreshReason.FRAME and choice is not None:
-        # Words choose the same again, and read the rest with it; a model isn't asked twice.
+        # Words choose the same again, and read the rest with it; a model isn't called twice.
         return request.how.frame if choice.by == "words" else choice.frame
     return request.how.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
 
@@ -173,14 +173,14 @@ def _frame_for(
 def _assembled(session: AgentContext, request: RefreshRequest, *, frame: Framing) -> Context:
     def made(budget: int | None, *, cold: bool) -> Context:
         how = replace(request.how, frame=frame, budget=budget)
-        asked = AssembleRequest(
+        repeat = AssembleRequest(
             query=request.text,
             where=request.where,
             counter=request.counter,
             how=how,
             spaces=entered_spaces(session, ()),
         )
-        return assemble_recorded(session, asked, cold=cold) if session.records else assemble(session, asked)
+        return assemble_recorded(session, repeat, cold=cold) if session.records else assemble(session, repeat)
 
     context = made(request.how.budget, cold=request.cold)
     if request.free_tokens is None or context.tokens <= request.free_tokens:
@@ -188,7 +188,7 @@ def _assembled(session: AgentContext, request: RefreshRequest, *, frame: Framing
     return made(request.free_tokens, cold=False)
 
 
-# Cut a context to a room: what has least to do with its question leaves, and nothing new comes in.
+# Cut a context to its free tokens: what has least to do with its question leaves, and nothing new comes in.
 #
 # A record of it names all that stood in the context before, with the scores that it had, and what left; so
 # it is made again of these alone, and nothing is searched for.
@@ -320,7 +320,7 @@ def _record(
         _GUIDANCE: is_guided(context),
     }
     how = PlanInput(plan=request.how.plan, frame=trace.frame or "", budget=request.free_tokens)
-    asked = AssembleRequest(
+    assembly = AssembleRequest(
         query=request.text,
         where=request.where,
         counter=request.counter,
@@ -328,7 +328,7 @@ def _record(
         spaces=tuple(sessions[1:]),
     )
     made = assembly_of(
-        session, context, asked, points=points, options=options, settled=settled, seconds=seconds
+        session, context, assembly, points=points, options=options, settled=settled, seconds=seconds
     )
     return replace(made, at=as_utc(session.clock(), name="clock"))
 
@@ -336,7 +336,7 @@ def _record(
 def _leaving(
     session: AgentContext, context: Context, plan: Plan, request: RefreshRequest
 ) -> Mapping[str, Reason]:
-    """Whom the room has no place for, the one that has least to do with the question first."""
+    """The memories that don't fit the free tokens, the least similar to the question first."""
     flexible = {section.name for section in plan.sections if section.order is None}
     # Parts may count more than the whole, and what is packed anew goes by its parts.
     parts = sum(section.used for section in context.trace.sections)

@@ -288,8 +288,8 @@ def _tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sent
 
 
-def _anchors(said: Sayable, given: Mapping[str, str] | None) -> Mapping[str, str]:
-    own = said.anchors() if isinstance(said, Conversation) else {}
+def _anchors(source: Sayable, given: Mapping[str, str] | None) -> Mapping[str, str]:
+    own = source.anchors() if isinstance(source, Conversation) else {}
     for name, text in (given or {}).items():
         checked_text(name, name="anchors")
         checked_text(text, name=f"anchors[{name!r}]")

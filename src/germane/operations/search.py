@@ -54,7 +54,7 @@ class RecallResult(Sequence[Ranked]):
     """The answer to a recall: a sequence of ranked memories, and why it is empty if it is.
 
     `now` is the moment for which it was ranked; `weights` are those that the parts of the scores were
-    multiplied by, where use has taught some. A ranker that was asked for by name stands in the notes.
+    multiplied by, where use has taught some. The notes name a ranker that the caller chose.
     """
 
     ranked: tuple[Ranked, ...]
@@ -110,12 +110,12 @@ def recall(
     now = as_utc(session.clock(), name="clock")
     parsed = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
-    parsed, asked, found = gather_together(session, parsed, slices, spaces)
+    parsed, searched, found = gather_together(session, parsed, slices, spaces)
     named = ranker != DEFAULT_RANKER and found.by_relevance
     learns = scorer is None and found.by_relevance and not spaces and not named
     scoring = Scoring(
         now=now,
-        query=asked,
+        query=searched,
         lexical_bound=found.lexical_bound,
         window_bound=found.window_bound,
         scorer=scorer,
@@ -126,19 +126,19 @@ def recall(
     judges = gated and scorer is None and found.by_relevance
     notes: Sequence[TraceNote]
     if named:
-        ranked, *notes = by_hybrid(parsed, found, asked, now=now, limit=limit)
-        result = _gated(ranked, parsed, found, asked, judges=judges)
+        ranked, *notes = by_hybrid(parsed, found, searched, now=now, limit=limit)
+        result = _gated(ranked, parsed, found, searched, judges=judges)
     else:
         result, notes = _ranked(session, parsed, found, scoring, judges=judges)
-    kept = tuple(result.passed[:limit])
+    selected = tuple(result.passed[:limit])
     return RecallResult(
-        ranked=kept,
+        ranked=selected,
         question=parsed.question,
         now=now,
         notes=(
             *parsed.notes,
             *notes,
-            *_notes(parsed, found, result, scoring.weights, kept),
+            *_notes(parsed, found, result, scoring.weights, selected),
         ),
         empty_reason=None if result.passed else empty_reason_of(found, [result.passed]),
         weights={} if scoring.weights is None else scoring.weights.values,
@@ -189,9 +189,9 @@ def _notes(
     found: SearchResult,
     result: Gated,
     weights: Weights | None,
-    kept: Sequence[Ranked],
+    selected: Sequence[Ranked],
 ) -> tuple[TraceNote, ...]:
-    memories = [one.memory for one in kept]
+    memories = [one.memory for one in selected]
     notes = (
         None if found.by_relevance else RECENCY,
         LOW_CONFIDENCE if result.unsure else None,
@@ -308,7 +308,7 @@ def search(session: AgentContext, parsed: ParsedQuery, query: Query) -> SearchRe
 
 
 def passage_search(session: AgentContext, query: Query, found: SearchResult) -> PassageSearch | None:
-    """How a query is asked of the passages of long memories; None where it has neither words nor a vector."""
+    """The search of a query in the passages of long memories; None if it has neither words nor a vector."""
     return PassageSearch.of(
         query, found, cache=session.passages, language=session.language, embedder=session.embedder
     )
@@ -374,7 +374,7 @@ def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
 
 
 def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
-    """What the store is asked."""
+    """The store's query for a question."""
     return Query(
         text=parsed.question.cleaned,
         terms=parsed.question.terms,
@@ -418,8 +418,8 @@ def gather_together(
     of a kind that none of them knows. Raises NotAllowed for a space that the agent isn't in.
     """
     if parsed.where.kinds:
-        told = unknown_kinds((session, *spaces), parsed.where)
-        parsed = replace(parsed, notes=(*parsed.notes, *told))
+        notes = unknown_kinds((session, *spaces), parsed.where)
+        parsed = replace(parsed, notes=(*parsed.notes, *notes))
     query = query_of(parsed, slices)
     own = search(session, parsed, query)
     if not spaces:
@@ -446,11 +446,11 @@ def _in_language(parsed: ParsedQuery, language: str) -> ParsedQuery:
 
 
 def _without_relevance(found: SearchResult, slices: tuple[Slice, ...]) -> SearchResult:
-    kept = tuple(
+    remaining = tuple(
         () if part.order is None else candidates
         for part, candidates in zip(slices, found.slices, strict=True)
     )
-    return replace(found, slices=kept, by_relevance=True)
+    return replace(found, slices=remaining, by_relevance=True)
 
 
 def _spaces_united(found: Sequence[SearchResult]) -> SearchResult:
@@ -501,7 +501,7 @@ def _each_once(parts: Sequence[Sequence[Candidate]]) -> CandidateTable:
     )
 
 
-# The rankers that a recall can be asked for by name.
+# The rankers that a recall can name.
 
 Ranker: TypeAlias = Literal["relevance", "hybrid"]
 
@@ -544,7 +544,7 @@ def by_hybrid(
     )
     weighed = ", ".join(f"{name} {weight:g}" for name, weight in HYBRID_WEIGHTS.items())
     text = f"Ranked by the ranker hybrid, from 0 to 10: {weighed}. "
-    text += f"Tags asked for: {', '.join(wanted)}." if wanted else "No tag was asked for."
+    text += f"Tags requested: {', '.join(wanted)}." if wanted else "No tag was requested."
     if parsed.prefers is not None:
         text += " The time that the question names doesn't count."
     return ranked, TraceNote(code="ranker", text=text)
@@ -556,13 +556,13 @@ def query_tags(parsed: ParsedQuery, tags: Iterable[str]) -> frozenset[str]:
     "Which database is it, Postgres?" names `tech:database` of the tag `tech:database:redis`, and so do the
     words of another form, by their stems. A part without any word of its own is named by nothing.
     """
-    said = set(parsed.question.terms)
+    terms = set(parsed.question.terms)
     levels = {level for tag in set(tags) for level in accumulate(tag.split(":"), lambda a, b: f"{a}:{b}")}
-    return frozenset(level for level in levels if _is_named(level, said, language=parsed.language))
+    return frozenset(level for level in levels if _is_named(level, terms, language=parsed.language))
 
 
-def _is_named(level: str, said: set[str], *, language: str | None) -> bool:
+def _is_named(level: str, question_terms: set[str], *, language: str | None) -> bool:
     # Without its punctuation a word of several parts is its parts, and none of them is the whole.
     words = _BETWEEN.sub(" ", level.rpartition(":")[2])
     terms = query_terms(words, language=language or "english")
-    return bool(terms) and said.issuperset(terms)
+    return bool(terms) and question_terms.issuperset(terms)

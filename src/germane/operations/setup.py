@@ -206,7 +206,7 @@ def _check_given(*, summarizer: object, kinds: object, clock: object, ids: objec
 def _own(store: Store, replica: str | None) -> Store:
     """A store of the caller's, whose vectors only an embedder that was given can have made."""
     if replica is not None:
-        raise InvalidInput("replica=… goes with an address. A Store of your own reads where it was told to.")
+        raise InvalidInput("replica=… goes with an address. A Store of your own has its own address.")
     return store
 
 
@@ -279,8 +279,8 @@ def reembed(
     `embedder` may be "bundled" or "minilm"; `germane.open` then uses that model unless another is given. The
     vectors of the model before go first, in one transaction; until its new vector is there, a
     memory is found by its words. A call that was interrupted is gone on with by the same call.
-    `again` also drops the vectors that this very model made. `progress` is told after each batch how
-    many are embedded, and of how many. Raises StoreUnavailable, StoreBusy, EmbeddingFailed, InvalidInput or
+    `again` also drops the vectors that this very model made. `progress` is called after each batch with
+    the number embedded and the total. Raises StoreUnavailable, StoreBusy, EmbeddingFailed, InvalidInput or
     MissingExtra.
     """
     if not exists(location):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @checking
 def store_status(location: str | Path) -> DatabaseStatus:
-    """What a store is kept in, by which schema, and how much it holds. Nothing is changed.
+    """A store's database, schema and size. Nothing is changed.
 
     Raises StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
     """
@@ -93,7 +93,7 @@ def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None
 def reindex_store(location: str | Path, *, progress: Progress | None = None) -> None:
     """Index the words anew if an older tokenizer did it, and build every index of the database anew.
 
-    In PostgreSQL nobody waits for it. `progress` is told how many tables are done, and of how many. An
+    In PostgreSQL nobody waits for it. `progress` is called with the number of tables done and the total. An
     interrupted call is repaired by the next. Raises StoreUnavailable or StoreBusy.
     """
     operations_on(_there(location)).reindex(progress or _unheard)
@@ -101,7 +101,7 @@ def reindex_store(location: str | Path, *, progress: Progress | None = None) -> 
 
 @checking
 def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> None:
-    """Give back the room of what was deleted: a file is rewritten, a server's tables are vacuumed.
+    """Free the disk space of deleted rows: a file is rewritten, a server's tables are vacuumed.
 
     Servers do it by themselves as well. Raises StoreUnavailable or StoreBusy.
     """
@@ -116,7 +116,7 @@ def erase_purged(location: str | Path, *, progress: Progress | None = None) -> E
     writes the tables anew that purges have noted (`VACUUM FULL`), of the partitions of those agents alone,
     renews the planner's statistics, which quote values, and closes the write-ahead log. Who needs a
     table waits while it is written. A purge of a file is erased at once; this finishes what it couldn't.
-    `progress` is told how many steps are done, and of how many; after an interruption the next call does the
+    `progress` is called with the steps done and their total; after an interruption the next call does the
     rest. Raises StoreBusy where somebody doesn't let go within half a minute, and StoreUnavailable.
     """
     return operations_on(_there(location)).erase(progress or _unheard)
@@ -128,10 +128,10 @@ def index_vectors(
 ) -> int:
     """Give the vectors of one agent in PostgreSQL an index (HNSW), or take it away; how many there are.
 
-    It is asked from 20,000 memories on, and finds nearly all of the nearest, so results may differ from the
+    It is used from 20,000 memories on, and finds nearly all of the nearest, so results may differ from the
     exact ones that an agent without it gets. Building takes a minute for each 100,000 or so, and nobody
-    waits for it; a call after an interrupted one builds it anew. `progress` is told how many blocks of the
-    table are in it, and of how many. Raises InvalidInput for a file or an agent without vectors, NotFound,
+    waits for it; a call after an interrupted one builds it anew. `progress` is called with the number
+    of blocks in it and the total. Raises InvalidInput for a file or an agent without vectors, NotFound,
     and StoreBusy.
     """
     server = _server(location, "An index of an agent's vectors")
@@ -169,7 +169,7 @@ def _server(location: str, what: str) -> PostgresOperations:
 
 
 def _unheard(done: int, total: int) -> None:
-    """Nobody asked how far it is."""
+    """Ignore progress."""
 
 
 # copy: everything that a store holds, or what it holds of some agents, to another store.
@@ -206,10 +206,10 @@ def copy_store(
 ) -> CopyReport:
     """Copy a store to another one, in a file or in PostgreSQL; `agents` names those to copy, None all.
 
-    All that is kept goes along: memories with their versions and vectors, working sets, conversations,
+    Everything stored is copied: memories with their versions and vectors, working sets, conversations,
     spaces, judgements, lives and the ledger. Each agent is copied in one transaction and proved by
     counts and SHA-256 before it is committed, so an interrupted call is gone on with by the same call, and
-    what is there already is only compared. `progress` is told how many agents are done, and of how many.
+    what is there already is only compared. `progress` is called with the number of agents done and the total.
 
     Raises StoreUnavailable without a source, NotFound for an agent that isn't in it, InvalidInput where the
     target holds other things of an agent, EmbedderMismatch, and what the stores raise.
@@ -308,8 +308,8 @@ def remove_agent(
     rewritten in the end; in PostgreSQL `erase_purged` is due. Processes that have the agent open see one
     without memories; what is written under its name afterwards is a new agent's.
 
-    An agent that isn't there is no error. `now` is the time of leaving. `progress` is told how many rows are
-    removed, and of how many. Raises PurgeNotConfirmed, LastActive where a space would be left to members that
+    An agent that isn't there is no error. `now` is the time of leaving. `progress` is called with the rows
+    removed and their total. Raises PurgeNotConfirmed, LastActive where a space would be left to members that
     may only read, InvalidInput for a space, StoreBusy and StoreUnavailable.
     """
     name = checked_agent(agent)

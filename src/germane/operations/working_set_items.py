@@ -42,8 +42,8 @@ from germane.working_sets import (
     AgeBasis,
     Eviction,
     Features,
-    HeldChange,
     RemoveItem,
+    SetChange,
     StoredWorkingSet,
     WorkingSetEvent,
     WorkingSetEventKind,
@@ -232,7 +232,7 @@ class WorkingSetView:
         return as_utc(self.session.clock(), name="clock")
 
     def apply(
-        self, changes: Sequence[HeldChange], *, seen: int | None = None
+        self, changes: Sequence[SetChange], *, seen: int | None = None
     ) -> tuple[WorkingSetEvent, ...] | None:
         """What changes do to the set, in one transaction; None where it moved since `seen`, and nothing was
         done.

@@ -42,7 +42,7 @@ from germane.packing.sections import (
     settle_levels,
 )
 
-# Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
+# Read for every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
 
 _BREADTH = 0.25
@@ -89,9 +89,9 @@ def fit(
         block.share = share
     lent = _lend(blocks)
     every, blocks = blocks, [block for block in blocks if not block.section.leftover]
-    room = budget - sum(block.used for block in every if block.section.leftover)
+    available = budget - sum(block.used for block in every if block.section.leftover)
     if plan.roll_over is RollOver.BEST:
-        packer.by_value(blocks, room)
+        packer.by_value(blocks, available)
     else:
         carried = 0
         for block in blocks:
@@ -100,9 +100,9 @@ def fit(
             packer.fill(block, block.share + block.flowed - block.used)
             carried = block.share + block.flowed - block.used
         if plan.roll_over is RollOver.PRIORITY:
-            packer.spread(blocks, room - sum(block.used for block in blocks))
+            packer.spread(blocks, available - sum(block.used for block in blocks))
         if plan.backfill and precedence is not None:
-            packer.backfill(blocks, room, precedence)
+            packer.backfill(blocks, available, precedence)
     for block in every:
         if block.section.leftover:
             packer.fill(block, budget - sum(each.used for each in every))
@@ -153,7 +153,7 @@ class _Packer:
             raise BudgetTooSmall(budget=budget, needed=needed, required=tuple(named))
 
     def fill(self, block: SectionBlock, free_tokens: int) -> None:
-        """Give a section its room: required memories grow, then the others come in rank order."""
+        """Fill a section's free tokens: required memories grow, then the others come in rank order."""
         end = block.used + free_tokens
         self.upgrade(block, end - block.used)
         self.add(block, end - block.used)
@@ -178,7 +178,7 @@ class _Packer:
                 return
 
     def upgrade(self, block: SectionBlock, free_tokens: int) -> None:
-        """Show memories that stand already at longer levels, in rank order, as the room allows."""
+        """Show memories that stand already at longer levels, in rank order, within `free_tokens`."""
         end = block.used + free_tokens
         for choice in block.choices:
             if choice.line is not None:
@@ -231,7 +231,7 @@ class _Packer:
         )
         rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
         advice = [pair for pair in rest if pair[0].section.advises]
-        standing = [pair for pair in rest if not pair[0].section.advises]
+        state = [pair for pair in rest if not pair[0].section.advises]
         for block in blocks:
             # Words that a floor is set aside for don't wait for what is left.
             self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
@@ -240,13 +240,13 @@ class _Packer:
             if not block.section.advises:  # Advice stands where nothing else needs its tokens.
                 self._claim(block, min(block.share - block.used, _left(blocks, budget)))
                 claimed += block.used if is_whole(block) else max(block.used, block.share)
-        room = budget - claimed - sum(block.used for block in blocks if block.section.order is None)
-        room -= self._deepen(standing, int(_STATE_PARTS * max(0, room)))
-        free = [pair for pair in standing if not pair[0].section.bounded]
-        self._appear([*queue, *free], advice, max(0, room), blocks, budget)
-        self._deepen([*standing, *queue], _left(blocks, budget))
+        available = budget - claimed - sum(block.used for block in blocks if block.section.order is None)
+        available -= self._deepen(state, int(_STATE_PARTS * max(0, available)))
+        free = [pair for pair in state if not pair[0].section.bounded]
+        self._appear([*queue, *free], advice, max(0, available), blocks, budget)
+        self._deepen([*state, *queue], _left(blocks, budget))
         self._deepen(advice, _left(blocks, budget))
-        self._cut([*queue, *standing], blocks, budget)
+        self._cut([*queue, *state], blocks, budget)
         if any(block.choices for block in blocks):
             for block in blocks:
                 most = budget if block.section.advises else int(_OWN_WORDS * budget)
@@ -418,7 +418,7 @@ class _Packer:
             return False
         heading = self._heading(block, choice, block.shown, block.sessions)
         if choice.reason is _OVER_BUDGET and choice.tokens > free_tokens:
-            # A pass before this one found no level short enough even for this room.
+            # A pass before this one found no level short enough even for these tokens.
             choice.short_by = choice.tokens + heading - max(0, free_tokens)
             return False
         least = 0
@@ -439,7 +439,7 @@ class _Packer:
         return False
 
     def _lengthen(self, block: SectionBlock, choice: Choice, free_tokens: int) -> None:
-        """Show a memory that already stands at a longer level where the room allows it."""
+        """Show a memory that already stands at a longer level within `free_tokens`."""
         current = choice.line
         if current is None or choice.whole or current.level is block.section.levels[0]:
             return
@@ -487,7 +487,7 @@ class _Packer:
     def _lines(
         self, section: Section, choice: Choice, levels: Sequence[Level] | None = None
     ) -> Iterator[RenderedLine]:
-        """The lines of a memory at these levels, else at its section's, made when asked for."""
+        """The lines of a memory at these levels, else at its section's, rendered on demand."""
         for level in levels or section.levels:
             line = self._line(section, choice, level, level, 0)
             if line is not None and line.text:
@@ -496,9 +496,9 @@ class _Packer:
     def _line(
         self, section: Section, choice: Choice, level: Level, last: Level, free_tokens: int
     ) -> RenderedLine | None:
-        """The line of a memory at a level; `last` is the shortest that will be asked for.
+        """The line of a memory at a level; `last` is the shortest that will be tried.
 
-        None for one that is sure to be longer than `room`, unless the last is longer still, or no pass
+        None for one that is sure to be longer than `free_tokens`, unless the last is longer still, or no pass
         before passed it over.
         """
         memory = choice.memory

@@ -445,4 +445,4 @@ def margin_notes(counter: TokenCounter, budget: int) -> list[TraceNote]:
     if limit == budget:
         return []
     text = f"The counter {counter.name} is exact to {counter.margin:.0%}, so "
-    return [TraceNote(code="margin", text=f"{text}{budget - limit} of {budget} tokens are kept as a margin.")]
+    return [TraceNote(code="margin", text=f"{text}{budget - limit} of {budget} tokens are left as a margin.")]

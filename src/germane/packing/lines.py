@@ -91,7 +91,7 @@ class RememberedLines:
 
     def keep_heading(self, memory: Memory, template: str, text: str, tokens: int) -> None:
         """Cache a heading."""
-        if self.has_room(memory, text):
+        if self.has_capacity(memory, text):
             self._headings[memory.ref, template] = memory, text, tokens
 
     def forget(self, refs: Collection[str]) -> None:
@@ -112,7 +112,7 @@ class RememberedLines:
         self._others.clear()
         self._size = 0
 
-    def has_room(self, memory: Memory, text: str) -> bool:
+    def has_capacity(self, memory: Memory, text: str) -> bool:
         """Whether to cache a text of a memory, which counts from here on; a full cache is emptied for it."""
         if len(memory.content) > _LONGEST:
             return False
@@ -179,7 +179,7 @@ class Costs:
             return known[1]
         cache = LineCache()
         # Its lines are about as long as its text, at one level or another.
-        if self._lines.has_room(memory, memory.content):
+        if self._lines.has_capacity(memory, memory.content):
             lines[memory.ref] = memory, cache
         return cache
 
@@ -263,7 +263,7 @@ class Costs:
     def whole(self, written: Sequence[str], lines: Iterable[RenderedLine]) -> int:
         """The tokens of the whole text that is written, in which these lines stand.
 
-        An exact counter isn't asked again for what it has counted of it: that would take as long as the fit.
+        An exact counter doesn't count again what it has counted of it: that would take as long as the fit.
         """
         if not isinstance(uncached(self._counter), ExactCounter):
             return self._counter.count("".join(written))

@@ -66,7 +66,7 @@ _SPOKEN = re.compile(r"^(\W*(?:Human|Assistant))(?=:)")
 
 
 def render(blocks: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """The text of a context: each block a heading and its lines, blocks parted by a blank line."""
+    """The text of a context: each block a heading and its lines, blocks separated by a blank line."""
     return "".join(written_lines(blocks))
 
 

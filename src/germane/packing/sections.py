@@ -41,7 +41,7 @@ class Choice:
     others, whatever its score. One whose successor is a candidate too is `replaced` by that, and only shown
     on one line. Where sections are filled by value, `levels` are those at which it may be shown, longest
     first, and `brief` the shortest that carries its point with what is tried where that doesn't fit.
-    `line_cache` has its lines, and `inquiries` those of their levels that a pass has asked for.
+    `line_cache` has its lines, and `inquiries` those of their levels that a pass has tried.
     """
 
     ranking: Sequence[Ranked]
@@ -67,7 +67,7 @@ class Choice:
 
     def wait(self) -> None:
         """Forget that it was passed over, so that a later pass may show it at another level or in more
-        room.
+        tokens.
         """
         self.reason, self.tokens, self.short_by = None, 0, 0
 
@@ -268,7 +268,7 @@ def displaced_turns(fitted: Fitted) -> int:
 def settle_levels(blocks: Sequence[SectionBlock]) -> None:
     """Mark the candidates that another one replaces, and say of each at which levels it may be shown.
 
-    What is replaced gets no more room than its successor.
+    What is replaced gets no more tokens than its successor.
     """
     choices = [choice for block in blocks for choice in block.choices]
     obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
@@ -318,7 +318,7 @@ def claim_order(choice: Choice) -> tuple[float, float, float]:
 
 
 def is_turn(memory: Memory) -> bool:
-    """Whether a memory is a turn of dialogue: something that somebody said in a session."""
+    """Whether a memory is a turn of dialogue: one message of a session."""
     return memory.scope.name == "session" and "speaker" in memory.metadata
 
 
@@ -361,10 +361,10 @@ def allocate(total: int, shares: Sequence[Share]) -> tuple[int, ...]:
         capped = []
         for index, part in zip(open_, parts, strict=True):
             ceiling = shares[index].ceiling
-            room = part if ceiling is None else min(part, ceiling - given[index])
-            given[index] += room
-            rest -= room
-            if room < part:
+            granted = part if ceiling is None else min(part, ceiling - given[index])
+            given[index] += granted
+            rest -= granted
+            if granted < part:
                 capped.append(index)
         if not capped:
             break

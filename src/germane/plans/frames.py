@@ -281,7 +281,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# Chooses a frame by what was said.
+# Chooses a frame by the text.
 
 
 def choose_frame(text: str, frames: Sequence[Frame]) -> FrameChoice:

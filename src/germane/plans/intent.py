@@ -7,7 +7,7 @@ Tells how much a question asks for, and lets the shares of a frame follow.
     complex   more than 40 words, or two questions, or two phrases of design: decisions and
               procedures get half as much again
 
-What is halved lowers the total where nobody asked for one. What grows takes first what no section
+What is halved lowers the total if the caller gave none. What grows takes first what no section
 has a claim to, then from the others in proportion; the total is never raised.
 """
 
@@ -158,10 +158,10 @@ def _with_episodes(hints: tuple[str, ...]) -> tuple[str, ...]:
     return hints if "episodes" in hints else (*hints, "episodes")
 
 
-# Finds phrases in what was said, word by word.
+# Finds phrases in a text, word by word.
 #
 # A phrase is what `germane.model.plan.Frame` calls one alternative of a pattern. Words are what stands
-# between spaces and punctuation, hyphens and apostrophes kept, so that "wrong?" is the word "wrong".
+# between spaces and punctuation, hyphens and apostrophes included, so that "wrong?" is the word "wrong".
 
 _START = "^"
 _PART_END = r"[.,;:!?\n\u3002\uff0c\uff1f\uff01\u061f]"
@@ -171,7 +171,7 @@ _KNOWN_PATTERNS = 512
 
 
 def normalized_words(text: str) -> str:
-    """The words of a text, case folded and parted by single spaces, in the form that `has` reads.
+    """The words of a text, case folded and joined by single spaces, in the form that `has` reads.
 
     Each part of a sentence begins with "^", and a question mark is a word.
     """
@@ -293,10 +293,10 @@ def scaled(shares: Mapping[str, int], complexity: Complexity) -> dict[str, int]:
 Verdict: TypeAlias = tuple[bool, RefreshReason | None]
 
 LEAST_SIMILARITY = 0.5
-"""What is said has to have this much to do with a context for the context to serve."""
+"""A context is stale for a message of a lower similarity."""
 
 LEAST_INFORMATION = 6.0
-"""Nats. What is said in words that are more common than that, such as "it works", is about no topic."""
+"""Nats. A message of less information, such as "it works", has no topic."""
 
 LEAST_CONFIDENCE = 0.5
 """A frame that is chosen less surely than this is no reason to change it."""
@@ -311,7 +311,7 @@ _NO: Verdict = (False, None)
 
 
 def substance(text: str) -> str:
-    """What is said beside that somebody is about to act, in the words as they stand."""
+    """The text without phrases such as "do it now", otherwise unchanged."""
     return taken_out(_ABOUT_TO_ACT, text) if has(_ABOUT_TO_ACT, normalized_words(text)) else text
 
 
@@ -333,16 +333,16 @@ def frame_switch(current: str | None, choice: FrameChoice, *, similarity: float 
 
 
 def decision_point(text: str, *, current: str | None, acting: bool = False) -> Verdict:
-    """Whether the agent is about to act: it says so, or is told to; and isn't in the decision frame yet."""
+    """Whether the agent is about to act: it says so, or has to; and isn't in the decision frame yet."""
     acts = acting or has(_ABOUT_TO_ACT, normalized_words(text))
     return (True, RefreshReason.DECISION_POINT) if acts and current != "decision" else _NO
 
 
 def new_topic(similarity: float | None) -> Verdict:
-    """Whether what is said has less than half to do with the context; what says nothing is no topic."""
+    """Whether a message's similarity to the context is below one half; None, without a topic, is not."""
     return (True, RefreshReason.TOPIC) if similarity is not None and similarity < LEAST_SIMILARITY else _NO
 
 
 def token_pressure(tokens: int, free_tokens: int | None) -> Verdict:
-    """Whether a context is larger than the room that is left for it."""
+    """Whether a context is longer than the free tokens."""
     return (True, RefreshReason.PRESSURE) if free_tokens is not None and tokens > free_tokens else _NO

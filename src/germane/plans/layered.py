@@ -39,7 +39,7 @@ HEADING = "## What Was Changed"
 
 _CANDIDATES = 100
 _FEW_COMMITS = 2
-"""As many as an ordinary question shows at most: more would be a list of subjects that nobody asked for."""
+"""As many as an ordinary question shows at most: more would be a list of unrequested subjects."""
 _TOKENS_OF_A_COMMIT = 40
 _NEWEST = 10
 
@@ -135,7 +135,7 @@ _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
 _DATED = ("decisions", "facts", "episodes")
 _ABOUT_USER = "## About the user"
 _FLOOR = 40
-"""Tokens that a section of standing memories may claim of the smallest budget: about two of them."""
+"""Tokens that a section of state memories may claim of the smallest budget: about two of them."""
 _HALF_OF_USER = Share(weight=ALWAYS["user"] // 2, floor=_FLOOR)
 """Kinds about the user and facts whose subject is the user are two sections under one heading."""
 _UNKNOWN_PRIORITY = 0.5
@@ -170,7 +170,7 @@ def budgeted(
     if frame.budget < fixed:
         raise InvalidPlan(
             f"Frame {frame.name!r} has a budget of {frame.budget} tokens, and {fixed} belong to what is "
-            f"always there. Give it {fixed} or more; an assembly may be asked for fewer all the same."
+            f"always there. Give it {fixed} or more; an assembly may request fewer all the same."
         )
     whole = dict.fromkeys(FLEXIBLE, 0) | dict(frame.shares)
     wanted = scaled(whole, complexity)
@@ -178,14 +178,14 @@ def budgeted(
     total = max(fixed, frame.budget - lost)
     if intent is not None and intent.looks_back:
         wanted["episodes"] = max(2 * wanted["episodes"], _LOOKING_BACK)
-    room = total - fixed
-    if sum(wanted.values()) > room:
+    available = total - fixed
+    if sum(wanted.values()) > available:
         looks_back = intent is not None and intent.looks_back
-        floors = {"episodes": min(_LOOKING_BACK, room)} if looks_back else {}
+        floors = {"episodes": min(_LOOKING_BACK, available)} if looks_back else {}
         parts = [
             Share(weight=wanted[name] - floors.get(name, 0), floor=floors.get(name, 0)) for name in FLEXIBLE
         ]
-        wanted = dict(zip(FLEXIBLE, allocate(room, parts), strict=True))
+        wanted = dict(zip(FLEXIBLE, allocate(available, parts), strict=True))
     shares = {**ALWAYS, **wanted}
     return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
 
@@ -215,7 +215,7 @@ def layered(
 
     More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
     as far as nothing else needs their tokens. `past` says what the question asks of commits and releases.
-    Plans are kept, as most questions have the plan of one before. Raises InvalidPlan.
+    Plans are cached, as most questions have the plan of one before. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
     user = replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True)
@@ -263,7 +263,7 @@ def _flexible(
 ) -> tuple[Section, ...]:
     """The sections that relevance fills. A look back takes in all that happened, much alike or not.
 
-    Releases that are asked for come before all else.
+    Releases that the question names come before all else.
     """
     priorities = dict(frame.priorities)
     hints = () if intent is None else intent.hints
@@ -441,7 +441,7 @@ def relevance(kinds: Kinds) -> Plan:
     )
 
 
-# The plan of a working set: what is held, whole, best first, parted by blank lines, and nothing else.
+# The plan of a working set: its memories, whole, best first, separated by blank lines, and nothing else.
 #
 # Pure data.
 #
@@ -498,7 +498,7 @@ def working(
 # Plans by name.
 
 PLANS = ("layered", "layered_strict", "relevance", "scoped", "scoped_estimate")
-"""The plans that can be asked for by name."""
+"""The plans that can be chosen by name."""
 
 FRAMED = ("layered", "layered_strict")
 """Those of them that are built for a frame."""

@@ -58,7 +58,7 @@ def _whole_numbers(value: object) -> bool:
 
 
 def _number(value: object) -> bool:
-    # Of a size that every sum of them has as a float. That NaN makes no sum is said of the shares.
+    # Of a size that every sum of them has as a float. The check of the shares reports that NaN makes no sum.
     return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) >= _WHOLE
 
 
@@ -122,7 +122,7 @@ class Profile:
 class ScopedPlan:
     """How the budget is split over scopes, and in which order kinds come.
 
-    `shares` are parts of one by the name of a scope, in the order of the output; a scope that has no room
+    `shares` are parts of one by the name of a scope, in the order of the output; a scope that has no share
     of its own still gets what rolls over. `priorities` are those of kinds, 1 before 2, where they differ from
     the kinds' own. With `roll_over` what a scope leaves goes to the next, with `backfill` what all leave
     goes to what was skipped, in the order of kinds across all scopes. With `degrade` what doesn't

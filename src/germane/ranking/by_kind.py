@@ -58,12 +58,12 @@ def by_kind(
     Unless `relevant` is False, relevance is a part of their scores. What the gate would leave out has none
     of it, so that among it the latest comes first. Raises as `germane.ranking.relevance.rank` does.
     """
-    kept = each_once([CandidateTable.of(section) for section in sections])
-    together = CandidateTable.joined(kept)
+    unique = each_once([CandidateTable.of(section) for section in sections])
+    together = CandidateTable.joined(unique)
     parts = _relevance(together, scoring, gated=gated) if how.relevance and relevant else {}
     if asks_for_obsolete(scoring.query.text):
         how = replace(how, obsolete_last=False)
-    ends = np.cumsum([0, *map(len, kept)]).tolist()
+    ends = np.cumsum([0, *map(len, unique)]).tolist()
     return [
         Gated(
             passed=kinds_first(
@@ -74,7 +74,7 @@ def by_kind(
                 now=scoring.now,
             )
         )
-        for section, (start, end) in zip(kept, pairwise(ends), strict=True)
+        for section, (start, end) in zip(unique, pairwise(ends), strict=True)
     ]
 
 
@@ -214,11 +214,11 @@ def each_once(sections: Sequence[CandidateTable]) -> list[CandidateTable]:
     heads: dict[str, Memory] = {}
     for section in sections:
         for memory in section.memories:
-            held = heads.setdefault(memory.id, memory)
-            if held is not memory and memory.version > held.version:
+            latest = heads.setdefault(memory.id, memory)
+            if latest is not memory and memory.version > latest.version:
                 heads[memory.id] = memory
     placed: set[str] = set()
-    kept: list[CandidateTable] = []
+    tables: list[CandidateTable] = []
     for section in sections:
         here = [
             place
@@ -226,8 +226,8 @@ def each_once(sections: Sequence[CandidateTable]) -> list[CandidateTable]:
             if heads[one.id].version == one.version and one.id not in placed
         ]
         placed.update([section.memories[place].id for place in here])
-        kept.append(section.at(here))
-    return kept
+        tables.append(section.at(here))
+    return tables
 
 
 def kinds_first_notes(
@@ -250,8 +250,8 @@ def kinds_first_notes(
 
 def _memories_having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
     if isinstance(ranked, Ranking):
-        held = having(ranked.parts, part, len(ranked.table))
-        return [ranked.table.memories[place] for place in ranked.order if held[place]]
+        present = having(ranked.parts, part, len(ranked.table))
+        return [ranked.table.memories[place] for place in ranked.order if present[place]]
     return [one.memory for one in ranked if part in one.parts]
 
 

@@ -1,4 +1,4 @@
-"""Which memories leave a working set when it needs room: by importance and by age.
+"""Which memories leave a working set when it needs tokens: by importance and by age.
 
 | policy               | leaves first                                                            |
 |----------------------|-------------------------------------------------------------------------|
@@ -25,7 +25,7 @@ worth `PRIOR_SHOWINGS` showings with the expected rate:
 
     factor = 1 + showings / (showings + PRIOR_SHOWINGS) * (uses / expected - 1)
 
-It is kept from LEAST_FACTOR to MOST_FACTOR, and what it makes of an importance from 0 to 10. So an
+It is clipped from LEAST_FACTOR to MOST_FACTOR, and what it makes of an importance from 0 to 10. So an
 importance of 0 stays 0, and no other moves by more than a factor of 2, whatever is used: the number
 that a user set goes on to count. A pinned memory keeps the importance that was set for it.
 
@@ -60,7 +60,7 @@ from germane.working_sets import AgeBasis, Evicted, Eviction, WorkingSetItem
 EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weighted", "importance-age"]
 
 EVICTION_POLICIES: tuple[str, ...] = get_args(EvictionPolicy)
-"""The policies that can be asked for by name."""
+"""The policies that can be chosen by name."""
 
 Value: TypeAlias = Callable[[WorkingSetItem, datetime], float]
 """What an entry is worth at a moment; the least valuable leaves first. Must be pure."""
@@ -71,15 +71,15 @@ _Key: TypeAlias = tuple[float, int, datetime, int, datetime, str]
 def lacking(
     items: Iterable[WorkingSetItem], *, tokens: int, max_tokens: int, replacing: str | None = None
 ) -> int:
-    """How many tokens a set lacks for an entry of `tokens`; 0 where there is room for it.
+    """How many tokens a set lacks for an entry of `tokens`; 0 if it fits.
 
     An entry that is replaced, by memory id, gives its own tokens back. Raises InvalidInput for an
-    entry that is longer than the whole set, which nothing that leaves could make room for.
+    entry that is longer than the whole set, which no eviction could make fit.
     """
     if tokens > max_tokens:
         raise InvalidInput(
             f"An entry of {tokens} tokens can't enter a working set of {max_tokens}: emptying the set would "
-            "not make room for it. Raise max_tokens, or hold a shorter memory."
+            "not free enough. Raise max_tokens, or hold a shorter memory."
         )
     used = sum(one.tokens for one in items if one.memory.id != replacing)
     return max(0, used + tokens - max_tokens)

@@ -73,7 +73,7 @@ def fit_weights(examples: Iterable[Example], *, prior_strength: float = PRIOR_ST
         )
     contexts = _telling(examples)
     names = sorted({name for context in contexts for name in _differing(context)})
-    told = sum(map(len, contexts))
+    total = sum(map(len, contexts))
     if not names:
         return Weights(values={}, contexts=0, examples=0)
     choices = _Choices(contexts, names)
@@ -83,7 +83,7 @@ def fit_weights(examples: Iterable[Example], *, prior_strength: float = PRIOR_ST
         weights = _weights(choices, steepness, prior_strength, start=weights)
     bounded = np.clip(weights / weights.mean(), LEAST_WEIGHT, MOST_WEIGHT).round(_DIGITS)
     return Weights(
-        values=dict(zip(names, bounded.tolist(), strict=True)), contexts=len(contexts), examples=told
+        values=dict(zip(names, bounded.tolist(), strict=True)), contexts=len(contexts), examples=total
     )
 
 
@@ -170,8 +170,8 @@ def _weights(choices: _Choices, steepness: float, prior_strength: float, *, star
     """The weights of the greatest posterior at this steepness, by Newton's method: it is convex."""
     equal = np.ones_like(start)
     _, curvature = choices.slope_and_curvature(steepness * equal)
-    told = steepness**2 * float(np.trace(curvature)) / (len(equal) * choices.count)
-    precision = prior_strength * max(told, _LEAST_INFORMATION)
+    information = steepness**2 * float(np.trace(curvature)) / (len(equal) * choices.count)
+    precision = prior_strength * max(information, _LEAST_INFORMATION)
     found = start.copy()
     for _ in range(_ROUNDS):
         slope, curvature = choices.slope_and_curvature(steepness * found)
@@ -191,7 +191,7 @@ def _weights(choices: _Choices, steepness: float, prior_strength: float, *, star
 
 LEAST, MOST = 0.5, 1.5
 LEAST_SHOWN = 2
-"""Showings below which nothing is said of a memory."""
+"""Showings below which a memory has no learned value."""
 HALF_AFTER = 500
 """Judgements after which one counts half."""
 
@@ -266,7 +266,7 @@ def _leaning(votes: Iterable[tuple[float, float]]) -> float:
 # always says 0.5 gets 0.25.
 
 FEWEST: Final = 10
-"""Decisions with an outcome below which nothing can be said."""
+"""Decisions with an outcome below which no calibration is reported."""
 NEUTRAL_BIAS: Final = 0.05
 """How far confidence may lie from what came true before it counts as a leaning."""
 

@@ -196,8 +196,8 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
         if OBSOLETE not in without and not asks_for_obsolete(scoring.query.text):
             lower_obsolete(memories, parts)
         if method == "floored" and "exact" not in without:
-            held = shares_of_identifiers(memories, scoring.query.text)
-            _put(parts, "exact", {place: EXACT_BOOST + share for place, share in held.items()}, len(table))
+            exact = shares_of_identifiers(memories, scoring.query.text)
+            _put(parts, "exact", {place: EXACT_BOOST + share for place, share in exact.items()}, len(table))
     scores = sums_of(parts, len(table))
     if scoring.scorer is None and method != "weighted_sum_v1":
         if scoring.order is not None and "order" not in without:

@@ -171,7 +171,7 @@ _HALF = 0.5
 _WORD = re.compile(r"\w+")
 _USER, _ASSISTANT = frozenset({"user", "human"}), frozenset({"assistant", "ai", "model"})
 _I = frozenset({"i", "me", "my", "mine", "myself"})
-_YOU_SAID = re.compile(
+_FROM_ASSISTANT = re.compile(
     r"\b(?:did|have|had) you\b|\byou(?:['’]ve| have| had)? (?:recommended|suggested|advised|proposed|said"
     r"|told|gave|given|mentioned|showed|shown|explained|wrote|written|listed|described|provided)\b",
     re.IGNORECASE,
@@ -210,7 +210,7 @@ def turn_parts(
     What is no turn keeps its own parts. For a turn they are: `lexical`; `window`, the words around it;
     `semantic`, half its own and half its window's (the longer the turn, the more its own words and meaning
     count, and the less those around it); `session`, the best turn of its session; `speaker`, when
-    the question names one person and that person said it; and `instruction`, when a user instructs the
+    the question names one person and that person wrote it; and `instruction`, when a user instructs the
     assistant for all that follows, or states a preference. A question to a chat of a user and an assistant
     that asks for what is spread over its sessions ("how many", "in which order") has no best `session`.
     """
@@ -286,7 +286,7 @@ def named_speaker(speakers: Collection[str], question: str) -> str | None:
     words = {word.casefold() for word in _WORD.findall(question)}
     named = [each for each in speakers if (first := _WORD.search(each)) and first[0].casefold() in words]
     if not named:
-        of_user, of_assistant = not words.isdisjoint(_I), _YOU_SAID.search(question) is not None
+        of_user, of_assistant = not words.isdisjoint(_I), _FROM_ASSISTANT.search(question) is not None
         if of_user is not of_assistant:
             named = [each for each in speakers if each.casefold() in (_USER if of_user else _ASSISTANT)]
     return named[0] if len(named) == 1 else None
@@ -329,7 +329,7 @@ def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int
     Only those identifiers count that stand in at most `FEW_HOLDERS` of the memories.
     """
     named = identifiers_in(question)
-    held: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for identifier in named:
         whole = re.compile(rf"(?<![\w/])(?<!\w[.-]){re.escape(identifier)}(?!\w|[/.-]\w)", re.IGNORECASE)
         plain = identifier.lower()  # Looking for it anywhere is many times faster than the expression.
@@ -341,8 +341,8 @@ def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int
         ]
         if len(holders) <= FEW_HOLDERS:
             for place in holders:
-                held[place] = held.get(place, 0) + 1
-    return {place: count / len(named) for place, count in held.items()}
+                counts[place] = counts.get(place, 0) + 1
+    return {place: count / len(named) for place, count in counts.items()}
 
 
 # Ranks commits and releases by whether a question asks for history.
@@ -351,7 +351,7 @@ def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int
 # changed once, and not what holds. A changelog says what each release changed, in words that a question on
 # releases seldom has.
 
-_ORDINARY, _ASKED, _BY_AUTHOR, _RELEASED = -0.7, 0.3, 1.0, 1.0
+_ORDINARY, _REQUESTED, _BY_AUTHOR, _RELEASED = -0.7, 0.3, 1.0, 1.0
 """What is added to the score of a commit or a release, in parts of it, by what a question asks for."""
 _HISTORY_READ = 2_000
 """Characters of a question that are read."""
@@ -425,7 +425,7 @@ def history_factors(memories: Iterable[Memory], question: str) -> dict[int, floa
     for place, memory in weighed.items():
         if memory.kind == COMMIT:
             by = names and not names.isdisjoint(str(memory.metadata.get("author")).casefold().split())
-            factors[place] = _BY_AUTHOR if by else _ASKED if history else _ORDINARY
+            factors[place] = _BY_AUTHOR if by else _REQUESTED if history else _ORDINARY
         elif released:
             factors[place] = _RELEASED
     return factors

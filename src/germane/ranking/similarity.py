@@ -59,11 +59,11 @@ _AUXILIARIES = (
     "did",
 )
 _LIGHT = frozenset((*_ARTICLES, *_AUXILIARIES, "it", "its", "there", "also", "just", "then", "so"))
-"""Words that may be there or not without anything else being said."""
+"""Words that may be there or not without a change of meaning."""
 _EVERY, _EVERYS = "every", frozenset({"each", "every"})
 _SHORTEST_FORM, _ENDING = 3, 3
 _FEWEST_QUOTED = 4
-"""Words of which a text must have at least so many before another can be said to quote it."""
+"""Words of which a text must have at least so many before another counts as quoting it."""
 
 
 def words_of(text: str) -> list[str]:
@@ -100,19 +100,19 @@ def could_be_same(one: str, other: str) -> bool:
 
 
 def _heavy(words: Sequence[str]) -> list[str]:
-    """The words that carry what is said, in order."""
+    """The words that carry the meaning, in order."""
     return [_EVERY if word in _EVERYS else word for word in words if word not in _LIGHT]
 
 
 def _common_words(words: Sequence[str], common: Counter[str]) -> list[str]:
-    """The words that are in common, in order; of a word said more often, the first times."""
-    room = Counter(common)
-    kept = []
+    """The words that are in common, in order; of a word that occurs more often, the first times."""
+    left = Counter(common)
+    found = []
     for word in words:
-        if room[word] > 0:
-            room[word] -= 1
-            kept.append(word)
-    return kept
+        if left[word] > 0:
+            left[word] -= 1
+            found.append(word)
+    return found
 
 
 def _are_forms(left: Counter[str], right: Counter[str]) -> bool:
@@ -370,17 +370,17 @@ def of_each(
     likenesses = [likeness(one, alike) for one in memories]
     stays = [one.ref in exempt for one in memories]
     counts = Counter(shared for shared, exempted in zip(likenesses, stays, strict=True) if exempted)
-    kept: list[int] = []
+    selected: list[int] = []
     over: list[int] = []
     for place, (shared, exempted) in enumerate(zip(likenesses, stays, strict=True)):
         if shared is None or exempted:
-            kept.append(place)
+            selected.append(place)
         elif counts[shared] < most:
             counts[shared] += 1
-            kept.append(place)
+            selected.append(place)
         else:
             over.append(place)
-    return at_places(ranked, kept), at_places(ranked, over)
+    return at_places(ranked, selected), at_places(ranked, over)
 
 
 def likeness(memory: Memory, alike: Alike) -> str | None:
@@ -394,7 +394,7 @@ def likeness(memory: Memory, alike: Alike) -> str | None:
     if alike == "subject":
         return memory.subject.casefold() if memory.subject else None
     if alike == "tag":
-        # The turns of a session are parts of one talk, and told in full or not at all.
+        # The turns of a session are parts of one conversation, and shown in full or not at all.
         return memory.tags[0] if memory.tags and memory.scope.name != "session" else None
     category = memory.metadata.get("category")
     return str(category).casefold() if category else None
@@ -491,7 +491,7 @@ def ordered(keys: Sequence[NDArray[Any]], order_of_ties: Callable[[list[int]], l
     return places
 
 
-# Why there is nothing to show, and what is said where a question asks for nothing.
+# Why there is nothing to show, and the note for an empty question.
 
 RECENCY = TraceNote(
     code="recency", text="The question names nothing to look for, so the newest memories come first."
@@ -508,15 +508,15 @@ def nothing_then(
     """
     if when is None or any(memory.created_at in when for memory in shown):
         return None
-    said = [f"Nothing shown is of the time named, {when}."]
+    sentences = [f"Nothing shown is of the time named, {when}."]
     if others is not None:
         count = sum(memory.created_at in when for memory in others)
         few = {0: "No memory that was found is of it.", 1: "The 1 memory of it that was found isn't shown."}
-        said.append(few.get(count, f"The {count} memories of it that were found aren't shown."))
+        sentences.append(few.get(count, f"The {count} memories of it that were found aren't shown."))
     if shown:
         one = "The 1 memory shown is of another time."
-        said.append(one if len(shown) == 1 else f"The {len(shown)} memories shown are of other times.")
-    return TraceNote(code="nothing_then", text=" ".join(said))
+        sentences.append(one if len(shown) == 1 else f"The {len(shown)} memories shown are of other times.")
+    return TraceNote(code="nothing_then", text=" ".join(sentences))
 
 
 def empty_reason_of(found: SearchResult, ranked: Sequence[Sequence[Ranked]]) -> EmptyReason:

@@ -2,7 +2,7 @@
 
 | strategy    | score, the highest first                                                        |
 |-------------|---------------------------------------------------------------------------------|
-| `balanced`  | importance * decay(age): 1 / (1 + hours) unless told otherwise (the default)      |
+| `balanced`  | importance * decay(age): 1 / (1 + hours) unless set otherwise (the default)       |
 | `recent`    | the place in the order of access, 1 for what was accessed last; no clock is read |
 | `important` | importance                                                                      |
 | `frequent`  | importance * (1 + ln(1 + accesses))                                             |
@@ -14,8 +14,8 @@ Equal scores fall to what was accessed later, then to the newer, then to the sma
 total. `frequent` adds 1 to the logarithm of the decision record's example: without it, whatever was
 never accessed would score 0, however important. It doesn't decay, as in the record on eviction.
 
-Relevance to a question joins in where it is known: (1 - w) * standing + w * relevance, where the
-standing is the strategy's score, from 0 for nothing to 1 for the best of the set.
+Relevance to a question joins in where it is known: (1 - w) * strategy + w * relevance, where
+`strategy` is the strategy's score, from 0 for nothing to 1 for the best of the set.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ StrategyName: TypeAlias = Literal[
 ]
 
 STRATEGIES: tuple[str, ...] = get_args(StrategyName)
-"""The strategies that can be asked for by name."""
+"""The strategies that can be chosen by name."""
 
 DEFAULT_STRATEGY = "balanced"
 
@@ -117,7 +117,7 @@ class ItemFeatures:
 class Arranged:
     """A working set in its order: each entry once, with its score and the parts of it.
 
-    `ranked` makes an entry's account when it is asked for, since most of a large set isn't shown;
+    `ranked` makes an entry's account when it is read, since most of a large set isn't shown;
     `memories` are those of `ranked`, in the same order. `strategy` is the one that ordered, which
     `smart` chooses. The parts are what a score is made of and need not add up to it.
     """
@@ -129,7 +129,7 @@ class Arranged:
 
 
 def arrange(
-    held: Sequence[WorkingSetItem],
+    items: Sequence[WorkingSetItem],
     strategy: Strategy,
     *,
     now: datetime,
@@ -143,11 +143,11 @@ def arrange(
 
     Parts: `importance`; `decay` and `age_hours`; `recency`; `frequency` and `accesses`; `scorer`, by the
     strategy. Besides, `importance_set` and `showings` where use has taught another importance;
-    `standing` and `relevance` where relevance takes part; `cluster`, counted from 1.
+    `strategy` and `relevance` where relevance takes part; `cluster`, counted from 1.
     Raises InvalidInput for a scorer that raises, and for a score that is no finite number or a
     relevance outside its range; the error names the memory.
     """
-    query, known, figures = query or Query(), known or ItemFeatures(), figures or ItemColumns(held)
+    query, known, figures = query or Query(), known or ItemFeatures(), figures or ItemColumns(items)
     name = strategy.name
     notes: tuple[TraceNote, ...] = ()
     base = strategy.base if name == "clustered" else name
@@ -155,14 +155,14 @@ def arrange(
         chosen = choose_strategy(query.text)
         base, notes = chosen.strategy, (chosen.note,)
         name = base if name == "smart" else name
-    scores, parts = _SCORED[base](_OrderingRequest(held, strategy, now, query, known, figures))
+    scores, parts = _SCORED[base](_OrderingRequest(items, strategy, now, query, known, figures))
     if known.relevance is not None and strategy.relevance > 0:
         scores = _with_relevance(figures, scores, parts, known.relevance, strategy.relevance)
-    places = _best_first(held, scores, figures.orders)
+    places = _best_first(items, scores, figures.orders)
     if name == "clustered":
         places = _clustered(figures.ids, places, parts, known, strategy.cluster_by)
     return Arranged(
-        ranked=_ranked(tuple(held), places, scores, parts),
+        ranked=_ranked(tuple(items), places, scores, parts),
         memories=_at(figures.memories, places),
         strategy=name,
         notes=(*notes, *_learned_notes(parts)),
@@ -170,7 +170,7 @@ def arrange(
 
 
 def _ranked(
-    held: Sequence[WorkingSetItem], places: Sequence[int], scores: _Floats, parts: _Parts
+    items: Sequence[WorkingSetItem], places: Sequence[int], scores: _Floats, parts: _Parts
 ) -> Sequence[Ranked]:
     """The entries in an order, from columns of numbers; a number that is NaN is no part of that entry."""
     numbers = scores.tolist()
@@ -179,7 +179,7 @@ def _ranked(
     def at(rank: int) -> Ranked:
         place = places[rank]
         return Ranked(
-            candidate=Candidate(memory=held[place].memory),
+            candidate=Candidate(memory=items[place].memory),
             score=numbers[place],
             parts={name: column[place] for name, column in columns.items() if not math.isnan(column[place])},
         )
@@ -207,18 +207,18 @@ def _recent(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
 
 
 def _important(request: _OrderingRequest) -> tuple[_Floats, _Parts]:
-    held, learned = request.items, request.known.learned
+    items, learned = request.items, request.known.learned
     if not learned:
         importances = request.figures.importances
         return importances, {"importance": importances}
-    importances = np.array([importance_of(one, learned) for one in held], dtype=np.float64)
-    told = [None if one.stays else learned.get(one.memory.ref) for one in held]
+    importances = np.array([importance_of(one, learned) for one in items], dtype=np.float64)
+    uses = [None if one.stays else learned.get(one.memory.ref) for one in items]
     return importances, {
         "importance": importances,
         "importance_set": np.array(
-            [math.nan if use is None else one.memory.importance for one, use in zip(held, told, strict=True)]
+            [math.nan if use is None else one.memory.importance for one, use in zip(items, uses, strict=True)]
         ),
-        "showings": np.array([math.nan if use is None else use.showings for use in told]),
+        "showings": np.array([math.nan if use is None else use.showings for use in uses]),
     }
 
 
@@ -258,7 +258,7 @@ _SCORED: Mapping[str, Callable[[_OrderingRequest], tuple[_Floats, _Parts]]] = {
 
 
 def _by_scorer(request: _OrderingRequest, one: WorkingSetItem) -> float:
-    """What a scorer says; beside the memory it is told, as signals, what the set knows of it."""
+    """A scorer's score; its candidate has the memory and, as signals, the numbers of its entry."""
     signals = {
         "touches": float(one.touches),
         "order": float(one.order),
@@ -292,12 +292,12 @@ def _with_relevance(
             f"The relevance of memory {figures.ids[place]!r} is {near[place]}. Relevance runs from 0 to 1."
         )
     least, most = min(0.0, scores.min(initial=0.0)), scores.max(initial=-math.inf)
-    standing = (scores - least) / (most - least) if most > least else np.zeros_like(scores)
-    parts["standing"], parts["relevance"] = standing, near
-    return (1.0 - weight) * standing + weight * near
+    normalized = (scores - least) / (most - least) if most > least else np.zeros_like(scores)
+    parts["strategy"], parts["relevance"] = normalized, near
+    return (1.0 - weight) * normalized + weight * near
 
 
-def _best_first(held: Sequence[WorkingSetItem], scores: _Floats, by_order: NDArray[np.int64]) -> list[int]:
+def _best_first(items: Sequence[WorkingSetItem], scores: _Floats, by_order: NDArray[np.int64]) -> list[int]:
     """The places of the entries in rank order."""
     places: list[int] = np.lexsort((-by_order, -scores)).tolist()
     best, orders = scores[places], by_order[places]
@@ -305,10 +305,10 @@ def _best_first(held: Sequence[WorkingSetItem], scores: _Floats, by_order: NDArr
         return places
     # Entries of one set differ in their order; where others are ranked, time and id decide.
     numbers = scores.tolist()
-    by_id = sorted(places, key=lambda place: held[place].memory.ref)
+    by_id = sorted(places, key=lambda place: items[place].memory.ref)
     return sorted(
         by_id,
-        key=lambda place: (numbers[place], held[place].order, held[place].memory.created_at),
+        key=lambda place: (numbers[place], items[place].order, items[place].memory.created_at),
         reverse=True,
     )
 
@@ -351,13 +351,13 @@ _FIGURE_T = TypeVar("_FIGURE_T", bound=np.generic)
 class ItemColumns:
     """What strategies read of entries, column by column, in the order of the entries.
 
-    A set is asked for its order many times before anything moves in it, and reading ten thousand entries
+    A set is ordered many times before anything moves in it, and reading ten thousand entries
     takes longer than ranking them. Nothing here depends on a moment or a question. Threads may share it:
     at worst a column is made twice.
     """
 
-    def __init__(self, held: Sequence[WorkingSetItem]) -> None:
-        self.items = tuple(held)
+    def __init__(self, items: Sequence[WorkingSetItem]) -> None:
+        self.items = tuple(items)
         self._moments: dict[AgeBasis, NDArray[np.int64]] = {}
 
     @cached_property
@@ -391,7 +391,7 @@ class ItemColumns:
 
     def _since_the_epoch(self, basis: AgeBasis) -> NDArray[np.int64]:
         if basis is AgeBasis.CREATED:
-            # By far the most asked for; the detour over `moment` costs as much again.
+            # By far the most common; the detour over `moment` costs as much again.
             moments = [one.created_at for one in self.memories]
         else:
             moments = [one.moment(basis) for one in self.items]
@@ -406,9 +406,9 @@ def _read_only(column: NDArray[_FIGURE_T]) -> NDArray[_FIGURE_T]:
 
 # Tells from its words whether a turn goes on with a conversation or asks for what lasts. Pure.
 #
-# No model is asked.
+# No model is called.
 #
-# What goes on with a conversation, debugging included, needs what was said last. A question about
+# What goes on with a conversation, debugging included, needs the latest messages. A question about
 # decisions, plans or principles needs what is important. Anything else, or both alike, needs a
 # balance. Whole words and phrases of English decide, so that punctuation and case don't: each that
 # stands in the text counts for its side once, a phrase instead of the words in it. The side with more

@@ -132,12 +132,12 @@ def with_outcomes(
     renditions: Renditions, kind: Kind, fields: Mapping[str, Any], counter: TokenCounter
 ) -> Renditions:
     """The renditions with several outcomes at the end of each, where those of the kind don't name them."""
-    told = _outcomes(fields)
-    if not told or any("{standing}" in piece.text for piece in kind.full):
+    outcomes = _outcomes(fields)
+    if not outcomes or any("{assessment}" in piece.text for piece in kind.full):
         return renditions
 
     def with_mark(one: Rendition) -> Rendition:
-        text = f"{one.text} [{told}]"
+        text = f"{one.text} [{outcomes}]"
         return Rendition(text=text, tokens=counter.count(text))
 
     return Renditions(
@@ -149,7 +149,7 @@ def with_outcomes(
 
 
 class _CountedOnce:
-    """Counts each text of one memory once: that a rendition fits is often asked of a text counted before."""
+    """Counts each text of one memory once: many checks whether a rendition fits count the same text."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.name, self.margin = counter.name, counter.margin
@@ -309,10 +309,10 @@ def _within(
         min(piece.least, counter.count(text)) if piece.least and text else 0
         for piece, text in zip(template, texts, strict=True)
     ]
-    kept: list[str] = []
+    pieces: list[str] = []
     for number, (piece, text) in enumerate(zip(template, texts, strict=True)):
         if piece.fixed or not text:
-            kept.append(text)
+            pieces.append(text)
             continue
         most = spare - sum(due[number + 1 :])
         cut = _argued if argued and piece.text == "{content}" else shorten
@@ -327,8 +327,8 @@ def _within(
             # The first words of a reason, say, cost more than they tell.
             short, tokens = "", 0
         spare -= tokens
-        kept.append(short)
-    shown = "".join(kept).strip()
+        pieces.append(short)
+    shown = "".join(pieces).strip()
     return shown if counter.count(shown) <= limit else shorten(shown, limit, counter)
 
 
@@ -340,7 +340,7 @@ def _texts(template: Template, values: Mapping[str, str], *, one_line: bool) -> 
 def _contents(content: str, limit: int, *, one_line: bool, whole: bool) -> Iterator[str]:
     """A content as a level may show it: with all that it says, then without its code and tables.
 
-    Unless the `whole` is asked for, what stands too far behind to come into `limit` tokens isn't read.
+    Unless `whole` is set, what stands too far behind to come into `limit` tokens isn't read.
     """
     if not is_marked(content):
         yield content
@@ -427,11 +427,11 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     # White space at the edges of a piece is the template's: a value brings none of its own.
     values = {name: _as_text(value).strip() for name, value in fields.items()}
     outcome, confidence = fields.get("outcome"), fields.get("confidence")
-    standing = [_outcomes(fields) or str(Outcome(outcome))] if outcome else []
+    assessment = [_outcomes(fields) or str(Outcome(outcome))] if outcome else []
     if isinstance(confidence, int | float) and confidence < 1:
-        standing.append(f"{confidence:.2f} confidence")
+        assessment.append(f"{confidence:.2f} confidence")
     steps = fields.get("steps")
-    values["standing"] = ", ".join(standing)
+    values["assessment"] = ", ".join(assessment)
     values["steps_lines"] = "\n".join(map(str, steps)) if isinstance(steps, list | tuple) else ""
     values["title"] = values.get("title") or values.get("subject", "")
     return values

@@ -207,7 +207,7 @@ def names_of_images(text: str) -> str:
 
 
 def passages_of(text: str) -> Iterator[ProsePassage]:
-    """The passages of a text in their order, each read when it is asked for.
+    """The passages of a text in their order, each parsed on demand.
 
     Headings alone are none, except in a text that has nothing else.
     """
@@ -282,7 +282,7 @@ def _typed(lines: list[str]) -> Iterator[tuple[_Line, str, str]]:
             yield _Line.END, "", ""
             continue
         what = _alone(shown, after)
-        # Rows of a table need no pipe at their ends, once the line under its head has said that it is one.
+        # Rows of a table need no pipe at their ends, once the line under its head marks it as one.
         tabular = "|" in shown and (tabular or what is _Line.END)
         if tabular and what is None:
             what = _Line.TABLE
@@ -445,9 +445,9 @@ def argument_of(passages: Iterable[ProsePassage], *, subject: str = "") -> Argum
     status = next(
         (p.text for role, p in parts if role == _FIELDS and p.section.strip(" :").lower() == "status"), ""
     )
-    told = [(role, p) for role, p in parts if role != _FIELDS]
-    decided = [p for role, p in told if role == _DECIDES]
-    sentences = [(role, each) for role, p in told for each in sentences_of(p.text)]
+    prose = [(role, p) for role, p in parts if role != _FIELDS]
+    decided = [p for role, p in prose if role == _DECIDES]
+    sentences = [(role, each) for role, p in prose for each in sentences_of(p.text)]
     if decided:
         decision = _CHOSEN.sub("", as_text([replace(p, leads=()) for p in decided], one_line=True))
         first = sentences_of(decision)[:1]
@@ -531,10 +531,10 @@ def _reason(sentences: Sequence[tuple[str, str]], decided: Sequence[str]) -> str
     return best
 
 
-def _consequence(sentences: Sequence[tuple[str, str]], told: Sequence[str]) -> str:
-    following = [each for role, each in sentences if role == _FOLLOWS and each not in told]
+def _consequence(sentences: Sequence[tuple[str, str]], shown: Sequence[str]) -> str:
+    following = [each for role, each in sentences if role == _FOLLOWS and each not in shown]
     if following:
         return following[0]
     return next(
-        (each for role, each in sentences if role == "" and each not in told and _FOLLOWING.search(each)), ""
+        (each for role, each in sentences if role == "" and each not in shown and _FOLLOWING.search(each)), ""
     )

@@ -120,7 +120,7 @@ class Postings:
         self._lengths = np.empty(0, dtype=np.int64)
         self._alive = np.empty(0, dtype=np.bool_)
         self._settled = 0  # How many slots, from the first, stand in ascending order of their ordinals.
-        self._used = 0  # How many slots are taken; the arrays above have room for more.
+        self._used = 0  # How many slots are taken; the arrays above have space for more.
         self._late: dict[int, int] = {}  # The slots of ordinals that came after the last merge.
         self._documents = 0
         self._tokens = 0
@@ -152,7 +152,7 @@ class Postings:
 
         The first three arrays have a row per document; `counts` says how many of the entries of
         `hashes` and `frequencies` are its own. `whole` counts the documents and terms of the index that
-        these are a part of: all the documents that hold any of the terms that will be asked for. Raises
+        these are a part of: all the documents that hold any of the terms of the query. Raises
         InvalidInput when the arrays don't match.
         """
         documents = len(ordinals)
@@ -272,9 +272,9 @@ class Postings:
         having = np.flatnonzero(sums)
         ordinals, scores = self._ordinals[having], sums[having].astype(np.int64)
         if admitted is not None:
-            kept = ordinals < len(admitted)
-            kept[kept] = admitted[ordinals[kept]]
-            ordinals, scores = ordinals[kept], scores[kept]
+            admitted_slots = ordinals < len(admitted)
+            admitted_slots[admitted_slots] = admitted[ordinals[admitted_slots]]
+            ordinals, scores = ordinals[admitted_slots], scores[admitted_slots]
         if self._settled < self._used:
             order = np.argsort(ordinals, kind="stable")
             ordinals, scores = ordinals[order], scores[order]
@@ -300,10 +300,10 @@ class Postings:
                 f"An index in memory holds at most {_MOST_SLOTS:,} documents of one agent. "
                 "Keep larger agents on PostgreSQL, or divide the memories among several agents."
             )
-        room = max(64, self._used // 8)
-        self._ordinals = np.concatenate([self._ordinals, np.zeros(room, dtype=np.int64)])
-        self._lengths = np.concatenate([self._lengths, np.zeros(room, dtype=np.int64)])
-        self._alive = np.concatenate([self._alive, np.zeros(room, dtype=np.bool_)])
+        spare = max(64, self._used // 8)
+        self._ordinals = np.concatenate([self._ordinals, np.zeros(spare, dtype=np.int64)])
+        self._lengths = np.concatenate([self._lengths, np.zeros(spare, dtype=np.int64)])
+        self._alive = np.concatenate([self._alive, np.zeros(spare, dtype=np.bool_)])
 
     def _settle(self) -> None:
         """Sort what waits into the tail; merge when tail or dead documents have become many."""
@@ -319,14 +319,14 @@ class Postings:
 
     def _merge(self) -> None:
         alive = self._alive[: self._used]
-        living = np.flatnonzero(alive)
-        order = living[np.argsort(self._ordinals[living], kind="stable")]
+        live = np.flatnonzero(alive)
+        order = live[np.argsort(self._ordinals[live], kind="stable")]
         renamed = np.zeros(self._used, dtype=np.uint64)
         renamed[order] = np.arange(order.size, dtype=np.uint64)
         postings = np.concatenate([self._main, self._tail, *self._waiting])
         slots = _slots(postings)
-        kept = alive[slots]
-        postings, slots = postings[kept], slots[kept]
+        remaining = alive[slots]
+        postings, slots = postings[remaining], slots[remaining]
         keep_ends = ~(_SLOT_MASK << _SLOT_SHIFT)
         self._main = np.sort((postings & keep_ends) | (renamed[slots] << _SLOT_SHIFT))
         self._tail = np.empty(0, dtype=np.uint64)
@@ -446,11 +446,11 @@ class Sessions:
             places = self._place[ordinals]
             inside = places >= 0
             targets, sources = self._around(places[inside])
-            held, often = summed(targets, frequencies[inside][sources])
-            having.append(len(held))
-            scale = idf(windows, len(held)) * (K1 + 1.0) * UNIT
+            documents, often = summed(targets, frequencies[inside][sources])
+            having.append(len(documents))
+            scale = idf(windows, len(documents)) * (K1 + 1.0) * UNIT
             damped = often.astype(np.float64)
-            keys.append(held)
+            keys.append(documents)
             values.append(np.rint(scale * damped / (damped + K1)).astype(np.int64))
         empty = np.empty(0, dtype=np.int64)
         places, scores = summed(np.concatenate([empty, *keys]), np.concatenate([empty, *values]))
@@ -487,7 +487,7 @@ class Sessions:
         places = self._place[ordinals]
         near = places[:, np.newaxis] + _OFFSETS
         if not len(self._at):
-            # Where none is admitted, none has a window, whoever else is asked for.
+            # Where none is admitted, none has a window, whatever else is requested.
             return np.full(near.shape, -1), np.zeros(near.shape)
         inside = (
             (places[:, np.newaxis] >= 0)

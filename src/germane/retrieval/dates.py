@@ -3,7 +3,7 @@
 Pure: `now` is an argument.
 
 Finding the expression is a grammar of our own, since a parser of dates sees one in "may I" and in
-"5 apples"; what the expression means is told by `moments`.
+"5 apples"; `moments` says what the expression means.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from germane.retrieval.tokenizer import query_terms
 # Pure: `now` is an argument.
 #
 # Dates are read by `dateparser`, imported at the first one, since importing it takes longer than
-# most questions do. What it is asked always has a year, and its results are widened to the calendar
+# most questions do. Its input always has a year, and its results are widened to the calendar
 # day, week (Monday to Sunday), month or year that was named.
 
 Span: TypeAlias = tuple[datetime, datetime]
@@ -220,7 +220,7 @@ def _period(moment: datetime, period: str) -> Span:
 
 
 def _parsed(text: str, now: datetime) -> Span | None:
-    """Ask `dateparser`. It counts from the day's noon, so that the same is asked for a whole day."""
+    """Ask `dateparser`. It counts from the day's noon, so that its input is the same all day."""
     return _relative_span(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
 
 
@@ -228,7 +228,7 @@ def _parsed(text: str, now: datetime) -> Span | None:
 _PARSING = awaited(Lock())
 
 
-# A parse takes about a millisecond, and what is asked has been written in one of a few ways by now.
+# A parse takes about a millisecond, and its input is in one of a few forms by now.
 @lru_cache(maxsize=1000)
 def _relative_span(text: str, noon: datetime) -> Span | None:
     # Its warnings are about its own use of the standard library. The filters are the process's, so
@@ -263,7 +263,7 @@ def parse_when(text: str, *, now: datetime) -> tuple[str, TimeRange | None]:
     Days, weeks (Monday to Sunday), months, quarters and years are those of the calendar: "last
     week" is the seven days up to Sunday, "three days ago" that whole day. "The past two weeks" is
     counted back from today, "recently" three days. Without an expression, or with one that names
-    no time, the text comes back as it is, with None. Where only the time was asked for, the
+    no time, the text comes back as it is, with None. If the question is only a time, the
     question left is "". Raises InvalidInput if `now` has no time zone.
     """
     moment = as_utc(now, name="now")
@@ -297,8 +297,8 @@ def parse_moment(text: str, *, now: datetime) -> datetime | None:
         pass
     if len(plain) > LONGEST_QUESTION:
         return None
-    for asked in (plain, f"in {plain}", f"on {plain}"):
-        left, when = parse_when(asked, now=moment)
+    for phrase in (plain, f"in {plain}", f"on {plain}"):
+        left, when = parse_when(phrase, now=moment)
         if when is not None and not re.sub(r"\W", "", left):
             return when.start or when.end
     return None
@@ -476,7 +476,7 @@ def _grammar() -> tuple[tuple[re.Pattern[str], _Reader], ...]:
 
 # Finds whether an English question asks for the first of something or for the last.
 #
-# "First" and "last" are said of much that isn't time (first place, last name, how long did it last),
+# "First" and "last" often don't mean a time (first place, last name, how long did it last),
 # so a word counts only where its neighbours let it mean an order in time.
 
 _ORDER_HINT = re.compile(r"first|earliest|oldest|initial|original|last|latest|newest|recent", re.IGNORECASE)

@@ -126,7 +126,7 @@ _STATUS = rf"""^\W*(?:{_NOW},?\ )?(?:
     | (?:done|finished|completed)\ (?:with\ )?(?:the\ )?(?:step|task|part|item|phase|all|everything
          |reading|running|checking|\d)
     )"""
-# Whoever gives a reason, a rule or a lesson says what can be asked about later.
+# Whoever gives a reason, a rule or a lesson says what a later question can be about.
 _LASTING = r"""\b(?:because|since|so\ that|due\ to|caused?|always|never|must|prefers?|decided|chose|learn(?:ed
          |t)|lesson|instead\ of
     |root\ cause|turned\ out|requires?|means\ that|fix(?:ed)?\ by|policy|rule|whenever|remember|deadline
@@ -229,17 +229,17 @@ def coverages(terms: Sequence[str], memories: Sequence[NDArray[np.uint32]]) -> N
     """The `coverage` of a question by each of several memories, in their order."""
     if not terms or not memories:
         return np.zeros(len(memories))
-    asked = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)
-    shares = shares_of(asked)
+    sought = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)
+    shares = shares_of(sought)
     joined = np.concatenate(memories)
-    places = np.minimum(np.searchsorted(asked, joined), len(asked) - 1)
-    held = np.where(asked[places] == joined, shares[places], 0.0)
+    places = np.minimum(np.searchsorted(sought, joined), len(sought) - 1)
+    matched = np.where(sought[places] == joined, shares[places], 0.0)
     # A memory without terms has no place in the joined array, so it stays out of the sums.
     sizes = np.array([len(hashes) for hashes in memories])
     covered = np.zeros(len(memories))
     having = np.flatnonzero(sizes)
     if len(having):
-        covered[having] = np.add.reduceat(held, (np.cumsum(sizes) - sizes)[having])
+        covered[having] = np.add.reduceat(matched, (np.cumsum(sizes) - sizes)[having])
     return covered
 
 

@@ -2,7 +2,7 @@
 
 Pure: the same text gives the same terms in every process.
 
-A term is a stemmed word, a bigram of a script written without spaces, or a compound kept whole
+A term is a stemmed word, a bigram of a script written without spaces, or a whole compound
 (an identifier, a path, a version) beside its parts. The index and the question see the same
 splits, so `getUserName`, `get_user_name` and "user name" find each other.
 """
@@ -39,7 +39,7 @@ class WordForm(NamedTuple):
     """One form of a word, case folded.
 
     `stemmed` says whether it is a word of a language, to be stemmed. `index_only` marks a form
-    that is indexed but not asked for, since longer forms beside it ask the same more exactly.
+    that is indexed but not searched, since longer forms beside it match more exactly.
     """
 
     text: str
@@ -261,7 +261,7 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
 
 
 def _tables() -> str:
-    """The Unicode version of the `regex` module's tables, told by letters that each version added."""
+    """The Unicode version of the `regex` module's tables, detected by letters that each version added."""
     added = {"17": "\U000323b0", "16": "\u1c89", "15": "\U00011f04"}
     known = (version for version, letter in added.items() if regex.match(r"\p{L}", letter))
     return f"unicode-{next(known, '14')}"
@@ -418,12 +418,12 @@ def query_terms(text: str, *, language: str = "english") -> tuple[str, ...]:
     """
     stem = stemmer(language)
     stop = ENGLISH if language == "english" else frozenset()
-    # Each word once: a whole file may be asked for, and stems are dear.
-    asked = [form for word in dict.fromkeys(words(text)) for form in forms(word) if not form.index_only]
-    kept = [form for form in asked if form.text not in stop]
-    if language == "english" and all(form.text in CARRYING_ON for form in kept):
+    # Each word once: a query may be a whole file, and stems are dear.
+    candidates = [form for word in dict.fromkeys(words(text)) for form in forms(word) if not form.index_only]
+    selected = [form for form in candidates if form.text not in stop]
+    if language == "english" and all(form.text in CARRYING_ON for form in selected):
         return ()
-    return tuple(dict.fromkeys(_term(form, stem, language) for form in kept))
+    return tuple(dict.fromkeys(_term(form, stem, language) for form in selected))
 
 
 def term_hash(term: str) -> int:

@@ -60,7 +60,7 @@ def validate(vectors: object, *, rows: int, dimension: int) -> NDArray[np.float3
 class VectorRows:
     """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache.
 
-    `room` is for how many rows to make room at once; what isn't used of it takes no memory.
+    `capacity` is the number of rows to allocate at once; unused rows take no memory.
     """
 
     def __init__(self, dimension: int, *, capacity: int = 0) -> None:
@@ -95,19 +95,19 @@ class VectorRows:
 
     def compare(self, vector: Vector) -> VectorComparison:
         """What is needed to rank documents by their cosine with this vector."""
-        asked = np.asarray(vector, dtype=np.float32)
+        query = np.asarray(vector, dtype=np.float32)
         return VectorComparison(
             rows=self._rows[: self._used],
             ordinals=self._ordinals[: self._used],
             row_of=self._row_of,
-            asked=asked,
+            query=query,
         )
 
     def _rows_for(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         needed = int(ordinals.max()) + 1
         if needed > len(self._row_of):
-            room = np.full(max(needed, 2 * len(self._row_of)) - len(self._row_of), -1, dtype=np.int64)
-            self._row_of = np.concatenate([self._row_of, room])
+            spare = np.full(max(needed, 2 * len(self._row_of)) - len(self._row_of), -1, dtype=np.int64)
+            self._row_of = np.concatenate([self._row_of, spare])
         rows = self._row_of[ordinals]
         fresh = rows < 0
         added = int(fresh.sum())
@@ -116,8 +116,8 @@ class VectorRows:
             grown = np.zeros((size, self._dimension), dtype=np.float32)
             grown[: self._used] = self._rows[: self._used]
             self._rows = grown
-            room = np.full(size - len(self._ordinals), -1, dtype=np.int64)
-            self._ordinals = np.concatenate([self._ordinals, room])
+            spare = np.full(size - len(self._ordinals), -1, dtype=np.int64)
+            self._ordinals = np.concatenate([self._ordinals, spare])
         rows[fresh] = np.arange(self._used, self._used + added)
         self._used += added
         return rows
@@ -132,12 +132,12 @@ class VectorComparison:
         rows: NDArray[np.float32],
         ordinals: NDArray[np.int64],
         row_of: NDArray[np.int64],
-        asked: Vector,
+        query: Vector,
     ) -> None:
         self._rows = rows
         self._ordinals = ordinals
         self._row_of = row_of
-        self._query = asked
+        self._query = query
 
     @cached_property
     def _rough(self) -> NDArray[np.float32]:
@@ -148,7 +148,7 @@ class VectorComparison:
 
     @cached_property
     def _exact(self) -> NDArray[np.float64]:
-        # By row, what was asked for so far, which is asked for again: first to choose by, then to be told.
+        # By row, the cosines computed so far, read again: first to select by, then to return.
         return np.full(len(self._rows), np.nan)
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
@@ -177,8 +177,8 @@ class VectorComparison:
     def rough(self, count: int) -> NDArray[np.float64]:
         """The cosine of each of the first `count` documents, but for rounding; NaN for want of a vector."""
         found = np.full(count, np.nan)
-        living = self._ordinals >= 0
-        found[self._ordinals[living]] = self._rough[living]
+        live = self._ordinals >= 0
+        found[self._ordinals[live]] = self._rough[live]
         return found
 
     def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -284,7 +284,7 @@ class Operations(Protocol):
         ...
 
     def vacuum(self, progress: Progress) -> None:
-        """Give back room that isn't used any more."""
+        """Free disk space that isn't used any more."""
         ...
 
     def erase(self, progress: Progress) -> Erasure:

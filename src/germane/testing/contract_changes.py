@@ -157,7 +157,7 @@ class ChangesContract:
         assert store.find(AGENT, EVERY) == (memory.evolve(seen_count=3),)
 
     @pytest.mark.parametrize(("revive", "status"), [(True, Status.ACTIVE), (False, Status.FORGOTTEN)])
-    def test_what_was_forgotten_and_is_said_anew(self, store: Store, revive: bool, status: Status) -> None:
+    def test_what_was_forgotten_is_remembered_again(self, store: Store, revive: bool, status: Status) -> None:
         memory = make_memory()
         insert(store, memory)
         store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])

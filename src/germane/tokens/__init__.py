@@ -231,7 +231,7 @@ class CtokCounter:
     """Counts of `ctok`, less the tokens that frame a message.
 
     Its authors measured no undercount in 2.3 million texts. It is a reconstruction nevertheless, so a
-    margin of one hundredth is kept.
+    margin of one hundredth is added.
     """
 
     margin = 0.01

@@ -42,7 +42,7 @@ class ExactCounter:
     """Counts as OpenAI's `tiktoken` does with `encode_ordinary`: special-token texts such as
     `<|endoftext|>` are counted as the plain text that they are in a memory.
 
-    Any `str` can be counted: half of a surrogate pair standing alone counts as U+FFFD and two
+    Any `str` can be counted: half of a surrogate pair alone counts as U+FFFD and two
     halves in order as the character that they encode, which is tiktoken's rule too. One instance
     may serve many threads.
     """

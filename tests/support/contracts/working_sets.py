@@ -18,10 +18,10 @@ from germane.working_sets import (
     DEFAULT_MAX_TOKENS,
     AddItem,
     Clear,
-    HeldChange,
     Pin,
     RemoveItem,
     Resize,
+    SetChange,
     StoredWorkingSet,
     Touch,
     WorkingSetEvent,
@@ -154,7 +154,7 @@ class HoldingContract:
         (outside, gone) = stored(store, "outside", "gone")
         store.apply(AGENT, [SetStatus(memory_id=gone.id, status=Status.FORGOTTEN, at=at(1))])
         (stranger,) = stored(store, "theirs", agent="other")
-        bad: dict[str, tuple[HeldChange, type[Exception]]] = {
+        bad: dict[str, tuple[SetChange, type[Exception]]] = {
             "touch": (Touch(memory_id=outside.id, at=at(2)), NotInWorkingSet),
             "leave": (RemoveItem(memory_id=outside.id, at=at(2)), NotInWorkingSet),
             "pin": (Pin(memory_id="no id", pinned=True, at=at(2)), NotInWorkingSet),

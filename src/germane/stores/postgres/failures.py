@@ -30,7 +30,7 @@ _LOST: Final = frozenset(
 _CHOSEN: Final = frozenset({"40001", "40P01"})
 
 _BUSY: Final = {
-    "57014": "The server cancelled a statement, because it took too long or because somebody asked for it, "
+    "57014": "The server cancelled a statement, because it took too long or because somebody requested it, "
     "and nothing was stored. Try again.",
     "55P03": "Another transaction held what this one needs for longer than the timeout. Try again later, or "
     "raise the timeout.",
@@ -64,9 +64,9 @@ _UNAVAILABLE: Final = {
     "42883": "A function of the store's is missing. Run `germane db migrate` with the owner's address.",
     "42704": "The extension `vector` is missing. Install pgvector on the server, and let a superuser run "
     "CREATE EXTENSION vector in this database.",
-    "25006": "The server only reads: it is a replica, or was told to. Use the address of the primary, or "
+    "25006": "The server only reads: it is a replica, or configured so. Use the address of the primary, or "
     "open the store with read_only=True.",
-    "53100": "The server's disk is full, so nothing was stored. Make room and try again.",
+    "53100": "The server's disk is full, so nothing was stored. Free space and try again.",
     "53200": "The server has no memory left, so nothing was stored. Try again later, or store less at once.",
     "58030": "The server can't read or write its files. Look into its log, and check its disk.",
     "XX001": "The server finds its data damaged. Look into its log, and restore the database from a backup.",
@@ -193,7 +193,7 @@ def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
 
 
 def _server_message(error: psycopg.Error) -> str:
-    """What the server said, on one line. Its details are left out: they quote what was to be stored."""
+    """The server's message, on one line. Its details are left out: they quote what was to be stored."""
     return " ".join((error.diag.message_primary or str(error)).split())
 
 

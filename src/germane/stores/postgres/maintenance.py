@@ -406,7 +406,7 @@ class _ErasureRun:
                 return
             if pause is None:
                 raise StoreBusy(
-                    "What was purged is kept by the server as long as somebody might look at it who began "
+                    "The server stores what was purged as long as somebody might look at it who began "
                     f"before: {', '.join(holders)}. Let them end their transactions, and run it again."
                 )
             time.sleep(pause)
@@ -505,7 +505,7 @@ _RECYCLED: Final = (
 )
 _ARCHIVED: Final = "The archive of the write-ahead log holds it until its files expire."
 _REPLICATED: Final = (
-    "Replicas write the tables anew as this server did; their logs, and the segments kept for them here, "
+    "Replicas write the tables anew as this server did; their logs, and the segments stored for them here, "
     "hold it until they are recycled."
 )
 _ALWAYS: Final = (

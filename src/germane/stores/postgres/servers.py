@@ -261,7 +261,7 @@ def _key(agent: str) -> str:
 # What a cluster takes and what it refuses was read in the sources of Citus, and stands in docs/decisions
 # beside what follows from it.
 
-# Asked for by this server alone. That of tokens is told to Citus all the same: what writes to it and to
+# Used by this server alone. That of tokens is declared to Citus all the same: what writes to it and to
 # another server is then committed in two phases, so that a token stands if and only if the rest does.
 _STAYS: Final = frozenset({"commits", "erasures"})
 _LOCAL: Final = ("commits", "SELECT citus_add_local_table_to_metadata('commits')")

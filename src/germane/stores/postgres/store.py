@@ -413,18 +413,18 @@ class ServedCache(AgentCache):
     def __init__(self, name: str, *, indexed_from: int = WORTH_IT) -> None:
         """An index of the agent's vectors is used where there are `indexed_from` memories or more."""
         super().__init__(name)
-        self._asked = 0
+        self._queries = 0
         self._indexed_from = indexed_from
         self._is_indexed: bool | None = None
 
     @property
     def is_worth_keeping(self) -> bool:
         """Whether the agent is queried often enough, and small enough, to be cached whole."""
-        return self._asked >= _OFTEN and self.columns.used <= _MOST_CACHED
+        return self._queries >= _OFTEN and self.columns.used <= _MOST_CACHED
 
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
         """The postings of these terms, found by the server's index, with the counts of all."""
-        self._asked += 1
+        self._queries += 1
         if not self.columns.used:
             # The server has no statistics of an agent that isn't known.
             return Postings()

@@ -115,7 +115,7 @@ def _differs(name: str, location: str) -> InvalidInput:
     )
 
 
-# Copies all that a store holds of one agent into another store, row by row, whatever either is kept in.
+# Copies all that a store holds of one agent into another store, row by row, between any two databases.
 #
 # Numbers are a store's own: those of agents, sets and conversations are given anew, and what is made of
 # them with it. In between, a row names things by their names; so two stores that hold the same give the
@@ -260,26 +260,26 @@ def _begin(source: _Numbers, target: Connection, agents: Mapping[str, int], name
 
 def _rows_of(connection: Connection, numbers: _Numbers, table: str) -> Iterator[tuple[Any, ...]]:
     """The agent's rows of a table in their order, with names in place of the store's numbers."""
-    held = _held(table)
+    references = _references(table)
     rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
     while some := rows.fetchmany(_ROWS_AT_ONCE):
         for row in some:
             yield tuple(
                 value if what is None or value is None else numbers.name_of(what, value)
-                for what, value in zip(held, row, strict=True)
+                for what, value in zip(references, row, strict=True)
             )
 
 
 def _insert(connection: Connection, numbers: _Numbers, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Store rows that `_rows_of` gave."""
-    held, rest = _held(table), iter(rows)
+    references, rest = _references(table), iter(rows)
     while some := list(islice(rest, _ROWS_AT_ONCE)):
         numbered = [
             tuple(
                 value
                 if what is None or (value is None and what != _OWNER)
                 else numbers.number_of(what, value)
-                for what, value in zip(held, row, strict=True)
+                for what, value in zip(references, row, strict=True)
             )
             for row in some
         ]
@@ -318,7 +318,7 @@ def _is_empty(connection: Connection, numbers: _Numbers) -> bool:
     )
 
 
-def _held(table: str) -> tuple[str | None, ...]:
+def _references(table: str) -> tuple[str | None, ...]:
     """What each column of a table holds; None for a value of its own."""
     return tuple(_HOLDS_ELSE.get((table, name), _HOLDS.get(name)) for name in agent_tables()[table].columns)
 
@@ -348,7 +348,7 @@ def _figures(connection: Connection, agent: int, name: str, *, hidden: bool) -> 
     return AgentFigures(name=name, memories=count, written_at=at)
 
 
-# Removes a whole agent: first its name, at once, then all that is kept of it, in batches.
+# Removes a whole agent: first its name, at once, then all its rows, in batches.
 #
 # From the moment on in which an agent has the name of one that is being removed nobody finds it, and
 # whoever writes under its old name begins a new agent. What is left to do shows in that name, so whoever

@@ -116,19 +116,19 @@ class AgentCache(ABC):
         self._firsts = {}
         self._found = {}
 
-    def known(self, asked: Hashable) -> SearchResult | None:
-        """What was kept of a search for this since the last change, if anything was."""
-        known = self._found.get(asked)
+    def known(self, key: Hashable) -> SearchResult | None:
+        """The cached result of this search since the last change, if any."""
+        known = self._found.get(key)
         return None if known is None else known[0]
 
-    def keep(self, asked: Hashable, found: SearchResult) -> None:
+    def keep(self, key: Hashable, found: SearchResult) -> None:
         """Keep what a search found until the next change: an agent at one task asks the same many times."""
         count = sum(map(len, found.slices))
         if count > _MOST_FOUND:
             return
         if len(self._found) >= _MOST_SEARCHES:
             del self._found[next(iter(self._found))]
-        self._found[asked] = found, count
+        self._found[key] = found, count
 
     def sessions(self, connection: Connection, where: Filter) -> Sessions | None:
         """The order of the admitted active memories in their sessions; None where there are no sessions.
@@ -178,8 +178,8 @@ class AgentCache(ABC):
 
     def records(self, connection: Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
         """The memories of these ordinals. What was read first is let go first, where many are held."""
-        kept = self._records
-        found = {ordinal: memory for ordinal in ordinals if (memory := kept.get(ordinal)) is not None}
+        cached = self._records
+        found = {ordinal: memory for ordinal in ordinals if (memory := cached.get(ordinal)) is not None}
         if len(found) < len(ordinals):
             missing = [ordinal for ordinal in ordinals if ordinal not in found]
             nums = self.columns.nums[missing].tolist()
@@ -187,10 +187,10 @@ class AgentCache(ABC):
             values = {"agent": self.agent, "nums": json.dumps(nums)}
             for row in connection.run("records", values):
                 num, memory = numbered_memory(row, self.name)
-                found[ordinal_of[num]] = kept[ordinal_of[num]] = memory
+                found[ordinal_of[num]] = cached[ordinal_of[num]] = memory
                 self._record_bytes += _size(memory)
-            while self._record_bytes > _MOST_RECORD_BYTES and kept:
-                self._drop_record(next(iter(kept)))
+            while self._record_bytes > _MOST_RECORD_BYTES and cached:
+                self._drop_record(next(iter(cached)))
         return found
 
     def _is_worn(self) -> bool:
@@ -224,7 +224,7 @@ class AgentCache(ABC):
         """Take in the memories of these nums, which are new."""
 
     def _lose(self, ordinal: int) -> None:  # noqa: B027 - Not every cache keeps more of it.
-        """Let go of what is kept of a memory that was purged."""
+        """Drop what is cached of a memory that was purged."""
 
     def _embedded(  # noqa: B027 - As above.
         self, connection: Connection, renewed: set[int], added: set[int]
@@ -294,7 +294,7 @@ class ResidentCache(AgentCache):
         return self._postings
 
     def compared(self, connection: Connection, vector: Vector) -> VectorComparison:
-        """How near the agent's vectors are to this one; they are loaded when they are first asked for."""
+        """How near the agent's vectors are to this one; they are loaded at the first comparison."""
         vectors = self._vectors
         if vectors is None:
             vectors = self._vectors = VectorRows(vector.size, capacity=self.columns.used)

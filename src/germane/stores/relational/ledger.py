@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from germane.protocols import Store
 
 MOST_ASSEMBLIES: Final = 2000
-"""Kept for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
+"""Stored for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
 
 POINT: Final = ("seq", "judged", "attested", "lived", "learning")
 """What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
@@ -61,7 +61,7 @@ class _AssemblyRow(NamedTuple):
     sha256: bytes | None
     tokens: int
     candidates: int
-    asked: str
+    query: str
 
 
 @gated
@@ -170,7 +170,7 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
         (number,) = connection.run("latest_assembly", {"agent": agent}).fetchone()
     except connection.refusal as error:
         raise InvalidInput(
-            f"The assembly {assembly.id!r} is recorded already, or its figures can't be kept ({error})."
+            f"The assembly {assembly.id!r} is recorded already, or its figures can't be stored ({error})."
         ) from error
     of_it = {"agent": agent, "number": number}
     for place, entry in enumerate(assembly.entries):
@@ -202,7 +202,7 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
     values = {"agent": number, "number": stored.number, "context": stored.context}
     entries = connection.run("assembled", values)
     try:
-        read, made = tuple(map(_entry, entries)), fields_of(stored.asked)
+        read, made = tuple(map(_entry, entries)), fields_of(stored.query)
     except UNREADABLE as error:
         raise damaged(f"Assembly {id_text(stored.id)}", error) from error
     return Assembly(

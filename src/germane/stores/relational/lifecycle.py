@@ -370,10 +370,10 @@ def _store_use(
     values = {"agent": agent, "num": num, "context": key_of(use.context)}
     packed = _packed(use.memory_id, parts) if parts else _NO_PARTS
     known = connection.run("judgement", values).fetchone()
-    was_used, kept_parts = known or (False, None)
+    was_used, stored_parts = known or (False, None)
     counts = use.used and not was_used
     # Stored parts stay; a use without parts may still become an example.
-    if known and not counts and (kept_parts == packed or kept_parts not in (None, _NO_PARTS)):
+    if known and not counts and (stored_parts == packed or stored_parts not in (None, _NO_PARTS)):
         return False, False
     connection.run("count_judgement", {"agent": agent, "by": later})
     connection.run("insert_judgement", {**values, "used": int(use.used), "parts": packed})

@@ -66,8 +66,8 @@ class Lexical:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The admitted memories that share a term with the question, with their scores."""
         mask = admitted if self._members is None else admitted & self._members
-        kept = mask[self._scores.ordinals]
-        return self._scores.ordinals[kept], self._scores.scores[kept] / UNIT
+        selected = mask[self._scores.ordinals]
+        return self._scores.ordinals[selected], self._scores.scores[selected] / UNIT
 
     def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
         """The score of each, 0.0 for one that shares no term with the question."""
@@ -153,12 +153,12 @@ class WindowSemantic:
         The mean of a window's cosines chooses, with a margin for what it leaves out and for the
         rounding of its sums; the exact cosine ranks.
         """
-        kept = np.flatnonzero(admitted & self._members & ~np.isnan(self._rough))
-        if len(kept) > 2 * limit > 0:
-            rough = self._rough[kept]
+        selected = np.flatnonzero(admitted & self._members & ~np.isnan(self._rough))
+        if len(selected) > 2 * limit > 0:
+            rough = self._rough[selected]
             last = np.partition(rough, len(rough) - 2 * limit)[len(rough) - 2 * limit]
-            kept = kept[rough >= np.round(last, 4) - 1e-4]
-        return kept, self.values(kept)
+            selected = selected[rough >= np.round(last, 4) - 1e-4]
+        return selected, self.values(selected)
 
     def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
         """The cosine of each turn's window; NaN for what is no turn or has no vector around it."""
@@ -217,7 +217,7 @@ _FEWEST = 64
 class Columns:
     """Grows at its end and never moves: a memory keeps its place, its ordinal, until all is loaded anew.
 
-    Arrays may have room behind `used`; `nums` ascend.
+    Arrays may have spare elements behind `used`; `nums` ascend.
     """
 
     def __init__(self) -> None:

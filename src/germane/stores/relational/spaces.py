@@ -296,9 +296,9 @@ class EventLog:
         moves = self._connection.run("moves_to_tell", {"agent": self._space, "number": self._moved})
         for row in changes.fetchall():
             self._note_change(*row)
-        for what, raw, held_in, at in moves.fetchall():
+        for what, raw, set_name, at in moves.fetchall():
             if what not in _UNLOGGED_EVENTS:
-                self.note(SpaceEventKind(what), id=raw, held_in=held_in, at=at)
+                self.note(SpaceEventKind(what), id=raw, held_in=set_name, at=at)
 
     def finish(self) -> None:
         """Note how far the log goes, by which others see that something happened."""
@@ -332,7 +332,7 @@ class EventLog:
 
 
 def _event(row: tuple[Any, ...]) -> SpaceEvent:
-    number, what, by, raw, former, member, held_in, at = row
+    number, what, by, raw, former, member, set_name, at = row
     return SpaceEvent(
         number=number,
         what=SpaceEventKind(what),
@@ -340,6 +340,6 @@ def _event(row: tuple[Any, ...]) -> SpaceEvent:
         memory_id=None if raw is None else id_text(raw),
         former_id=None if former is None else former_ref(raw, former),
         agent=member,
-        working_set=held_in,
+        working_set=set_name,
         at=None if at is None else moment(at),
     )

@@ -155,10 +155,10 @@ class RelationalStore(ABC):
         `id` is the current version, `id@n` the one of that number.
         """
         with self._connections.reading(agent) as connection:
-            asked_agent = connection.run("agent", {"name": agent})
+            agent_row = connection.run("agent", {"name": agent})
             # The first is queried together with the agent, before any rows are read.
             first = [_version_rows(connection, agent, each) for each in ids[:1]]
-            agent_state(asked_agent, self._connections.location)
+            agent_state(agent_row, self._connections.location)
             rest = (_version_rows(connection, agent, each) for each in ids[1:])
             results = zip(ids, chain(first, rest), strict=True)
             return tuple(_memory(connection, agent, name, rows) for name, rows in results)
@@ -396,11 +396,11 @@ def search(
     learning: LearningStatus,
 ) -> SearchResult:
     """What the agent's cache, caught up with the connection's snapshot, has for a query."""
-    asked = (query, None if query.vector is None else query.vector.tobytes(), embedding)
-    found = cache.known(asked)
+    key = (query, None if query.vector is None else query.vector.tobytes(), embedding)
+    found = cache.known(key)
     if found is None:
         found = _searched(connection, cache, query, embedding, learning)
-        cache.keep(asked, found)
+        cache.keep(key, found)
     return found if found.learning == learning else replace(found, learning=learning)
 
 

@@ -57,7 +57,7 @@ class Connection(Protocol):
 
     Statements are done in order. In a write transaction one may be done only when an answer is looked at, its
     own or a later one's, or at the end; what it raises is raised then, and nothing behind it is done. So what
-    doesn't need an answer is run without looking at any, and what can be asked together before the first
+    doesn't need an answer is run without looking at any, and what can be queried together before the first
     answer is looked at.
     """
 
@@ -90,7 +90,7 @@ class Connection(Protocol):
     def attempt(self, why: Why, /) -> AbstractContextManager[None]:
         """A block whose refusal by a constraint `why` may explain.
 
-        It is given a connection that can be asked and the refusal, and raises what says more, or returns.
+        It is given an open connection and the refusal, and raises what says more, or returns.
         What the transaction had done by then it may find there or not.
         """
         ...
@@ -101,7 +101,7 @@ Why = Callable[[Connection, Exception], None]
 
 
 POOL_SIZE: Final = 10
-"""How many connections a process may have to a store, unless it is told otherwise."""
+"""How many connections a process may have to a store by default."""
 
 
 class Connections(Protocol):
@@ -518,7 +518,7 @@ def _plain(value: Any, path: str) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each, f"{path}[{index}]") for index, each in enumerate(value)]
     raise InvalidInput(
-        f"{path}={value!r} can't be kept as JSON. Use text, finite numbers, true, false, None, lists, "
+        f"{path}={value!r} can't be stored as JSON. Use text, finite numbers, true, false, None, lists, "
         "and mappings with text keys."
     )
 

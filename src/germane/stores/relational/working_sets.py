@@ -36,10 +36,10 @@ from germane.working_sets import (
     AddItem,
     Clear,
     Features,
-    HeldChange,
     Pin,
     RemoveItem,
     Resize,
+    SetChange,
     StoredWorkingSet,
     Touch,
     WorkingSetEvent,
@@ -74,7 +74,7 @@ class WorkingSetTables:
         self._guard = guard
 
     def apply(
-        self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
+        self, owner: str, name: str, changes: Sequence[SetChange], *, seen: int | None = None, by: str = ""
     ) -> tuple[WorkingSetEvent, ...] | None:
         """Apply all changes to a set in one transaction, in order, or none of them; returns the events.
 
@@ -155,7 +155,7 @@ class _State(NamedTuple):
     set_moved: int = 0
 
 
-class _HeldRow(NamedTuple):
+class _ItemRow(NamedTuple):
     """A row of `held_rows`, or of `held_rows_moved`, where all is None of what the set holds no more."""
 
     num: int
@@ -207,7 +207,7 @@ class CachedWorkingSet:
     def _load(self, connection: Connection, state: _State, entries: dict[int, WorkingSetItem]) -> bool:
         entries.clear()
         values = {"agent": state.agent, "working_set": state.working_set}
-        rows = list(map(_HeldRow._make, connection.run("held_rows", values)))
+        rows = list(map(_ItemRow._make, connection.run("held_rows", values)))
         memories = self._records(connection, state.agent, [row.num for row in rows])
         entries.update((row.num, _item_of(row, memories[row.num])) for row in rows)
         return True
@@ -224,14 +224,14 @@ class CachedWorkingSet:
                 return self._load(connection, state, entries)
             altered = {num for num, what in changes if what in _ALTERED}
         values = {"agent": state.agent, "working_set": state.working_set, "since": known.set_moved}
-        rows: list[_HeldRow] = []
+        rows: list[_ItemRow] = []
         memories: dict[int, Memory] = {}
         if state.set_moved != known.set_moved:
             moved = connection.run("held_rows_moved", values).fetchall()
             ids = {id_text(raw) for raw, *_ in moved}
             gone = [num for num, one in entries.items() if one.memory.id in ids]
             memories = {num: entries.pop(num).memory for num in gone}
-            found = [_HeldRow._make(row) for _, *row in moved]
+            found = [_ItemRow._make(row) for _, *row in moved]
             rows = list({row.num: row for row in found if row.num}.values())
         here = altered & entries.keys()
         wanted = [row.num for row in rows if row.num not in memories or row.num in altered]
@@ -251,7 +251,7 @@ class CachedWorkingSet:
         return dict(numbered_memory(row, self._owner) for row in rows)
 
 
-def _item_of(row: _HeldRow, memory: Memory) -> WorkingSetItem:
+def _item_of(row: _ItemRow, memory: Memory) -> WorkingSetItem:
     return WorkingSetItem(
         memory=memory,
         entered_at=moment(row.entered_at),
@@ -364,7 +364,7 @@ class WorkingSetWriter:
             (self.before,) = self.run("last_move").fetchone()
         self.number = self.before
 
-    def apply(self, working_set: int, name: str, changes: Sequence[HeldChange]) -> None:
+    def apply(self, working_set: int, name: str, changes: Sequence[SetChange]) -> None:
         """Do all changes to a set in order. Raises NotFound, NotInWorkingSet or InvalidInput."""
         for change in changes:
             if isinstance(change, AddItem):

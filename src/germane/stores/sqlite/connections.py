@@ -123,7 +123,7 @@ class SqliteConnections:
         """
         with self.gate, translated(self.location), self._turn() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE", turns=self._turns, deadline=self._deadline()):
-                # Asked only now, since waiting for the other processes may have taken seconds.
+                # Checked only now, since waiting for the other processes may have taken seconds.
                 self._presence.check_to_write()
                 yield connection
             self._turns.ended()

@@ -192,7 +192,7 @@ class FileIdentity:
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 _UNAVAILABLE = {
-    sqlite3.SQLITE_FULL: "The disk or the quota is full, so nothing was stored. Make room and try again.",
+    sqlite3.SQLITE_FULL: "The disk or the quota is full, so nothing was stored. Free space and try again.",
     sqlite3.SQLITE_READONLY: "It can't be written: the file or its folder is read-only. "
     "Change the permissions, or open it with read_only=True.",
     sqlite3.SQLITE_CANTOPEN: "It can't be opened. Check that the folder exists, that the path is a file, "
