@@ -1,6 +1,6 @@
 """What the pure part of a working set costs: order it, make a text of it, group it, and say who leaves.
 
-    python bench/arranging.py [--held 200,1000,10000] [--budget 8000] [--runs 31]
+    python bench/arranging.py [--items 200,1000,10000] [--budget 8000] [--runs 31]
 
 Milliseconds, p50 and p95 of the runs after a warm-up, without a store. "cold" makes each paragraph anew,
 as after opening; "whole" gives the budget all of the set (at most 128,000 tokens), so that the text's
@@ -40,33 +40,33 @@ _PLAN = working()
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--held", default="200,1000,10000")
+    parser.add_argument("--items", default="200,1000,10000")
     parser.add_argument("--budget", type=int, default=8000)
     parser.add_argument("--runs", type=int, default=31)
     given = parser.parse_args()
-    sizes = [int(size) for size in given.held.split(",")]
+    sizes = [int(size) for size in given.items.split(",")]
     memories = [_counted(memory) for memory in make_memories(max(sizes))]
     vectors = _vectors(memories)
-    print(f"{'':44}{'held':>8}{'p50':>10}{'p95':>10}")
+    print(f"{'':44}{'items':>8}{'p50':>10}{'p95':>10}")
     for size in sizes:
-        held = [
+        items = [
             WorkingSetItem(
                 memory=one, entered_at=one.created_at, touched_at=one.created_at, order=place, tokens=tokens
             )
             for place, one in enumerate(memories[:size])
             for tokens in (one.renditions.full.tokens,)
         ]
-        for name, run in _cases(held, vectors, given.budget):
+        for name, run in _cases(items, vectors, given.budget):
             _print(name, size, run, given.runs)
 
 
 def _cases(
-    held: Sequence[WorkingSetItem], vectors: dict[str, Vector], budget: int
+    items: Sequence[WorkingSetItem], vectors: dict[str, Vector], budget: int
 ) -> Sequence[tuple[str, Callable[[], object]]]:
     known, cached = ItemFeatures(vectors=vectors), RememberedLines()
 
     def assembled(strategy: Strategy, tokens: int, lines: RememberedLines | None = None) -> object:
-        found = arrange(held, strategy, now=_NOW, known=known)
+        found = arrange(items, strategy, now=_NOW, known=known)
         return assemble_list(
             _PLAN,
             found.ranked,
@@ -79,10 +79,10 @@ def _cases(
         )
 
     plain = ("balanced", "recent", "important", "frequent", "clustered")
-    needed = sum(one.tokens for one in held) // 10
+    needed = sum(one.tokens for one in items) // 10
     return [
         *(
-            (f"order, {name}", partial(arrange, held, Strategy(name=name), now=_NOW, known=known))
+            (f"order, {name}", partial(arrange, items, Strategy(name=name), now=_NOW, known=known))
             for name in plain
         ),
         (f"assemble {budget:,} tokens", partial(assembled, Strategy(), budget, cached)),
@@ -93,7 +93,7 @@ def _cases(
             partial(assembled, Strategy(name="clustered"), budget, cached),
         ),
         *(
-            (f"evict a tenth, {name}", partial(evict, held, needed, now=_NOW, policy=name))
+            (f"evict a tenth, {name}", partial(evict, items, needed, now=_NOW, policy=name))
             for name in EVICTION_POLICIES
         ),
         (

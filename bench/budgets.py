@@ -78,13 +78,13 @@ def measured(material: Material, configuration: Configuration, budgets: Sequence
     """Every question at every budget, the budgets in their order."""
     steps: list[Step] = []
     for place, corpus in enumerate(material.corpora):
-        asked = [each for each in material.questions if each.corpus == place]
-        if not asked:
+        questions = [each for each in material.questions if each.corpus == place]
+        if not questions:
             continue
         reader = GermaneReader(corpus, configuration)
         try:
             needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-            for each in asked:
+            for each in questions:
                 steps += _steps(reader, each, needles, budgets)
         finally:
             reader.close()
@@ -142,26 +142,26 @@ def _material(name: str) -> Material:
 
 
 def _steps(
-    reader: GermaneReader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
+    reader: GermaneReader, question: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
 ) -> list[Step]:
     steps = []
     before: frozenset[str] = frozenset()
     for budget in budgets:
         try:
-            context = reader.context(asked.question, budget)
+            context = reader.context(question.question, budget)
         except BudgetTooSmall:
-            steps.append(_refused(asked, budget, before))
+            steps.append(_refused(question, budget, before))
             before = frozenset()
             continue
         whole = frozenset(item.memory.id for item in context.items if _is_whole(item))
         shown = {item.memory.id for item in context.items}
-        held = contained_pieces(context.text, asked, needles)
-        idle_cut, idle_out = _idle(reader, context, asked, held)
+        present = contained_pieces(context.text, question, needles)
+        idle_cut, idle_out = _idle(reader, context, question, present)
         steps.append(
             Step(
-                question=asked.number,
+                question=question.number,
                 budget=budget,
-                recall=sum(held) / len(held),
+                recall=sum(present) / len(present),
                 whole=len(whole),
                 cut=len(shown) - len(whole),
                 gone=len(before - shown),
@@ -174,9 +174,9 @@ def _steps(
     return steps
 
 
-def _refused(asked: EvaluationQuestion, budget: int, before: frozenset[str]) -> Step:
+def _refused(question: EvaluationQuestion, budget: int, before: frozenset[str]) -> Step:
     return Step(
-        question=asked.number,
+        question=question.number,
         budget=budget,
         recall=0.0,
         whole=0,
@@ -190,7 +190,7 @@ def _refused(asked: EvaluationQuestion, budget: int, before: frozenset[str]) -> 
 
 
 def _idle(
-    reader: GermaneReader, context: Context, asked: EvaluationQuestion, held: Sequence[bool]
+    reader: GermaneReader, context: Context, question: EvaluationQuestion, present: Sequence[bool]
 ) -> tuple[float, float]:
     """The share of the budget left empty, where it would hold a shortened memory, or one that is out."""
     budget = context.trace.budget
@@ -203,7 +203,7 @@ def _idle(
     shown = {item.memory.id for item in context.items}
     missing = [
         ids[each]
-        for piece, there in zip(asked.pieces, held, strict=True)
+        for piece, there in zip(question.pieces, present, strict=True)
         if not there
         for each in piece.ids
         if each in ids and ids[each] not in shown

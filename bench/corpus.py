@@ -1,6 +1,6 @@
 """An agent's memories, made up from a seed: every kind, with the lengths and repetitions of real ones.
 
-What matters for timing is kept true to life: few words are said often and many seldom, identifiers
+What matters for timing is true to life: few words are frequent and many rare, identifiers
 and paths stand among them, most memories are a sentence or two and some run over many lines, and a
 few of them (who the agent is, what it must not do) are always shown.
 """
@@ -18,7 +18,7 @@ from germane import Draft
 __all__ = ["NOW", "drafts", "questions"]
 
 NOW = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)
-"""When the questions are asked; the memories were made in the two years before."""
+"""The time of the questions; the memories were made in the two years before."""
 
 _DAYS = 730
 

@@ -107,14 +107,14 @@ def _write(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _warm(given: argparse.Namespace) -> dict[str, Any]:
-    asked = questions(given.questions)
+    queries = questions(given.questions)
     figures: dict[str, Any] = {}
     with _open(given.file) as engine:
         for name, call in _CALLS.items():
             for question in questions(given.questions, seed=_OTHER):
                 call(engine, question)
             taken, busy = [], []
-            for question in asked:
+            for question in queries:
                 before, worked = perf_counter(), process_time()
                 call(engine, question)
                 taken.append(1000 * (perf_counter() - before))

@@ -5,7 +5,7 @@
 
 A store of the probes (`data/probes.jsonl`) holds one answer, the texts that are nearest to it in
 topic, then other probes' texts, then memories made up from a seed. "dropped" counts answers that
-the gate left out, "kept" the share of everything else that it let through, "empty" stores that
+the gate left out, "passed" the share of everything else, "empty" stores that
 hold an answer and gave nothing, and "silent" stores without the answer that gave nothing (their
 near-topic texts stay). By words alone these probes can't be found at all; what the gate does there
 is measured on the demo's memory and its questions. The questions marked `held` are for a last look.
@@ -58,7 +58,7 @@ class _Outcome:
     """What one question came to: shares, all from 0 to 1."""
 
     dropped: float
-    kept: float
+    passed: float
     empty: float
     silent: float
 
@@ -89,13 +89,13 @@ def main() -> None:
     sizes = [int(each) for each in given.sizes.split(",")]
     budgets = [int(each) for each in given.budgets.split(",")]
     every = _read(_PROBES)
-    asked = [probe for probe in every if given.half in ("both", probe["half"])]
-    print(f"{len(asked)} probes\n{'':36}{'dropped':>9}{'kept':>9}{'empty':>9}{'silent':>9}")
+    probes = [probe for probe in every if given.half in ("both", probe["half"])]
+    print(f"{len(probes)} probes\n{'':36}{'dropped':>9}{'passed':>9}{'empty':>9}{'silent':>9}")
     for size in sizes:
-        _print(f"bundled embedder, {size:,} memories", _probed(asked, every, size))
+        _print(f"bundled embedder, {size:,} memories", _probed(probes, every, size))
     for name, embedder in (("bundled embedder", StaticEmbedder()), ("words alone", None)):
         _print(f"{name}, demo memory", _demonstrated(embedder))
-    print_contexts(asked, every, sizes, budgets, given.plan)
+    print_contexts(probes, every, sizes, budgets, given.plan)
     print_unsaid(_read(_UNSAID), every, sizes, budgets, given.plan)
 
 
@@ -103,11 +103,11 @@ def print_documents(files: Sequence[Path]) -> None:
     """Recall at 20 and at 100, and how many are found, with the gate and without."""
     print(f"{'':36}{'@20':>14}{'@100':>14}{'found':>14}    with the gate / without")
     for file in files:
-        texts, asked = _documents(read_locomo(file))
+        texts, questions = _documents(read_locomo(file))
         for name, embedder in (("bundled embedder", StaticEmbedder()), ("words alone", None)):
             with germane.open(":memory:", embedder=embedder) as engine:
                 made = [engine.remember(text).id for text in texts]
-                wanted = [{made[place] for place in places} for _, places in asked]
+                wanted = [{made[place] for place in places} for _, places in questions]
                 columns: list[str] = []
                 counts: list[float] = []
                 for limit in (20, 100):
@@ -115,7 +115,7 @@ def print_documents(files: Sequence[Path]) -> None:
                     for gate in (True, False):
                         found = [
                             {one.id for one in engine.recall(question, limit=limit, gate=gate)}
-                            for question, _ in asked
+                            for question, _ in questions
                         ]
                         shares.append(mean(len(a & b) / len(b) for a, b in zip(found, wanted, strict=True)))
                         counts.append(mean(map(len, found)))
@@ -129,7 +129,7 @@ def _documents(
 ) -> tuple[list[str], list[tuple[str, set[int]]]]:
     """Texts of about `_DOCUMENT` words, and the questions with the places of the texts that answer them."""
     texts: list[list[str]] = []
-    asked = []
+    samples = []
     for conversation in conversations:
         places: dict[str, int] = {}
         texts.append([])
@@ -138,16 +138,16 @@ def _documents(
                 texts.append([])
             texts[-1].append(turn.text)
             places[turn.dia_id] = len(texts) - 1
-        asked += [
+        samples += [
             (question.question, {places[name] for name in question.evidence})
             for question in conversation.questions
             if question.evidence and question.category != ADVERSARIAL
         ]
-    return ["\n".join(each) for each in texts], asked
+    return ["\n".join(each) for each in texts], samples
 
 
 def print_contexts(
-    asked: Sequence[_Probe],
+    sought: Sequence[_Probe],
     every: Sequence[_Probe],
     sizes: Sequence[int],
     budgets: Sequence[int],
@@ -159,7 +159,7 @@ def print_contexts(
     )
     for size in sizes:
         shown: dict[int, list[_Shown]] = {budget: [] for budget in budgets}
-        for texts, probes in _stores(asked, every, size):
+        for texts, probes in _stores(sought, every, size):
             with _opened([{"content": text, "kind": "fact"} for text in texts]) as engine:
                 for probe in probes:
                     for budget in budgets:
@@ -206,7 +206,7 @@ def print_unsaid(
 def _print(name: str, outcomes: Sequence[_Outcome]) -> None:
     shares = [
         mean(getattr(outcome, field) for outcome in outcomes)
-        for field in ("dropped", "kept", "empty", "silent")
+        for field in ("dropped", "passed", "empty", "silent")
     ]
     print(f"{name:36}" + "".join(f"{share:9.1%}" for share in shares))
 
@@ -215,25 +215,25 @@ def _read(path: Path) -> list[_Probe]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _probed(asked: Sequence[_Probe], every: Sequence[_Probe], size: int) -> list[_Outcome]:
+def _probed(sought: Sequence[_Probe], every: Sequence[_Probe], size: int) -> list[_Outcome]:
     outcomes = []
-    for texts, probes in _stores(asked, every, size):
+    for texts, probes in _stores(sought, every, size):
         with _opened([{"content": text, "kind": "fact"} for text in texts]) as engine:
             outcomes += [_outcome(engine, probe) for probe in probes]
     return outcomes
 
 
 def _stores(
-    asked: Sequence[_Probe], every: Sequence[_Probe], size: int
+    sought: Sequence[_Probe], every: Sequence[_Probe], size: int
 ) -> Iterator[tuple[list[str], Sequence[_Probe]]]:
-    """The texts of each store of a size, with the probes that it is asked."""
+    """The texts of each store of a size, with its probes."""
     texts = list(dict.fromkeys(text for probe in every for text in (probe["memory"], *probe["near"])))
     if size >= len(texts):
         # All probes fit, so one store serves every question.
-        yield [*texts, *(draft.content for draft in drafts(size - len(texts)))], asked
+        yield [*texts, *(draft.content for draft in drafts(size - len(texts)))], sought
         return
     random = Random(7)
-    for probe in asked:
+    for probe in sought:
         near = [*probe["near"]]
         others = [text for text in texts if text not in near and text != probe["memory"]]
         for _ in range(1 if size >= _REPEATED_BELOW else 5):
@@ -269,16 +269,16 @@ def _outcome(engine: Engine, probe: _Probe) -> _Outcome:
     """The whole answer to one probe, and what is left of it once the memory it asks for is forgotten."""
     stored = engine.stats().memories
     found = engine.recall(probe["question"], limit=_EVERY)
-    kept = {one.memory.content: one.memory.id for one in found}
-    answered = probe["memory"] in kept
+    passed = {one.memory.content: one.memory.id for one in found}
+    answered = probe["memory"] in passed
     answer = next(memory.id for memory in engine.memories() if memory.content == probe["memory"])
     engine.forget(answer)
     silent = not engine.recall(probe["question"], limit=_EVERY)
     engine.restore(answer)
     return _Outcome(
         dropped=float(not answered),
-        kept=(len(kept) - answered) / (stored - 1),
-        empty=float(not kept),
+        passed=(len(passed) - answered) / (stored - 1),
+        empty=float(not passed),
         silent=float(silent),
     )
 
@@ -291,14 +291,14 @@ def _demonstrated(embedder: Embedder | None) -> list[_Outcome]:
         if engine.stats().pending:
             engine.embed_pending()
         stored = engine.memories(order=germane.Order.OLDEST)
-        for asked in demo_questions():
-            answers = {stored[line - 1].id for line in asked.expect}
-            kept = {one.id for one in engine.recall(asked.question, limit=_EVERY)}
+        for question in demo_questions():
+            answers = {stored[line - 1].id for line in question.expect}
+            passed = {one.id for one in engine.recall(question.question, limit=_EVERY)}
             outcomes.append(
                 _Outcome(
-                    dropped=len(answers - kept) / len(answers),
-                    kept=len(kept - answers) / (len(stored) - len(answers)),
-                    empty=float(not kept),
+                    dropped=len(answers - passed) / len(answers),
+                    passed=len(passed - answers) / (len(stored) - len(answers)),
+                    empty=float(not passed),
                     silent=0.0,
                 )
             )

@@ -2,8 +2,8 @@
 
 2,000 decisions, 5,000 facts, 1,500 episodes, 200 procedures and 100 constraints in a file. The first context
 of a process comes with all that has to be imported and read for it, compiled before as in a package that is
-installed; cold is to open the file again in that process and assemble once; warm is the same engine asked
-on, a question at a time. Times are the median of the runs, in milliseconds, each run a process of its own.
+installed; cold is to open the file again in that process and assemble once; warm is the same engine with
+more questions, one at a time. Times are the median of the runs, in milliseconds, each run a process.
 
     nice -n -15 python bench/layered.py [--runs 7] [--words]
 """
@@ -47,11 +47,11 @@ _WARM_ROUNDS = 20
 
 def main() -> None:
     """Print the medians."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--runs", type=int, default=7)
-    asked.add_argument("--words", action="store_true", help="without an embedder")
-    asked.add_argument("--once", type=Path, help=argparse.SUPPRESS)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--words", action="store_true", help="without an embedder")
+    parser.add_argument("--once", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
     if given.once is not None:
         print(*_once(given.once, words=given.words))
         return
@@ -116,9 +116,9 @@ def _drafts() -> Iterator[Draft]:
     chance = random.Random(1)
     for kind, count in COUNTS.items():
         for number in range(count):
-            said = chance.choices(_WORDS, k=chance.randrange(10, 35))
+            words = chance.choices(_WORDS, k=chance.randrange(10, 35))
             yield Draft(
-                content=f"{' '.join(said).capitalize()}, case {kind} {number}.",
+                content=f"{' '.join(words).capitalize()}, case {kind} {number}.",
                 kind=kind,
                 subject=chance.choice(_WORDS),
                 confidence=chance.uniform(0.5, 1),

@@ -29,7 +29,7 @@ _WORDS = [
 _SHOWN = 20
 _COUNTED = 3
 _NEEDED = 2
-_ASKED_AGAIN = 100
+_REPEATS = 100
 _STEPS = (0, 10, 30, 50, 100)
 
 
@@ -97,7 +97,7 @@ def _recall(user: _User, engine: Engine, *, seed: int) -> float:
     """The share of what he needs among the first three, over questions that nothing was learned from."""
     chance = Random(seed + 1)
     shares = []
-    for _ in range(_ASKED_AGAIN):
+    for _ in range(_REPEATS):
         recalled = engine.recall(_question(chance), limit=_SHOWN)
         needed = set(user.needs(recalled, dict(recalled.weights)))
         shares.append(len(needed & {one.memory.id for one in recalled[:_COUNTED]}) / len(needed))

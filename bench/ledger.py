@@ -1,6 +1,6 @@
 """What the ledger costs: an assembly with and without a record, and making one again from the store of then.
 
-A file with so many memories, a question asked and recorded, then a tenth as many memories more, so that the
+A file with so many memories, an assembly that is recorded, then a tenth as many memories more, so that the
 replay has something to undo. Times are the median of the runs, in milliseconds; the record's size is what
 the file grows by for each, over a hundred of them.
 
@@ -35,10 +35,10 @@ _RECORDS = 100
 
 def main() -> None:
     """Print a line for each size."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--memories", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    asked.add_argument("--runs", type=int, default=5)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memories", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    parser.add_argument("--runs", type=int, default=5)
+    given = parser.parse_args()
     print(f"{'memories':>9}{'assemble':>11}{'and record':>12}{'replay':>11}{'KB a record':>13}  the same")
     for count in given.memories:
         with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def _line(file: Path, count: int, runs: int) -> str:
         engine.remember_many(list(_drafts(count, seed=1)), force=True)
         engine.assemble(QUESTION)
         plain = _median(lambda: engine.assemble(QUESTION), runs)
-        kept = _median(lambda: engine.assemble(QUESTION, record=True), runs)
+        with_record = _median(lambda: engine.assemble(QUESTION, record=True), runs)
         before = engine.stats().bytes
         for _ in range(_RECORDS):
             engine.assemble(QUESTION, record=True)
@@ -59,7 +59,7 @@ def _line(file: Path, count: int, runs: int) -> str:
         engine.remember_many(list(_drafts(count // 10, seed=2)), force=True)
         same: list[bool] = []
         again = _median(lambda: same.append(engine.ledger().replay(recorded.id).same), runs)
-    return f"{count:9,}{plain:8.1f} ms{kept:9.1f} ms{again:8.0f} ms{size:13.1f}  {all(same)}"
+    return f"{count:9,}{plain:8.1f} ms{with_record:9.1f} ms{again:8.0f} ms{size:13.1f}  {all(same)}"
 
 
 def _median(work: Callable[[], object], runs: int) -> float:
@@ -74,9 +74,9 @@ def _median(work: Callable[[], object], runs: int) -> float:
 def _drafts(count: int, *, seed: int) -> Iterator[Draft]:
     chance = random.Random(seed)
     for number in range(count):
-        said = chance.choices(_WORDS, k=chance.randrange(10, 35))
+        words = chance.choices(_WORDS, k=chance.randrange(10, 35))
         yield Draft(
-            content=f"{' '.join(said).capitalize()}, case {seed} {number}.",
+            content=f"{' '.join(words).capitalize()}, case {seed} {number}.",
             kind=chance.choice(_KINDS),
             created_at=NOW - timedelta(hours=chance.randrange(1, 5000)),
         )

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=100)
     given = parser.parse_args()
     embedder = StaticEmbedder()
-    asked = np.asarray(embedder.embed(questions(given.questions)), dtype=np.float32)
+    vectors = np.asarray(embedder.embed(questions(given.questions)), dtype=np.float32)
     server = Server(settings=_SETTINGS)
     try:
         server.create()
@@ -51,7 +51,7 @@ def main() -> None:
             address = server.url(server.fresh())
             migrate_store(address)
             _fill(address, embedder, count)
-            print(_measured(address, asked, count))
+            print(_measured(address, vectors, count))
     finally:
         server.stop()
 
@@ -72,19 +72,19 @@ def _fill(address: str, embedder: StaticEmbedder, count: int) -> None:
         connection.execute("VACUUM ANALYZE vectors")
 
 
-def _measured(address: str, asked: NDArray[np.float32], count: int) -> str:
+def _measured(address: str, vectors: NDArray[np.float32], count: int) -> str:
     cache = ServedCache("one")
     cache.agent = 1
     cache.columns.append(
         [((1 << 40) + place, bytes(16), "note", 0, 1.0, None) for place in range(1, count + 1)]
     )
     connections = PostgresConnections(address)
-    exact, all_times = _asked(connections, ServedCosines, cache, asked)
+    exact, all_times = _timed(connections, ServedCosines, cache, vectors)
     start = perf_counter()
     index_vectors(address, "one")
     built = perf_counter() - start
     (index,) = store_status(address).indexes
-    found, times = _asked(connections, IndexedCosines, cache, asked)
+    found, times = _timed(connections, IndexedCosines, cache, vectors)
     connections.close()
     same = sum(len(one & other) for one, other in zip(exact, found, strict=True))
     return (
@@ -93,13 +93,16 @@ def _measured(address: str, asked: NDArray[np.float32], count: int) -> str:
     )
 
 
-def _asked(
-    connections: PostgresConnections, how: type[ServedCosines], cache: ServedCache, asked: NDArray[np.float32]
+def _timed(
+    connections: PostgresConnections,
+    how: type[ServedCosines],
+    cache: ServedCache,
+    vectors: NDArray[np.float32],
 ) -> tuple[list[set[int]], list[float]]:
     admitted = np.ones(cache.columns.used, dtype=np.bool_)
     found: list[set[int]] = []
     times: list[float] = []
-    for vector in [*asked[:_FEW], *asked]:
+    for vector in [*vectors[:_FEW], *vectors]:
         start = perf_counter()
         with connections.reading("one") as connection:
             near = how(connection, cache, vector)

@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     memories = list(drafts(given.size))
-    asked = questions(given.questions + _WARM_UP)
+    queries = questions(given.questions + _WARM_UP)
     contents = [draft.content for draft in memories]
     with germane.open(":memory:", agent="bench", clock=lambda: NOW) as engine:
         engine.remember_many(memories)
@@ -56,17 +56,17 @@ def main() -> None:
             if find_spec(module) is None:
                 absent.append(module)
             else:
-                takers[name] = make(contents, len(asked))
-        taken = _interleaved(takers, asked)
+                takers[name] = make(contents, len(queries))
+        taken = _interleaved(takers, queries)
     rows = _rows(taken, germane_recall)
     print(json.dumps({"size": given.size, "results": rows, "absent": absent}) if given.json else _table(rows))
     if absent and not given.json:
         print(f"Not installed, so left out: {', '.join(absent)}")
 
 
-def _interleaved(takers: dict[str, Ask], asked: Sequence[str]) -> dict[str, list[float]]:
+def _interleaved(takers: dict[str, Ask], queries: Sequence[str]) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in takers}
-    for number, question in enumerate(asked):
+    for number, question in enumerate(queries):
         for name, ask in takers.items():
             before = perf_counter()
             ask(number, question)
@@ -90,11 +90,11 @@ def _bm25s(contents: Sequence[str], _: int) -> Ask:
     )
 
 
-def _chroma(contents: Sequence[str], asked: int) -> Ask:
+def _chroma(contents: Sequence[str], count: int) -> Ask:
     chromadb: Any = import_module("chromadb")
     random = np.random.default_rng(7)
     vectors = random.standard_normal((len(contents), _DIMENSION), dtype=np.float32)
-    wanted = random.standard_normal((asked, _DIMENSION), dtype=np.float32)
+    wanted = random.standard_normal((count, _DIMENSION), dtype=np.float32)
     client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
     collection = client.create_collection("bench", embedding_function=None)
     for start in range(0, len(contents), 1000):

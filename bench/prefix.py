@@ -1,8 +1,8 @@
 """How much of a prompt stays from turn to turn, and what it knows: python bench/prefix.py FILE [WINDOW ...].
 
 Each conversation of a FILE in LoCoMo's layout is laid into a log: what the first speaker says is the
-user's, what the second says the answer. Then 50 of its questions are asked one after another, each a turn
-of its own, with its answer. Told are the share of the prompts' tokens that stood at the beginning of the
+user's, what the second says the answer. Then 50 of its questions follow, each a turn
+of its own, with its answer. The figures are the share of the prompts' tokens that stood at the beginning of the
 prompt before, and how much of the questions' evidence stands in the prompts: for `anchored`, which is what
 `request` sends, and for `ranked`, the best groups in the order of the dialogue, with holes between them.
 """
@@ -56,9 +56,9 @@ class Prompts:
             min(len(texts), len(self._before)),
         )
         self._before = texts
-        said = "\n".join(str(message.get("content")) for message in messages)
-        # A block of recalled text indents the further lines of what was said.
-        plain = " ".join(said.split())
+        content = "\n".join(str(message.get("content")) for message in messages)
+        # A block of recalled text indents the further lines of a message.
+        plain = " ".join(content.split())
         found = [" ".join(text.split()) in plain for text in evidence]
         return Turn(tokens=sum(costs), reused=sum(costs[:same]), recall=mean([float(one) for one in found]))
 
@@ -128,10 +128,10 @@ def main() -> None:
         for name, make in (("anchored", anchored), ("ranked", ranked)):
             turns: list[Turn] = []
             for conversation in conversations:
-                asked = [q for q in conversation.questions if q.category != ADVERSARIAL and q.evidence]
+                questions = [q for q in conversation.questions if q.category != ADVERSARIAL and q.evidence]
                 # Spread over the whole, since questions stand in the order of their kinds.
-                step = max(1, len(asked) // TURNS)
-                turns += turns_of(conversation, asked[::step][:TURNS], make(window))
+                step = max(1, len(questions) // TURNS)
+                turns += turns_of(conversation, questions[::step][:TURNS], make(window))
             reused = sum(turn.reused for turn in turns) / sum(turn.tokens for turn in turns)
             recall = mean([turn.recall for turn in turns])
             filled = mean([turn.tokens / window for turn in turns])

@@ -61,18 +61,18 @@ def paraphrases(half: str, embedders: Mapping[str, Embedder | None]) -> str:
     every = [json.loads(line) for line in _PARAPHRASES.read_text(encoding="utf-8").splitlines()]
     for probe in every:
         _check(probe)
-    asked = [probe for probe in every if probe["half"] == half]
-    areas = list(dict.fromkeys(probe["area"] for probe in asked))
+    selected = [probe for probe in every if probe["half"] == half]
+    areas = list(dict.fromkeys(probe["area"] for probe in selected))
     lines = [
-        f"{len(asked)} questions of the {half} half, {len(every)} memories; recall@{_FIRST} in per cent",
+        f"{len(selected)} questions of the {half} half, {len(every)} memories; recall@{_FIRST} in per cent",
         f"{'':14}{'all':>8}{'95 %':>16}" + "".join(f"{area:>12}" for area in areas),
     ]
     for name, embedder in embedders.items():
         find = _recalling([probe["memory"] for probe in every], embedder)
-        found = [float(probe["memory"] in find(probe["question"])[:_FIRST]) for probe in asked]
+        found = [float(probe["memory"] in find(probe["question"])[:_FIRST]) for probe in selected]
         low, high = bootstrap_interval(found, seed=7)
         of = {
-            area: [hit for hit, each in zip(found, asked, strict=True) if each["area"] == area]
+            area: [hit for hit, each in zip(found, selected, strict=True) if each["area"] == area]
             for area in areas
         }
         interval = f"{100 * low:.1f}–{100 * high:.1f}"
@@ -86,11 +86,11 @@ def _print_probes(half: str) -> None:
     for probe in every:
         _check(probe)
     texts = [text for probe in every for text in (probe["memory"], *probe["near"])]
-    asked = [probe for probe in every if half in ("both", probe["half"])]
-    decoys = [{text for text in texts if _shares_a_stem(probe["question"], text)} for probe in asked]
+    selected = [probe for probe in every if half in ("both", probe["half"])]
+    decoys = [{text for text in texts if _shares_a_stem(probe["question"], text)} for probe in selected]
     long = [np.median([len(text) for text in some]) for some in _answers_and_rest(every)]
     print(
-        f"{len(asked)} questions, {len(texts)} memories; "
+        f"{len(selected)} questions, {len(texts)} memories; "
         f"characters in the median: answers {long[0]:.0f}, others {long[1]:.0f}"
     )
     heading = [f"{f'recall@{depth}':>11}" for depth in _DEPTHS]
@@ -100,8 +100,8 @@ def _print_probes(half: str) -> None:
         ways[f"{name}, vectors"] = _by_cosine(texts, embedder)
         ways[f"{name}, recall"] = _recalling(texts, embedder)
     for name, find in ways.items():
-        found = [find(probe["question"]) for probe in asked]
-        answers = [probe["memory"] for probe in asked]
+        found = [find(probe["question"]) for probe in selected]
+        answers = [probe["memory"] for probe in selected]
         plain = [
             [text for text in each if text not in aside] for each, aside in zip(found, decoys, strict=True)
         ]

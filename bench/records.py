@@ -65,8 +65,8 @@ def main() -> None:
     astray = unanswered(questions, documents)
     if astray:
         sys.exit("The documents don't hold the answers to: " + ", ".join(astray))
-    asked = [each for each in questions if each["half"] == given.half]
-    report = measured(asked, documents, given.embedder, BUDGETS)
+    selected = [each for each in questions if each["half"] == given.half]
+    report = measured(selected, documents, given.embedder, BUDGETS)
     print(f"{given.half} half: {report.data()}")
     print(table(report, BUDGETS))
 

@@ -3,7 +3,7 @@
     python bench/replies.py FILE [--budgets 500,1000,2000,4000]
 
 From each conversation of a file that `germane eval` reads, up to 15 replies of more than 1,500 characters are
-taken, the longest first. Of each, one sentence of 60 to 260 characters from behind its first quarter is asked
+taken, the longest first. Of each, one sentence of 60 to 260 characters behind its first quarter is searched
 for by four of its words, the two rarest of the conversation and two others: "What did you say about ...?"
 Prints the share of sentences that the default call shows word for word at each budget.
 """
@@ -38,18 +38,18 @@ def main() -> None:
     budgets = [int(each) for each in given.budgets.split(",")]
     material = read_material(given.file, counter=CachedCounter(get_counter("o200k")), embedder=BUNDLED)
     shown = Counter[int]()
-    asked = 0
+    total = 0
     for corpus in material.corpora:
         reader = GermaneReader(corpus, Configuration())
         for question, sentence in questions(corpus):
-            asked += 1
+            total += 1
             for budget in budgets:
                 text = " ".join(reader.context(question, budget).text.split())
                 shown[budget] += sentence in text
         reader.close()
-    print(f"{asked} sentences inside long replies of {given.file.name}, in % shown word for word")
+    print(f"{total} sentences inside long replies of {given.file.name}, in % shown word for word")
     print(" ".join(f"{budget:>7,}" for budget in budgets))
-    print(" ".join(f"{100 * shown[budget] / max(asked, 1):7.1f}" for budget in budgets))
+    print(" ".join(f"{100 * shown[budget] / max(total, 1):7.1f}" for budget in budgets))
 
 
 def questions(corpus: Corpus) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Requests beside what others make of the same conversations: python bench/request.py [--speed].
 
 300 random conversations (English, CJK, code, JSON tool results, long messages, mixed; parallel calls) are
-fitted to windows of 1,000 and 4,000 tokens. Told are, of the results: the share over the budget in OpenAI's
-chat format (contents, names and arguments, 4 for each message and 3), the share with a call parted from
+fitted to windows of 1,000 and 4,000 tokens. Figures of the results: the share over the budget in OpenAI's
+chat format (contents, names and arguments, 4 for each message and 3), the share with a call split from
 its result, the share without the last question, how much of the budget is used where more was on offer,
 how many use less than 90 % of it, and how many were refused by an error. Beside germane take part, where
 they are installed: langchain-core's `trim_messages` with an exact counter and the settings of its
@@ -61,7 +61,7 @@ def main() -> None:
         columns = (
             ("over", 7),
             ("worst", 8),
-            ("parted", 8),
+            ("split", 8),
             ("no question", 13),
             ("used", 7),
             ("under 90 %", 12),
@@ -76,7 +76,7 @@ def main() -> None:
 class _Found:
     over: int = 0
     worst: float = 0.0
-    parted: int = 0
+    split: int = 0
     without: int = 0
     refused: int = 0
 
@@ -92,13 +92,13 @@ def measured(talks: Sequence[Talk], budget: int, fit: Fit) -> str:
         tokens = chat_tokens(made)
         found.over += tokens > budget
         found.worst = max(found.worst, tokens / budget)
-        found.parted += is_parted(made)
+        found.split += is_split(made)
         question = next(each["content"] for each in reversed(talk) if each["role"] == "user")
         found.without += not any(each.get("content") == question for each in made)
         used.append(min(tokens / budget, 1.0))
     of = max(1, len(talks) - found.refused)
     return (
-        f"{found.over / of:>7.1%}{found.worst:>7.2f}x{found.parted / of:>8.1%}{found.without / of:>13.1%}"
+        f"{found.over / of:>7.1%}{found.worst:>7.2f}x{found.split / of:>8.1%}{found.without / of:>13.1%}"
         f"{statistics.mean(used or [0]):>7.0%}{sum(each < _FULL for each in used):>12}{found.refused:>9}"
     )
 
@@ -113,7 +113,7 @@ def ours(talk: Talk, budget: int) -> Talk | None:
 
 
 def turn_by_turn(talk: Talk, budget: int) -> Talk | None:
-    """The last of the requests that were made for each question, with the prefix that they kept."""
+    """The last of the requests that were made for each question, with the prefix that they share."""
     previous: germane.Request | None = None
     with germane.open(":memory:", embedder=None) as engine:
         log = engine.conversation("chat")
@@ -133,7 +133,7 @@ def langchain() -> Fit:
     to, back = messages.convert_to_messages, messages.convert_to_openai_messages
 
     def fit(talk: Talk, budget: int) -> Talk:
-        kept = messages.trim_messages(
+        trimmed = messages.trim_messages(
             to(talk),
             strategy="last",
             token_counter=lambda given: chat_tokens(back(given)),
@@ -142,7 +142,7 @@ def langchain() -> Fit:
             end_on=("human", "tool"),
             include_system=True,
         )
-        made: Talk = back(kept)
+        made: Talk = back(trimmed)
         return made
 
     return fit
@@ -206,7 +206,7 @@ def chat_tokens(talk: Sequence[dict[str, Any]]) -> int:
     return total
 
 
-def is_parted(talk: Talk) -> bool:
+def is_split(talk: Talk) -> bool:
     """Whether a call stands without its result, or the reverse."""
     waiting: set[str] = set()
     for message in talk:

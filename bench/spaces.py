@@ -143,12 +143,16 @@ def followed(path: str, space: Space, moves: int) -> list[float]:
 def move(path: str, moves: int, times: Times) -> None:
     with opened(path, "writer 0") as engine:
         space = engine.space("team")
-        held = space.working_set()
+        items = space.working_set()
         last = space.events()[-1].number
         for number in range(moves // 4):
             memory = space.remember(f"Noted as number {number}.")
             ended = [time.monotonic()]
-            for act in (partial(held.add, memory), partial(held.evict, 1), partial(space.forget, memory.id)):
+            for act in (
+                partial(items.add, memory),
+                partial(items.evict, 1),
+                partial(space.forget, memory.id),
+            ):
                 time.sleep(APART)
                 act()
                 ended.append(time.monotonic())
@@ -156,8 +160,8 @@ def move(path: str, moves: int, times: Times) -> None:
                 last += 1
                 times.put((last, at))
             time.sleep(APART)
-        held.add(space.remember("The last."))
-        held.clear()
+        items.add(space.remember("The last."))
+        items.clear()
     times.put(None)
 
 
@@ -186,10 +190,10 @@ def all_at_once(path: str) -> float:
 def operate(path: str, writer: int, gate: Gate) -> None:
     with opened(path, f"writer {writer}") as engine:
         space = engine.space("team")
-        held = space.working_set()
+        items = space.working_set()
         gate.wait()
         for number in range(OPERATIONS // WRITERS // 2):
-            held.add(space.remember(f"Writer {writer} noted number {number}."))
+            items.add(space.remember(f"Writer {writer} noted number {number}."))
 
 
 def opened(path: str, agent: str) -> Engine:

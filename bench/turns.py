@@ -3,7 +3,7 @@
     python bench/turns.py [repetitions] [--json]
 
 Whatever the machine, each turn costs at least one way to the server and back. They are counted on a socket
-that passes on what is said; the times are taken without it, on a database whose disk is synchronised as a
+that passes on the traffic; the times are taken without it, on a database whose disk is synchronised as a
 real one's. `processor` is the time that this process computes for one.
 """
 

@@ -1,9 +1,9 @@
 """How long a working set takes: to be filled, to be put in order, and to be made a text of.
 
-    python bench/working.py [--held 200 10000] [--runs 30]
+    python bench/working.py [--items 200 10000] [--runs 30]
 
 The set lies in a file. Each figure is the median of the runs, the first, which fills caches, apart. Every
-strategy is asked for a text of all that the set may hold, by the exact counter; `after a touch` is the
+strategy makes a text of all that the set may hold, by the exact counter; `after a touch` is the
 default one after another process's change, so that part of the set has to be read anew.
 """
 
@@ -25,12 +25,12 @@ _STRATEGIES = ("balanced", "recent", "important", "frequent", "smart", "clustere
 
 
 def main() -> None:
-    """Print a row for each number of memories held."""
+    """Print a row for each size of the set."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--held", type=int, nargs="+", default=[200, 10_000])
+    parser.add_argument("--items", type=int, nargs="+", default=[200, 10_000])
     parser.add_argument("--runs", type=int, default=30)
     given = parser.parse_args()
-    for count in given.held:
+    for count in given.items:
         with tempfile.TemporaryDirectory() as folder:
             _measure(Path(folder) / "agent.db", count, given.runs)
 
@@ -43,28 +43,30 @@ def _measure(path: Path, count: int, runs: int) -> None:
             for each in make_memories(count)
         )
         memories = engine.memories()
-        held = engine.working_set(max_tokens=128_000)
-        held.resize(10_000_000)
-        seconds = _timed(lambda: held.add_many(memories))
-        held.resize(128_000)
-        print(f"{count:,} held, {held.tokens:,} tokens, entered at once in {1000 * seconds:.0f} ms")
-        held_now = held.items()
-        _row("touch", lambda: held.touch(chance.choice(held_now)), runs)
-        _row("tokens", lambda: held.tokens, runs)
+        working_set = engine.working_set(max_tokens=128_000)
+        working_set.resize(10_000_000)
+        seconds = _timed(lambda: working_set.add_many(memories))
+        working_set.resize(128_000)
+        print(
+            f"{count:,} memories, {working_set.tokens:,} tokens, entered at once in {1000 * seconds:.0f} ms"
+        )
+        items = working_set.items()
+        _row("touch", lambda: working_set.touch(chance.choice(items)), runs)
+        _row("tokens", lambda: working_set.tokens, runs)
         for strategy in _STRATEGIES:
-            _row(strategy, lambda s=strategy: held.assemble(strategy=s), runs)  # type: ignore[misc] # mypy can't infer a lambda's default.
-        _row("8,000 tokens of it", lambda: held.assemble(budget=8000), runs)
-        _row("with a question", lambda: held.assemble("Which cache keeps the session?"), runs)
-        _row("whole trace read", lambda: list(held.assemble().trace.entries), runs)
+            _row(strategy, lambda s=strategy: working_set.assemble(strategy=s), runs)  # type: ignore[misc] # mypy can't infer a lambda's default.
+        _row("8,000 tokens of it", lambda: working_set.assemble(budget=8000), runs)
+        _row("with a question", lambda: working_set.assemble("Which cache keeps the session?"), runs)
+        _row("whole trace read", lambda: list(working_set.assemble().trace.entries), runs)
         with germane.open(path, agent="tester", embedder=None) as other:
-            _after_a_touch(held, other, runs)
+            _after_a_touch(working_set, other, runs)
 
 
-def _after_a_touch(held: WorkingSet, other: Engine, runs: int) -> None:
+def _after_a_touch(working_set: WorkingSet, other: Engine, runs: int) -> None:
     theirs, times = other.working_set(), []
-    for one in held.items()[:runs]:
+    for one in working_set.items()[:runs]:
         theirs.touch(one)
-        times.append(_timed(held.assemble))
+        times.append(_timed(working_set.assemble))
     _print("after a touch", times[0], times)
 
 

@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 
-def said(role: MessageRole, text: str, **more: Any) -> Message:
+def message(role: MessageRole, text: str, **more: Any) -> Message:
     return Message(role=role, parts=(TextPart(text=text),), **more)
 
 
 def system(text: str, **more: Any) -> Message:
-    return said(MessageRole.SYSTEM, text, **more)
+    return message(MessageRole.SYSTEM, text, **more)
 
 
 def prompt(text: str, **more: Any) -> Message:
-    return said(MessageRole.USER, text, **more)
+    return message(MessageRole.USER, text, **more)
 
 
 def answer(text: str, **more: Any) -> Message:
-    return said(MessageRole.ASSISTANT, text, **more)
+    return message(MessageRole.ASSISTANT, text, **more)
 
 
 def call(*ids: str, **more: Any) -> Message:

@@ -57,13 +57,13 @@ def openai_messages() -> st.SearchStrategy[Message]:
         },
     ) | st.fixed_dictionaries({"id": IDS, "type": st.just("custom"), "custom": custom})
     old = st.fixed_dictionaries({"name": NAMES, "arguments": ARGUMENTS})
-    asked = st.builds(
+    questions = st.builds(
         lambda role, content, more: {"role": role, "content": content, **more},
         st.sampled_from(["system", "developer", "user"]),
         content,
         some_of(name=NAMES),
     )
-    said = some_of(
+    answers = some_of(
         content=content | st.none(),
         tool_calls=st.lists(call, max_size=3) | st.none(),
         function_call=old | st.none(),
@@ -75,7 +75,7 @@ def openai_messages() -> st.SearchStrategy[Message]:
         TEXTS | parts("text"),
     )
     of_old = st.builds(lambda name, text: {"role": "function", "name": name, "content": text}, NAMES, TEXTS)
-    return with_extras(asked | said | returned | of_old)
+    return with_extras(questions | answers | returned | of_old)
 
 
 def anthropic_requests() -> st.SearchStrategy[Message]:
@@ -93,11 +93,11 @@ def anthropic_requests() -> st.SearchStrategy[Message]:
         some_of(content=TEXTS | parts("text", others=image), is_error=st.booleans()),
     )
     thought = st.just({"type": "thinking", "thinking": "hm", "signature": "s"})
-    said = TEXTS | parts("text", others=image | call | returned | thought)
+    answers = TEXTS | parts("text", others=image | call | returned | thought)
     message = st.builds(
         lambda role, content: {"role": role, "content": content},
         st.sampled_from(["user", "assistant"]),
-        said | st.lists(returned, min_size=1, max_size=2),
+        answers | st.lists(returned, min_size=1, max_size=2),
     )
     return st.fixed_dictionaries(
         {"messages": st.lists(message, max_size=5)}, optional={"system": TEXTS | parts("text")}
@@ -107,14 +107,14 @@ def anthropic_requests() -> st.SearchStrategy[Message]:
 def responses_items() -> st.SearchStrategy[Message]:
     """Any item of the Responses API that tools and dialogue are made of."""
     image = st.just({"type": "input_image", "detail": "auto", "image_url": "data:,x"})
-    asked = st.builds(
+    questions = st.builds(
         lambda role, content, more: {"role": role, "content": content, **more},
         st.sampled_from(["user", "system", "developer", "assistant"]),
         TEXTS | parts("input_text", others=image),
         some_of(type=st.just("message")),
     )
     output = st.builds(lambda text: {"type": "output_text", "text": text, "annotations": []}, TEXTS)
-    said = st.builds(
+    answers = st.builds(
         lambda content, name: {
             "type": "message",
             "role": "assistant",
@@ -143,7 +143,7 @@ def responses_items() -> st.SearchStrategy[Message]:
         IDS,
         TEXTS | parts("input_text"),
     )
-    return asked | said | call | returned | st.sampled_from(OTHER_ITEMS)
+    return questions | answers | call | returned | st.sampled_from(OTHER_ITEMS)
 
 
 OTHER_ITEMS: list[Message] = [
@@ -166,7 +166,7 @@ def plain_messages() -> st.SearchStrategy[Message]:
         {"call_id": IDS}, optional={"content": TEXTS | parts("text"), "is_error": st.booleans() | st.none()}
     )
     content = TEXTS | parts("text") | st.none()
-    said = st.builds(
+    answers = st.builds(
         lambda role, fields: {"role": role, **fields},
         st.sampled_from(["system", "user", "assistant"]),
         some_of(content=content, mood=TEXTS),
@@ -179,4 +179,4 @@ def plain_messages() -> st.SearchStrategy[Message]:
     both = st.builds(
         lambda text, given: {"role": "user", "content": text, "tool_results": given}, TEXTS, results
     )
-    return said | called | answered | both
+    return answers | called | answered | both

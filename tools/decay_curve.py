@@ -22,7 +22,7 @@ _MOST_AGE = 8.0
 _STEPS = 160
 _MARKED = (1.0, 2.0, 3.0)
 
-_SAID = (
+_TEXT = (
     "The weight of a memory by its age. Hyperbolic: 1/2 at the half-value age, 1/3 at twice that, 1/4 at "
     "three times. Exponential: 1/2, 1/4, 1/8. None: always 1."
 )
@@ -67,7 +67,7 @@ def picture() -> str:
     lines = [
         opening + ' aria-labelledby="title what">',
         '  <title id="title">How importance loses weight with age</title>',
-        f'  <desc id="what">{_SAID}</desc>',
+        f'  <desc id="what">{_TEXT}</desc>',
         f"  <style>{_STYLE}  </style>",
         f'  <text class="title" x="{_LEFT}" y="24">What is left of a memory\'s importance as it ages</text>',
         *_grid(),

@@ -5,11 +5,11 @@ Run it where `ctok` installs (Python 3.12 or later), with what the corpus is mad
     python3.12 -m venv fit && fit/bin/pip install -e . numpy ctok==1.3.0 django faker
     fit/bin/python tools/fit_estimate.py
 
-The corpus is permissive or generated, and none of it is kept: the standard library's source and help
+The corpus is permissive or generated, and none of it is stored: the standard library's source and help
 texts (PSF),
 Django's translations into some 100 languages (BSD), Faker's sentences in some 25 languages (MIT), Markdown of
 installed packages' descriptions, generated JSON, logs, tables, hashes and paths, and random characters.
-Each source is cut into chunks of 20 to 1,500 characters; odd chunks are fitted, even ones are held out.
+Each source is cut into chunks of 20 to 1,500 characters; odd chunks are fitted, even ones are the test set.
 
 Weights are non-negative and minimise the squared relative error, in which an undercount weighs
 `strictness` times as much as an overcount. For the estimate of o200k a weight belongs to a count;
@@ -19,7 +19,7 @@ o200k knows well). Random characters of scripts other than Latin aren't
 text: for the estimate they weigh little in the fit (they decide only what no language decides),
 and they are left out of its margin and reported apart. The constant is raised by a token or half
 of one afterwards, so that texts of a few words don't decide the margin of all others. A margin is
-the largest undercount on the chunks held out, plus two hundredths.
+the largest undercount on the test chunks, plus two hundredths.
 """
 
 # ruff: noqa: S311 - a script that prints, and draws seeded chunks that guard no secret.
@@ -83,7 +83,7 @@ def main() -> None:
             inputs=inputs,
             truth=truth,
             sources=sources,
-            held=~fitted,
+            reserved=~fitted,
             apart=apart,
         )
 
@@ -117,16 +117,16 @@ def report(
     inputs: np.ndarray,
     truth: np.ndarray,
     sources: np.ndarray,
-    held: np.ndarray,
+    reserved: np.ndarray,
     apart: np.ndarray,
 ) -> None:
     counted = np.maximum(1, np.ceil(inputs @ weights))
     print(f"\n== {target}\n   ", ", ".join(f"{float(weight):g}" for weight in weights))
     print({name: float(weight) for name, weight in zip((*SHAPES, *CLASSES, *CLASSES), weights, strict=False)})
-    print("held out:    chunks, mean |error|, p95 |error|, counted / true, largest undercount, p99.9")
+    print("test set:    chunks, mean |error|, p95 |error|, counted / true, largest undercount, p99.9")
     kinds = np.where(apart, "apart", np.array([source.split("/")[0] for source in sources]))
     for kind in [*sorted(set(kinds)), "all"]:
-        chosen = held & ((kinds == kind) | ((kind == "all") & ~apart))
+        chosen = reserved & ((kinds == kind) | ((kind == "all") & ~apart))
         error = (counted - truth)[chosen] / np.maximum(truth[chosen], 1)
         under = (truth / counted)[chosen] - 1
         print(
@@ -134,7 +134,7 @@ def report(
             f"{np.quantile(np.abs(error), 0.95):6.1%} {counted[chosen].sum() / truth[chosen].sum():6.2f} "
             f"{under.max():7.1%} {np.quantile(under, 0.999):7.1%}"
         )
-    ratio = truth / counted * (held & ~apart)
+    ratio = truth / counted * (reserved & ~apart)
     print("worst:", [(str(sources[i]), int(truth[i]), int(counted[i])) for i in np.argsort(-ratio)[:8]])
     print("margin:", math.ceil(100 * max(0.0, ratio.max() - 1)) / 100 + 0.02)
 

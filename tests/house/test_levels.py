@@ -45,16 +45,16 @@ THINKING = (
 STORAGE = ("germane.stores", "germane.retrieval", "germane.embedders")
 
 
-def room_of(name: str) -> str:
+def level_name(name: str) -> str:
     """The entry of LEVELS that a module belongs to; the longest that matches."""
-    rooms = [room for level in LEVELS for room in level if name == room or name.startswith(room + ".")]
-    assert rooms, f"{name} is in no room of the house; give it one in a decision record first."
-    return max(rooms, key=len)
+    prefixes = [prefix for level in LEVELS for prefix in level if name == prefix or name.startswith(prefix + ".")]
+    assert prefixes, f"{name} is in no room of the house; give it one in a decision record first."
+    return max(prefixes, key=len)
 
 
 def level_of(name: str) -> int:
-    room = room_of(name)
-    return next(number for number, level in enumerate(LEVELS) if room in level)
+    prefix = level_name(name)
+    return next(number for number, level in enumerate(LEVELS) if prefix in level)
 
 
 def test_imports_go_up_the_levels() -> None:
@@ -76,8 +76,8 @@ def test_thinking_and_storage_never_meet() -> None:
         for other in module.imports()
         if other != "germane"
         and (
-            (room_of(module.name) in THINKING and room_of(other) in STORAGE)
-            or (room_of(module.name) in STORAGE and room_of(other) in THINKING)
+            (level_name(module.name) in THINKING and level_name(other) in STORAGE)
+            or (level_name(module.name) in STORAGE and level_name(other) in THINKING)
         )
     ]
     assert wrong == []
@@ -99,7 +99,7 @@ def test_only_the_outermost_rooms_use_the_public_door() -> None:
     wrong = [
         module.name
         for module in modules()
-        if module.name != "germane" and "germane" in module.imports() and room_of(module.name) not in outer
+        if module.name != "germane" and "germane" in module.imports() and level_name(module.name) not in outer
     ]
     assert wrong == []
 

@@ -119,7 +119,7 @@ def test_a_public_name_has_one_home() -> None:
 
 
 # What these promise stands once, at the door that they fill, in protocols.py.
-DOORS = {
+PROTOCOL_METHODS = {
     "apply",
     "close",
     "count",
@@ -149,7 +149,7 @@ def test_every_public_function_and_class_has_a_docstring() -> None:
                     and isinstance(part, ast.FunctionDef)
                     # A test's name says what it proves, in the public contract as well.
                     and not part.name.startswith(("_", "test_"))
-                    and part.name not in DOORS
+                    and part.name not in PROTOCOL_METHODS
                     and not ast.get_docstring(part)
                     and not any("overload" in ast.unparse(mark) for mark in part.decorator_list)
                     and "Protocol" not in {ast.unparse(base) for base in node.bases}

@@ -52,7 +52,7 @@ def test_no_protocol_has_more_methods_than_the_limit() -> None:
 
 
 def test_every_door_for_users_stands_in_one_file() -> None:
-    doors = [
+    protocols = [
         f"{module.name}.{node.name}"
         for module in modules()
         for node in ast.walk(module.tree)
@@ -62,4 +62,4 @@ def test_every_door_for_users_stands_in_one_file() -> None:
         and module.name != "germane.protocols"
         and not module.name.startswith(INNER)
     ]
-    assert doors == []
+    assert protocols == []

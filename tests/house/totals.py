@@ -170,16 +170,16 @@ def _longest_chain() -> int:
 
 def _loaded_with(module: Module) -> set[str]:
     """What importing a module imports of the package; not what only type checkers or functions import."""
-    kept: list[ast.stmt] = []
+    body: list[ast.stmt] = []
     waiting = list(module.tree.body)
     for node in waiting:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            kept.append(node)
+            body.append(node)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             waiting.extend(node.orelse)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             waiting.extend(part for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt))
-    tree = ast.Module(body=kept, type_ignores=[])
+    tree = ast.Module(body=body, type_ignores=[])
     return Module(name=module.name, path=module.path, tree=tree).imports() - {module.name}
 
 

@@ -15,14 +15,14 @@ def say(path: Path, part: str) -> None:
     engine = germane.open(path, agent="tester", embedder=None, durability="relaxed")
     chat = engine.conversation("shared")
     for number in count():
-        asked = chat.append("user", f"Part {part} question {number}", group=f"{part}-{number}")
-        told = chat.extend(
+        question = chat.append("user", f"Part {part} question {number}", group=f"{part}-{number}")
+        answers = chat.extend(
             [
                 {"role": "assistant", "content": f"Part {part} answer {number}"},
                 {"role": "assistant", "content": f"Part {part} more {number}"},
             ]
         )
-        for message in (asked, *told):
+        for message in (question, *answers):
             print(message.id, flush=True)  # noqa: T201 - how it acknowledges.
         if number % 7 == 3:
             chat.hide(f"{part}-{number - 1}")
@@ -38,37 +38,37 @@ def purge(path: Path, driver: str) -> None:
     chance = Random(3)  # noqa: S311 - a test has to repeat.
     engine = germane.open(path, agent="tester", embedder=None, durability="relaxed")
     talks = [engine.conversation(f"talk {each}") for each in range(3)]
-    living: dict[int, str] = {}
+    current: dict[int, str] = {}
     gone: set[int] = set()
     for number in range(180):
         mark, chat = f"Zq{number:04d}x", talks[number % 3]
         long = f"{mark} " + "lorem ipsum " * chance.choice((1, 3, 10, 40, 200, 900))
-        asked = chat.append("user", long)
+        question = chat.append("user", long)
         chat.append("assistant", f"{mark} so", tool_calls=[{"id": mark, "name": "n", "arguments": long}])
         chat.append("tool", tool_results=[{"call_id": mark, "content": f"result {long}"}])
-        living[number] = asked.id
-        chat.hide(asked.id)
-        chat.unhide(asked.id)
+        current[number] = question.id
+        chat.hide(question.id)
+        chat.unhide(question.id)
         chat.ranked(3, query=mark)
         if number % 60 == 59:
-            for each in chance.sample(sorted(living), 30):
-                talks[each % 3].purge(living.pop(each), confirm=True)
+            for each in chance.sample(sorted(current), 30):
+                talks[each % 3].purge(current.pop(each), confirm=True)
                 gone.add(each)
-            _look(path, living, gone)
+            _look(path, current, gone)
     talks[0].anchor("state", "Zq9999x secret plan")
     talks[0].purge(confirm=True)
-    gone |= {number for number in living if number % 3 == 0} | {9999}
-    _look(path, {number: living[number] for number in living if number not in gone}, gone)
+    gone |= {number for number in current if number % 3 == 0} | {9999}
+    _look(path, {number: current[number] for number in current if number not in gone}, gone)
     assert engine.doctor() == ()
     engine.close()
 
 
-def _look(path: Path, living: dict[int, str], gone: set[int]) -> None:
+def _look(path: Path, current: dict[int, str], gone: set[int]) -> None:
     for suffix in ("", "-wal", "-shm"):
         data = Path(f"{path}{suffix}").read_bytes()
         left = [number for number in sorted(gone) if f"Zq{number:04d}x".encode() in data]
-        kept = sum(f"Zq{number:04d}x".encode() in data for number in living)
-        print(f"agent.db{suffix} keeps {kept} of {len(living)} and traces of {left}")  # noqa: T201 - how it answers.
+        found = sum(f"Zq{number:04d}x".encode() in data for number in current)
+        print(f"agent.db{suffix} keeps {found} of {len(current)} and traces of {left}")  # noqa: T201 - how it answers.
 
 
 if __name__ == "__main__":

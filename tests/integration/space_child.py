@@ -30,24 +30,24 @@ def work(path: str, agent: str, seed: str) -> None:
 
 def operate(space: Space, chance: random.Random, text: str) -> None:
     """One operation of any sort; what another process has taken away by then is no error."""
-    held = space.working_set(max_tokens=300)
+    working = space.working_set(max_tokens=300)
     memories = space.memories(limit=20)
     try:
         match chance.choice("rrrraaaaevfsc" if memories else "r"):
             case "r":
                 space.remember(text)
             case "a":
-                held.add(chance.choice(memories))
+                working.add(chance.choice(memories))
             case "e":
-                held.evict(40)
+                working.evict(40)
             case "v":
                 space.revise(chance.choice(memories).id, text)
             case "f":
                 space.forget(chance.choice(memories).id)
             case "s":
-                held.remove(chance.choice(memories))
+                working.remove(chance.choice(memories))
             case "c" if chance.random() < 0.1:
-                held.clear()
+                working.clear()
     except (germane.NotFound, NotInWorkingSet, germane.StaleRevision, germane.InvalidInput):
         pass
 
@@ -70,11 +70,11 @@ def move(path: str, agent: str, _: str) -> None:
         space = engine.space("team")
         space.join()
         one, two, three = (space.remember(text) for text in ("One.", "Two.", "Three."))
-        held = space.working_set(max_tokens=2)
-        held.add_many([one, two])
-        held.add(three)
+        working = space.working_set(max_tokens=2)
+        working.add_many([one, two])
+        working.add(three)
         space.forget(two.id)
-        held.clear()
+        working.clear()
         say(json.dumps([one.id, two.id, three.id]))
 
 

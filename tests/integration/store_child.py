@@ -54,35 +54,35 @@ def purge(path: Path, driver: str) -> None:
 
     chance = Random(3)  # noqa: S311 - a test has to repeat.
     store = SqliteStore(path, durability="relaxed")
-    living: dict[int, Memory] = {}
+    current: dict[int, Memory] = {}
     gone: set[int] = set()
     for number in range(500):
-        memory = living[number] = _marked(number, chance)
+        memory = current[number] = _marked(number, chance)
         store.apply(memory.agent, [Insert(memory=memory)])
-        moved = chance.choice(list(living.values()))
+        moved = chance.choice(list(current.values()))
         store.apply(
             moved.agent, [SetStatus(memory_id=moved.id, status=chance.choice(list(Status)), at=START)]
         )
         if number % 50 == 49:
-            going = chance.sample(sorted(living), 30)
+            going = chance.sample(sorted(current), 30)
             gone.update(going)
             for agent in "abcd":
-                purged = [living[each].id for each in going if living[each].agent == agent]
+                purged = [current[each].id for each in going if current[each].agent == agent]
                 store.apply(agent, [Purge(memory_id=each, at=START) for each in purged])
             for each in going:
-                del living[each]
-            _look(path, living, gone)
+                del current[each]
+            _look(path, current, gone)
     for agent in "abcd":
         assert store.maintenance.check(agent) == ()
     store.close()
 
 
-def _look(path: Path, living: Iterable[int], gone: Iterable[int]) -> None:
+def _look(path: Path, current: Iterable[int], gone: Iterable[int]) -> None:
     for suffix in ("", "-wal", "-shm"):
         data = Path(f"{path}{suffix}").read_bytes()
         left = [number for number in gone if f"Zq{number:04d}x".encode() in data]
-        kept = sum(f"Zq{number:04d}x".encode() in data for number in living)
-        print(f"agent.db{suffix} keeps {kept} and traces of {left}")  # noqa: T201 - how it answers.
+        present = sum(f"Zq{number:04d}x".encode() in data for number in current)
+        print(f"agent.db{suffix} keeps {present} and traces of {left}")  # noqa: T201 - how it answers.
 
 
 def _marked(number: int, chance: Random) -> Memory:

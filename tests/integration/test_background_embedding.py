@@ -176,12 +176,12 @@ def test_what_has_no_meaning_to_the_model_is_asked_once(tmp_path: Path) -> None:
 def test_forgotten_and_purged_memories_are_shown_to_no_model(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with germane.open(path, embedder=None) as engine:
-        forgotten, purged, kept = (
+        forgotten, purged, remaining = (
             engine.remember(text) for text in ("A forgotten secret", "A purged secret", "A kept one")
         )
         engine.forget(forgotten.id)
         engine.purge(purged.id, confirm=True)
-        engine.revise(kept.id, "A kept one, revised")
+        engine.revise(remaining.id, "A kept one, revised")
     embedder = Scripted()
     with germane.open(path, embedder=embedder) as engine:
         until(lambda: engine.stats().pending == 0)
@@ -214,11 +214,11 @@ def test_in_the_foreground(tmp_path: Path) -> None:
             engine.embed_pending()
     with germane.open(path, embedder=HashEmbedder()) as engine:
         assert [each.code for each in engine.doctor()] == ["pending-vectors"]
-        told: list[tuple[int, int]] = []
+        steps: list[tuple[int, int]] = []
         assert (
-            engine.embed_pending(limit=1200, progress=lambda done, total: told.append((done, total))) == 1200
+            engine.embed_pending(limit=1200, progress=lambda done, total: steps.append((done, total))) == 1200
         )
-        assert told == [(1000, 1200), (1200, 1200)]
+        assert steps == [(1000, 1200), (1200, 1200)]
         assert engine.stats().pending == 1300
         newest = engine.memories(germane.Filter(embedded=True), limit=1)
         assert newest[0].content == "Memory number 2499"
@@ -291,9 +291,9 @@ def test_another_model_replaces_the_vectors_of_all_agents(tmp_path: Path) -> Non
     with pytest.raises(EmbeddingFailed):
         reembed(path, embedder=refusing)
     # What was done stays done, and the same call goes on with the rest.
-    told: list[tuple[int, int]] = []
-    count = reembed(path, embedder=HashEmbedder(16), progress=lambda *done: told.append(done))
-    assert (count, told) == (5, [(5, 5)])
+    steps: list[tuple[int, int]] = []
+    count = reembed(path, embedder=HashEmbedder(16), progress=lambda *done: steps.append(done))
+    assert (count, steps) == (5, [(5, 5)])
     for agent in ("ada", "ben"):
         with germane.open(path, agent=agent, embedder=HashEmbedder(16)) as engine:
             assert (engine.stats().vectors, engine.stats().pending) == (5, 0)

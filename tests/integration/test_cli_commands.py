@@ -83,9 +83,9 @@ def test_an_empty_answer_says_why_on_the_error_stream(db: Path) -> None:
 
 
 def test_assemble_prints_the_text_alone(db: Path) -> None:
-    asked = ("assemble", "Which database?", "--budget", "1000", "--frame", "decision")
-    ran = run(*asked, db=db)
-    whole = run(*asked, "--json", db=db).json()
+    command = ("assemble", "Which database?", "--budget", "1000", "--frame", "decision")
+    ran = run(*command, db=db)
+    whole = run(*command, "--json", db=db).json()
 
     assert ran.out == whole["text"] + "\n"
     assert whole["tokens"] <= 1000
@@ -157,14 +157,14 @@ def test_a_memory_is_named_by_any_version(db: Path) -> None:
 
 
 def test_remember_says_what_a_known_text_brought(db: Path) -> None:
-    def said(*more: str) -> str:
+    def remembered(*more: str) -> str:
         return run("remember", "Move the cache to Valkey.", "--kind", "decision", *more, db=db).out
 
-    assert said("--outcome", "success").startswith("Remembered: ")
-    assert said("--outcome", "failure", "--tag", "cache").startswith(
+    assert remembered("--outcome", "success").startswith("Remembered: ")
+    assert remembered("--outcome", "failure", "--tag", "cache").startswith(
         "Known already, seen 2 times, updated: tags, outcome: "
     )
-    assert said().startswith("Known already, seen 3 times: ")
+    assert remembered().startswith("Known already, seen 3 times: ")
 
 
 def test_history_tells_versions_in_order(db: Path) -> None:
@@ -268,8 +268,8 @@ def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Pa
 
     other = tmp_path / "other.db"
     assert run("import", str(alone), db=other).out.endswith("3 new, 0 known, 0 left out.\n")
-    told = run("import", str(all_of_it), db=other).out
-    assert told.endswith(f"0 new, 3 known, 0 left out. Of its use, {len(added) - 1} records are new.\n")
+    output = run("import", str(all_of_it), db=other).out
+    assert output.endswith(f"0 new, 3 known, 0 left out. Of its use, {len(added) - 1} records are new.\n")
     again = run("import", str(all_of_it), "--json", db=other).json()["sources"][0]
     assert (again["created"], again["usage_records"]) == (0, 0)
     assert run("export", db=other).out.encode() == all_of_it.read_bytes()
@@ -370,8 +370,8 @@ def test_eval_says_where_evidence_was_lost(tmp_path: Path) -> None:
 
 def test_eval_asks_the_store_that_is_named(db: Path, tmp_path: Path) -> None:
     file = tmp_path / "questions.jsonl"
-    asked = {"question": "Which port does Postgres run on?", "evidence": [id_of(db, "Postgres port")]}
-    file.write_text(json.dumps(asked), encoding="utf-8")
+    command = {"question": "Which port does Postgres run on?", "evidence": [id_of(db, "Postgres port")]}
+    file.write_text(json.dumps(command), encoding="utf-8")
 
     ran = run("eval", "run", str(file), "--budgets", "100", "--baselines", "bm25", "--json", db=db)
 

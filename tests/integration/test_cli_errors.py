@@ -46,15 +46,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_mistake_is_one_line_or_one_object(
     store: Path, arguments: tuple[str, ...], type_: str, says: str
 ) -> None:
-    said, told = run(*arguments, db=store), run(*arguments, "--json", db=store)
+    ran, as_json = run(*arguments, db=store), run(*arguments, "--json", db=store)
 
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("germane: ")
-    assert said.err.count("\n") == 1
-    assert says in said.err
-    assert (told.code, told.err) == (2, "")
-    assert told.json()["error"]["type"] == type_
-    assert says in told.json()["error"]["message"]
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("germane: ")
+    assert ran.err.count("\n") == 1
+    assert says in ran.err
+    assert (as_json.code, as_json.err) == (2, "")
+    assert as_json.json()["error"]["type"] == type_
+    assert says in as_json.json()["error"]["message"]
 
 
 _LONG = "x" * 5000
@@ -96,13 +96,13 @@ _LONG = "x" * 5000
     ],
 )
 def test_odd_arguments_end_in_one_line_too(store: Path, arguments: tuple[str, ...], code: int) -> None:
-    said = run(*arguments, db=store)
+    ran = run(*arguments, db=store)
 
-    assert said.code == code
+    assert ran.code == code
     if code:
-        assert said.out == ""
-        assert said.err.startswith("germane: ")
-        assert said.err.count("\n") == 1
+        assert ran.out == ""
+        assert ran.err.startswith("germane: ")
+        assert ran.err.count("\n") == 1
 
 
 def test_an_error_carries_what_a_program_may_act_on(tmp_path: Path) -> None:

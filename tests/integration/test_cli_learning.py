@@ -61,8 +61,8 @@ def test_learning_is_switched_and_reset(db: Path) -> None:
         "Learning is on. Examples stored: 0; all parts"
     )
     file, ids = shown(db, "assemble")
-    told = run("context", "feedback", "--context", str(file), "--used", ids[1], db=db)
-    assert told.out == "Uses counted: 1 of 3 memories shown; examples stored: 3.\n"
+    ran = run("context", "feedback", "--context", str(file), "--used", ids[1], db=db)
+    assert ran.out == "Uses counted: 1 of 3 memories shown; examples stored: 3.\n"
     learned = r"Learning is on\. lexical \d\.\d\d, from 3 examples in 1 context\.\n"
     assert re.fullmatch(learned, run("context", "learning", db=db).out)
     assert "weighed by what was used before" in run("assemble", "redis", db=db).err

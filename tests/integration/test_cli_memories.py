@@ -42,7 +42,7 @@ def test_text_names_the_rest(db: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "total"),
+    ("options", "total"),
     [
         (("--kind", "fact"), 1),
         (("--tag", "storage"), 1),
@@ -61,8 +61,8 @@ def test_text_names_the_rest(db: Path) -> None:
         (("--status", "active", "--status", "superseded"), 3),
     ],
 )
-def test_filters(db: Path, asked: tuple[str, ...], total: int) -> None:
-    value = run("memory", "list", *asked, "--json", db=db).json()
+def test_filters(db: Path, options: tuple[str, ...], total: int) -> None:
+    value = run("memory", "list", *options, "--json", db=db).json()
 
     assert (value["total"], len(value["memories"])) == (total, total)
 
@@ -79,7 +79,7 @@ def test_what_was_forgotten_is_found_to_be_restored(db: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "message"),
     [
         (("--order", "latest"), "take one of newest, oldest, important"),
         (("--status", "gone"), "take one of active, superseded, archived, forgotten"),
@@ -87,11 +87,11 @@ def test_what_was_forgotten_is_found_to_be_restored(db: Path) -> None:
         (("--after", "ffffffff"), "No memory 'ffffffff'"),
     ],
 )
-def test_mistakes(db: Path, asked: tuple[str, ...], said: str) -> None:
-    ran = run("memory", "list", *asked, db=db)
+def test_mistakes(db: Path, options: tuple[str, ...], message: str) -> None:
+    ran = run("memory", "list", *options, db=db)
 
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_a_pin_is_set_and_taken_away(db: Path) -> None:

@@ -49,8 +49,8 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
         assert running.stderr is not None
         running.stdout.read(10)
         running.stdout.close()
-        said = running.stderr.read()
-    assert said == b""
+        output = running.stderr.read()
+    assert output == b""
     assert running.returncode == 141
 
 
@@ -95,7 +95,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "arguments",
     [
         ("recall", "Postgres"),
         ("assemble", "Postgres"),
@@ -103,11 +103,11 @@ main()
         ("export",),
     ],
 )
-def test_a_store_in_a_read_only_folder_can_be_read(tmp_path: Path, asked: tuple[str, ...]) -> None:
+def test_a_store_in_a_read_only_folder_can_be_read(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     db = filled(tmp_path)
     tmp_path.chmod(0o555)
     try:
-        ran = without_privilege(*asked, "--db", str(db))
+        ran = without_privilege(*arguments, "--db", str(db))
     finally:
         tmp_path.chmod(0o755)
 

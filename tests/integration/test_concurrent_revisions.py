@@ -42,9 +42,9 @@ def test_of_two_threads_one_is_refused_with_the_head(tmp_path: Path) -> None:
                     return f"stale {error.head_id}"
 
             with ThreadPoolExecutor(2) as pool:
-                told = list(pool.map(revise, (f"{round_} one way", f"{round_} the other")))
-            (stored,) = [each for each in told if not each.startswith("stale")]
-            assert f"stale {stored}" in told
+                results = list(pool.map(revise, (f"{round_} one way", f"{round_} the other")))
+            (stored,) = [each for each in results if not each.startswith("stale")]
+            assert f"stale {stored}" in results
             assert [memory.version_id for memory in engine.history(first.id)] == [first.version_id, stored]
         assert len(engine.memories()) == 10
         assert engine.doctor() == ()
@@ -66,8 +66,8 @@ def test_of_two_processes_one_is_refused_with_the_head(tmp_path: Path) -> None:
         for child in children:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
-        told = sorted(child.communicate("\n", timeout=60)[0].split()[0] for child in children)
-        assert told == ["stale", "stored"]
+        results = sorted(child.communicate("\n", timeout=60)[0].split()[0] for child in children)
+        assert results == ["stale", "stored"]
         heads = engine.memories(Filter(statuses=(Status.ACTIVE,)))
         assert len(heads) == 1
         assert engine.history(first.id)[-1] == heads[0]

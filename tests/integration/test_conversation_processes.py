@@ -88,8 +88,8 @@ def test_a_purged_conversation_leaves_no_byte(tmp_path: Path, driver: str) -> No
     for line in lines:
         assert line.endswith("traces of []")
         if line.startswith("agent.db keeps"):
-            _, _, kept, _, living, *_ = line.split()
-            assert kept == living
+            _, _, present, _, current, *_ = line.split()
+            assert present == current
 
 
 def test_an_open_engine_hears_what_another_said_and_did(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def fill(location: str | Path) -> None:
         engine.revise(first.id, "Valkey keeps sessions")
         gone = engine.remember("Not for long")
         engine.purge(gone.id, confirm=True)
-        held = engine.working_set("desk")
-        held.add(engine.memories()[0])
+        working = engine.working_set("desk")
+        working.add(engine.memories()[0])
         context = engine.assemble("Where do sessions live?", budget=2000)
         engine.feedback(context, used=[context.trace.entries[0].memory_id])
         talk = engine.conversation("standup")
@@ -91,10 +91,10 @@ def test_an_interrupted_copy_is_gone_on_with(tmp_path: Path, postgres_store: str
 
     with pytest.raises(KeyboardInterrupt):
         copy_store(source, postgres_store, progress=stop)
-    told: list[tuple[int, int]] = []
-    report = copy_store(source, postgres_store, progress=lambda *each: told.append(each))
+    steps: list[tuple[int, int]] = []
+    report = copy_store(source, postgres_store, progress=lambda *each: steps.append(each))
     assert [each.was_there for each in report.agents] == [True, False]
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert copy_store(source, postgres_store).copied == 0
 
 

@@ -112,10 +112,10 @@ def test_progress_counts_the_questions_of_all_files(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("peers", "said"), [(["chroma"], "chroma.*bm25"), (["bm25", ""], "peers: ''\\. Known")]
+    ("peers", "message"), [(["chroma"], "chroma.*bm25"), (["bm25", ""], "peers: ''\\. Known")]
 )
-def test_an_unknown_peer_is_refused(folder: Path, peers: list[str], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_an_unknown_peer_is_refused(folder: Path, peers: list[str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         compare_kinds(folder, peers=peers)
 
 

@@ -165,8 +165,8 @@ def test_without_any_question_left_the_error_says_what_did_not_fit(
 
 def test_a_repeated_turn_counts_once(tmp_path: Path) -> None:
     again = [MESSAGES[0], MESSAGES[0] | {"id": "m1b"}, MESSAGES[0] | {"session": "b", "id": "other"}]
-    asked = {"question": "Which food?", "evidence": ["m1", "m1b", "other"]}
-    report = measured(tmp_path, [asked], messages=[*MESSAGES, *again])
+    question = {"question": "Which food?", "evidence": ["m1", "m1b", "other"]}
+    report = measured(tmp_path, [question], messages=[*MESSAGES, *again])
     assert (report.turns, report.repeated) == (7, 2)
     # m1b is m1 again, and the same words in another session are another turn.
     assert report.results[0].answers[0].evidence == 2
@@ -192,11 +192,11 @@ def test_the_lengths_of_turns_are_those_of_each_speaker(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_looked_for_only_where_no_evidence_is_named(tmp_path: Path) -> None:
-    asked = [
+    question = [
         {"question": "Which hotel?", "evidence": "m4", "answer": 7},
         {"question": "Where to?", "answer": "fly to Oslo"},
     ]
-    answers = measured(tmp_path, asked).results[0].answers
+    answers = measured(tmp_path, question).results[0].answers
     assert [(each.phrases, each.contained) for each in answers] == [(0, 1), (1, 1)]
 
 
@@ -227,13 +227,13 @@ def test_a_broken_text_in_a_data_set_is_left_out_too(tmp_path: Path) -> None:
         {"dia_id": "D1:1", "speaker": "Ana", "text": "The boiler is in the cellar."},
         {"dia_id": "D1:2", "speaker": "Tom", "text": "half \ud83d"},
     ]
-    asked = [
+    question = [
         {"question": "Where is the boiler?", "evidence": ["D1:1"], "category": 1},
         {"question": "half \ud83d", "evidence": ["D1:1"], "category": 1},
     ]
     conversation = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
     path = tmp_path / "data.json"
-    path.write_text(json.dumps([{"sample_id": "one", "conversation": conversation, "qa": asked}]))
+    path.write_text(json.dumps([{"sample_id": "one", "conversation": conversation, "qa": question}]))
     report = evaluate(path, budgets=[200], retrievers=["germane", "bm25"])
     assert (report.turns, report.questions, report.repeated) == (1, 1, 1)
     assert [each.partition(": ")[0] for each in report.left_out] == [

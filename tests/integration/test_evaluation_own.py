@@ -73,9 +73,9 @@ def test_questions_about_a_store_are_found_by_source_and_by_id(stored: Stored, t
     assert report.evidence.missing == ("questions.jsonl:5: nowhere.md",)
     result = report.result("lexical", 200)
     assert {name: each.questions for name, each in result.categories.items()} == {"how": 4, "why": 2}
-    held = {answer.number: answer.contained for answer in result.answers}
+    contained = {answer.number: answer.contained for answer in result.answers}
     # The forgotten one is not shown and what is stored nowhere can't be: both count as missed.
-    assert (held[1], held[2], held[3], held[4], held[6]) == (1, 1, 1, 0, 1)
+    assert (contained[1], contained[2], contained[3], contained[4], contained[6]) == (1, 1, 1, 0, 1)
     assert result.answers[4].evidence == 2
     assert report.result("bm25", 200).overall.evidence_recall > 0.5
     assert "7 memories" in report.to_text()
@@ -87,10 +87,10 @@ def test_a_store_is_asked_with_the_vectors_that_it_has(tmp_path: Path) -> None:
     with germane.open(database, agent="a", embedder=embedder) as engine:
         engine.remember("The kettle is in the kitchen.", source="kitchen")
     path = lines(tmp_path, [{"question": "Where is the kettle?", "evidence": "kitchen"}])
-    asked = {"budgets": [100], "retrievers": ["germane"], "stored": Stored(database=database, agent="a")}
-    assert evaluate(path, embedder=embedder, **asked).results[0].overall.evidence_recall == 1.0  # type: ignore[arg-type]  # The same words twice.
+    options = {"budgets": [100], "retrievers": ["germane"], "stored": Stored(database=database, agent="a")}
+    assert evaluate(path, embedder=embedder, **options).results[0].overall.evidence_recall == 1.0  # type: ignore[arg-type]  # The same words twice.
     with pytest.raises(EmbedderMismatch):
-        evaluate(path, embedder=HashEmbedder(dimension=8), **asked)  # type: ignore[arg-type]  # As above.
+        evaluate(path, embedder=HashEmbedder(dimension=8), **options)  # type: ignore[arg-type]  # As above.
 
 
 def test_nothing_is_written_to_the_store(stored: Stored, tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ def test_each_stage_names_what_it_lost(stored: Stored, tmp_path: Path) -> None:
 
 
 def test_what_the_gate_kept_out_is_named_so(stored: Stored, tmp_path: Path) -> None:
-    asked = {
+    options = {
         "question": "Which gateway port listens for encrypted traffic beyond the cache?",
         "evidence": ["adr/1", "ports.md"],
     }
-    path = lines(tmp_path, [asked])
+    path = lines(tmp_path, [options])
     gated = losses(
         path, budget=300, configuration=Configuration(embedder="none", plan="layered"), stored=stored
     )
@@ -200,7 +200,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> None:
-    asked: list[dict[str, Any]] = [
+    options: list[dict[str, Any]] = [
         {
             "question": "What heats the cellar?",
             "evidence": ["0001-boiler.md"],
@@ -209,7 +209,7 @@ def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> N
         {"question": "How deep is the pond?", "evidence": ["records/garden.md"]},
         {"question": "When is the hedge cut?", "answer": ["cut in June", "cut in May"]},
     ]
-    path = lines(tmp_path, asked)
+    path = lines(tmp_path, options)
     report = evaluate(
         path, budgets=[1000], retrievers=["germane", "plan=relevance", "bm25"], records=Records(source=folder)
     )
@@ -236,13 +236,13 @@ def test_lines_of_records_are_evidence_by_their_number(tmp_path: Path) -> None:
     memory = tmp_path / "memory.jsonl"
     contents = ["Ana signs the invoices.", "Ben waters the plants.", "Ben waters the plants.", "Cleo drives."]
     memory.write_text("\n".join(json.dumps({"content": each, "kind": "fact"}) for each in contents))
-    asked: list[dict[str, Any]] = [
+    options: list[dict[str, Any]] = [
         {"question": "Who waters the plants?", "expect": [3]},
         {"question": "Who drives?", "expect": 4},
         {"question": "Who sings?", "expect": [9]},
     ]
     records = Records(source=memory, now=datetime(2026, 5, 1, tzinfo=UTC))
-    report = evaluate(lines(tmp_path, asked), budgets=[300], retrievers=["germane", "bm25"], records=records)
+    report = evaluate(lines(tmp_path, options), budgets=[300], retrievers=["germane", "bm25"], records=records)
     assert report.turns == 3
     assert report.evidence.missing == ("questions.jsonl:3: line 9",)
     for result in report.results:
@@ -303,7 +303,7 @@ def test_probes_bring_their_memories_and_their_halves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("{", "no JSON"),
         ({"evidence": ["x"]}, '"question"'),
@@ -313,11 +313,11 @@ def test_probes_bring_their_memories_and_their_halves(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_that_can_not_be_read_is_named(
-    stored: Stored, tmp_path: Path, line: dict[str, Any] | str, said: str
+    stored: Stored, tmp_path: Path, line: dict[str, Any] | str, message: str
 ) -> None:
     path = lines(tmp_path, [line])
-    if said:
-        with pytest.raises(UnreadableSource, match=f"line 1: .*{said}"):
+    if message:
+        with pytest.raises(UnreadableSource, match=f"line 1: .*{message}"):
             evaluate(path, budgets=[100], retrievers=["bm25"], stored=stored)
     else:
         assert evaluate(path, budgets=[100], retrievers=["bm25"]).turns == 2

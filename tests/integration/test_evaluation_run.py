@@ -135,16 +135,16 @@ def test_a_retriever_of_ones_own_is_an_order(path: Path) -> None:
 
 
 def test_conversations_questions_and_progress_can_be_chosen(path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     report = evaluate(
         path,
         budgets=[100],
         retrievers=["recency"],
         conversations=["coast"],
         questions_limit=2,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: steps.append((done, total)),
     )
-    assert (report.conversations, report.questions, told) == (("coast",), 2, [(1, 2), (2, 2)])
+    assert (report.conversations, report.questions, steps) == (("coast",), 2, [(1, 2), (2, 2)])
 
 
 def test_an_embedder_takes_part(path: Path) -> None:
@@ -167,7 +167,7 @@ def test_all_that_can_run_here_takes_part_and_the_rest_says_why(path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"budgets": [0]}, "budget=0"),
         ({"budgets": []}, "0 budgets"),
@@ -178,8 +178,8 @@ def test_all_that_can_run_here_takes_part_and_the_rest_says_why(path: Path) -> N
         ({"questions_limit": 0}, "questions_limit=0"),
     ],
 )
-def test_what_can_not_be_measured_is_refused(path: Path, arguments: dict[str, list[str]], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_what_can_not_be_measured_is_refused(path: Path, arguments: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         evaluate(path, **arguments)  # type: ignore[arg-type]  # Wrong values are the point.
 
 
@@ -218,9 +218,9 @@ def test_the_default_is_measured_by_the_call_that_users_make(path: Path, report:
     ) as engine:
         engine.remember_many(list(conversation_drafts(conversation)))
         tokens = [
-            engine.assemble(asked.question, budget=400).tokens
-            for asked in conversation.questions
-            if asked.evidence and asked.category != ADVERSARIAL
+            engine.assemble(question.question, budget=400).tokens
+            for question in conversation.questions
+            if question.evidence and question.category != ADVERSARIAL
         ]
     measured = [each.tokens for each in report.result("germane", 400).answers if each.corpus == 0]
     assert measured == tokens

@@ -170,10 +170,10 @@ def test_what_is_in_memory_has_no_file(folder: Path, monkeypatch: pytest.MonkeyP
 def test_nothing_is_stored_half(folder: Path) -> None:
     with germane.open(folder / "agent.db", embedder=None) as engine:
         first = engine.remember("The API listens on port 8080.")
-        kept = folder / "kept"
-        kept.mkdir()
+        moved = folder / "kept"
+        moved.mkdir()
         for each in folder.glob("agent.db*"):
-            each.rename(kept / each.name)
+            each.rename(moved / each.name)
         for attempt in (
             lambda: engine.remember_many(["one", "two"]),
             lambda: engine.revise(first.id, content="The API listens on port 9090."),

@@ -104,9 +104,9 @@ def forks_while_writing(open_one: Callable[[], Engine]) -> None:
             engine.remember(f"A child has written number {number} by what it inherited.")
             assert engine.get(first.id) == first
             assert engine.recall("first note")
-            held = engine.working_set(f"of {number}")
-            held.add(first)
-            assert held.assemble().text
+            working = engine.working_set(f"of {number}")
+            working.add(first)
+            assert working.assemble().text
 
         def own(number: int) -> None:
             with open_one() as mine:

@@ -146,10 +146,10 @@ def test_a_passing_failure_is_tried_again(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "waited"), [("7", 7.0), ("900", 30.0), ("0", 0.5), ("Wed, 21 Oct 2025 07:28:00 GMT", 0.5)]
+    ("seconds", "waited"), [("7", 7.0), ("900", 30.0), ("0", 0.5), ("Wed, 21 Oct 2025 07:28:00 GMT", 0.5)]
 )
-def test_the_wait_that_the_server_asks_for_is_kept(asked: str, waited: float) -> None:
-    with serving(first_failing(1, 429, retry_after=asked)) as seen, embedder_of(seen) as (embedder, waits):
+def test_the_wait_that_the_server_asks_for_is_kept(seconds: str, waited: float) -> None:
+    with serving(first_failing(1, 429, retry_after=seconds)) as seen, embedder_of(seen) as (embedder, waits):
         embedder.embed(["a"])
     assert waits == [waited]
 

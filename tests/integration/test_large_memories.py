@@ -34,9 +34,9 @@ def test_the_commands_print_it(tmp_path: Path) -> None:
         engine.remember("Sign in with tokens.", kind="adr")
     (shown,) = json.loads(run("db", "stats", "--json", db=db).out)["large"]
     assert (shown["id"], shown["scope"]) == (long.id, "path:src/auth")
-    said = run("db", "stats", db=db)
-    assert "path" in said.out
-    assert long.id[-8:] in said.out + said.err
+    output = run("db", "stats", db=db)
+    assert "path" in output.out
+    assert long.id[-8:] in output.out + output.err
     checked = run("db", "doctor", db=db)
     assert long.id[-8:] in checked.out + checked.err
     explained = run(

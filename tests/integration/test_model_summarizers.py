@@ -160,10 +160,10 @@ def test_an_engine_asks_when_it_writes_and_never_when_it_assembles(
     with germane.open(":memory:", embedder=None, summarizer=summarizer) as engine:
         memory = engine.remember(TEXT)
         assert memory.renditions.summary.text == SUMMARY
-        asked = len(server.requests)
+        requests = len(server.requests)
         engine.assemble("cache")
         engine.recall("cache")
-        assert len(server.requests) == asked == 2
+        assert len(server.requests) == requests == 2
 
 
 @pytest.mark.parametrize(
@@ -207,10 +207,10 @@ def stands(summarizer: ModelSummarizer) -> str:
 
 
 def test_after_five_failures_it_rests_then_three_try() -> None:
-    now, answers, asked = [0.0], [False], [0]
+    now, answers, requests = [0.0], [False], [0]
 
     def ask(_: str, __: int) -> str:
-        asked[0] += 1
+        requests[0] += 1
         if not answers[0]:
             raise TimeoutError
         return SUMMARY
@@ -218,16 +218,16 @@ def test_after_five_failures_it_rests_then_three_try() -> None:
     summarizer = ModelSummarizer(ask, timer=lambda: now[0])
     for _ in range(7):
         summarizer.summarize(TEXT, 40)
-    assert asked == [5]
+    assert requests == [5]
     assert stands(summarizer) == "open"
     assert "rests" in summarizer.notes[-1].text
     now[0] = 59.9
     summarizer.summarize(TEXT, 40)
-    assert asked == [5]
+    assert requests == [5]
     now[0] = 60.0
     assert stands(summarizer) == "half_open"
     summarizer.summarize(TEXT, 40)
-    assert asked == [6]
+    assert requests == [6]
     assert stands(summarizer) == "open"
     now[0], answers[0] = 120.0, True
     for expected in (CircuitState.HALF_OPEN, CircuitState.HALF_OPEN, CircuitState.CLOSED):

@@ -102,5 +102,5 @@ def test_the_command_tells_it(project: Path, tmp_path: Path) -> None:
     moved_back = project / "docs" / "queue.md"
     write(moved_back, (project / "handbook" / "work.md").read_text().replace("oldest", "youngest"))
     (project / "handbook" / "work.md").unlink()
-    told = run("import", str(project), db=db).err
-    assert "moved: shop/docs/queue.md is the next version of shop/handbook/work.md, which is gone: " in told
+    output = run("import", str(project), db=db).err
+    assert "moved: shop/docs/queue.md is the next version of shop/handbook/work.md, which is gone: " in output

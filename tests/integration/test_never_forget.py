@@ -25,13 +25,13 @@ def engine(path: Path) -> Iterator[Engine]:
         yield opened
 
 
-def asked(path: Path, query: str) -> list[tuple[object, ...]]:
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
 
 
 def logged(path: Path) -> list[object]:
-    return [what for (what,) in asked(path, "SELECT what FROM changes ORDER BY agent, seq")]
+    return [what for (what,) in rows(path, "SELECT what FROM changes ORDER BY agent, seq")]
 
 
 def prevent(path: Path, what: str) -> None:
@@ -42,37 +42,37 @@ def prevent(path: Path, what: str) -> None:
 
 
 def hold(engine: Engine, text: str) -> tuple[Memory, WorkingSet]:
-    memory, held = engine.remember(text), engine.working_set()
-    held.add(memory)
-    return memory, held
+    memory, working = engine.remember(text), engine.working_set()
+    working.add(memory)
+    return memory, working
 
 
 def test_a_purge_wants_an_explicit_word(engine: Engine, path: Path) -> None:
-    memory, held = hold(engine, "Chose Postgres.")
+    memory, working = hold(engine, "Chose Postgres.")
     before = logged(path)
     for word in (False, 1, "yes", "confirmed", None):
         with pytest.raises(PurgeNotConfirmed):
             engine.purge(memory.id, confirm=word)  # type: ignore[arg-type] # Only True is a confirmation.
     with pytest.raises(PurgeNotConfirmed):
         engine.purge(memory.id)
-    assert (logged(path), engine.get(memory.id), memory in held) == (before, memory, True)
+    assert (logged(path), engine.get(memory.id), memory in working) == (before, memory, True)
     assert engine.purge(memory.id, confirm=True) == 1
     assert logged(path)[len(before) :] == ["purge"]
-    assert [move.kind for move in held.changes()][-1] == "purge"
-    assert memory not in held
+    assert [move.kind for move in working.changes()][-1] == "purge"
+    assert memory not in working
 
 
 @pytest.mark.parametrize("prevented", ["INSERT ON changes", "INSERT ON moves", "DELETE ON memories"])
 def test_a_purge_and_its_entries_are_written_together_or_not_at_all(
     engine: Engine, path: Path, prevented: str
 ) -> None:
-    memory, held = hold(engine, "Chose Postgres.")
-    before = (logged(path), held.changes(), asked(path, "SELECT content FROM texts"))
+    memory, working = hold(engine, "Chose Postgres.")
+    before = (logged(path), working.changes(), rows(path, "SELECT content FROM texts"))
     prevent(path, prevented)
     with pytest.raises(germane.GermaneError, match="prevented"):
         engine.purge(memory.id, confirm=True)
-    assert (logged(path), held.changes(), asked(path, "SELECT content FROM texts")) == before
-    assert [one.memory.id for one in held] == [memory.id]
+    assert (logged(path), working.changes(), rows(path, "SELECT content FROM texts")) == before
+    assert [one.memory.id for one in working] == [memory.id]
     assert [one.id for one in engine.recall("postgres")] == [memory.id]
 
 
@@ -82,24 +82,24 @@ def test_a_purge_and_its_entries_are_written_together_or_not_at_all(
 def test_a_memory_is_forgotten_with_its_entries_or_not_at_all(
     engine: Engine, path: Path, prevented: str
 ) -> None:
-    memory, held = hold(engine, "Chose Postgres.")
-    before = (logged(path), held.changes())
+    memory, working = hold(engine, "Chose Postgres.")
+    before = (logged(path), working.changes())
     prevent(path, prevented)
     with pytest.raises(germane.GermaneError, match="prevented"):
         engine.forget(memory.id)
-    assert (logged(path), held.changes()) == before
+    assert (logged(path), working.changes()) == before
     assert engine.get(memory.id).status is Status.ACTIVE
-    assert [one.memory.id for one in held] == [memory.id]
+    assert [one.memory.id for one in working] == [memory.id]
 
 
 def test_what_is_evicted_removed_or_cleared_stays_stored(engine: Engine) -> None:
     memories = [engine.remember(f"Note number {number} of the port.") for number in range(4)]
-    held = engine.working_set()
-    held.add_many(memories)
-    evicted = held.evict(1)
+    working = engine.working_set()
+    working.add_many(memories)
+    evicted = working.evict(1)
     assert [one.item.memory.id for one in evicted.evicted] == [memories[0].id]
-    held.remove(memories[1])
-    held.clear()
+    working.remove(memories[1])
+    working.clear()
     assert {one.id for one in engine.recall("port")} == {one.id for one in memories}
 
 

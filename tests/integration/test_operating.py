@@ -120,12 +120,12 @@ def test_vacuum_gives_room_back(tmp_path: Path) -> None:
 
 
 def test_upkeep_tells_how_far_it_is(postgres_store: str) -> None:
-    told: list[tuple[int, int]] = []
-    vacuum_store(postgres_store, progress=lambda done, total: told.append((done, total)))
+    steps: list[tuple[int, int]] = []
+    vacuum_store(postgres_store, progress=lambda done, total: steps.append((done, total)))
 
-    assert [done for done, _ in told] == list(range(1, len(told) + 1))
-    assert {total for _, total in told} == {len(told)}
-    assert len(told) > len(DISTRIBUTED)
+    assert [done for done, _ in steps] == list(range(1, len(steps) + 1))
+    assert {total for _, total in steps} == {len(steps)}
+    assert len(steps) > len(DISTRIBUTED)
 
 
 def test_reindex_clears_what_an_interrupted_one_left(postgres_database: str) -> None:
@@ -238,10 +238,10 @@ def test_copy_goes_there_and_back(tmp_path: Path, postgres_database: str) -> Non
         (each["agent"], each["sha256"]) for each in again["agents"]
     ]
     assert there["to"] == location_of(postgres_database)
-    told = run("db", "copy", "--from", source, "--to", postgres_database, "--agent", "ada")
-    assert "was there" in told.out
-    assert told.out.endswith("rows are the same there.\n")
-    assert "bob" not in told.out
+    steps = run("db", "copy", "--from", source, "--to", postgres_database, "--agent", "ada")
+    assert "was there" in steps.out
+    assert steps.out.endswith("rows are the same there.\n")
+    assert "bob" not in steps.out
 
 
 def test_a_whole_store_is_embedded_anew(store: str) -> None:

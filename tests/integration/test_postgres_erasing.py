@@ -72,7 +72,7 @@ def secret_of(store: str, *, agent: str = "ada") -> tuple[bytes, ...]:
 
 def files_with(server: Server, needle: bytes) -> set[str]:
     """The files of the server that hold these bytes, by their places in its data directory."""
-    return {str(each.relative_to(server.data)) for each, held in contents(server.data) if needle in held}
+    return {str(each.relative_to(server.data)) for each, data in contents(server.data) if needle in data}
 
 
 def files_of(store: str) -> dict[str, str]:
@@ -97,12 +97,12 @@ def test_no_byte_is_left(tidy_database: str, tidy_server: Server, partitions: in
     assert statistics in files_with(tidy_server, b"quuxotag")
     assert store_status(tidy_database).due == 1
 
-    told: list[tuple[int, int]] = []
-    erasure = erase_purged(tidy_database, progress=lambda *each: told.append(each))
+    steps: list[tuple[int, int]] = []
+    erasure = erase_purged(tidy_database, progress=lambda *each: steps.append(each))
 
     for needle in (*NEEDLES, *derived):
         assert files_with(tidy_server, needle) == set(), needle
-    assert told == [(number, len(told)) for number in range(1, len(told) + 1)]
+    assert steps == [(number, len(steps)) for number in range(1, len(steps) + 1)]
     assert not any("wal_recycle" in each for each in erasure.left)
     assert store_status(tidy_database).due == 0
     with germane.open(tidy_database, agent="ada") as engine:
@@ -356,8 +356,8 @@ def test_an_ended_space_is_noted_whole(postgres_database: str) -> None:
 def test_status_and_command_tell_of_it(postgres_database: str, tmp_path: Path) -> None:
     secret_of(postgres_database)
     assert run("db", "status", "--json", db=postgres_database).json()["due"] == 1
-    said = run("db", "status", db=postgres_database).out
-    assert "what was purged of 1 agent: `germane db vacuum --erase`" in said
+    output = run("db", "status", db=postgres_database).out
+    assert "what was purged of 1 agent: `germane db vacuum --erase`" in output
 
     shown = run("db", "vacuum", "--erase", "--json", db=postgres_database).json()
 

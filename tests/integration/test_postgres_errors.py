@@ -95,12 +95,12 @@ def test_the_right_password_opens_and_a_wrong_one_says_so(guarded: Server) -> No
     assert _SECRET not in opened.location
     assert "app@" in opened.location
     opened.close()
-    said = _refused(
+    message = _refused(
         lambda: _opened(guarded.url(database, user="app", password=f"{_SECRET}!")), StoreUnavailable
     )
-    assert "The password is wrong" in said
-    said = _refused(lambda: _opened(guarded.url(database, user="app")), StoreUnavailable)
-    assert "The password is wrong" in said
+    assert "The password is wrong" in message
+    message = _refused(lambda: _opened(guarded.url(database, user="app")), StoreUnavailable)
+    assert "The password is wrong" in message
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_who_is_not_let_in_reads_why(guarded: Server, user: str, database: str, 
 
 
 def test_an_unknown_user_is_named(postgres_server: Server) -> None:
-    said = _refused(lambda: _opened(postgres_server.url(user="stranger")), StoreUnavailable)
-    assert "doesn't let this user in" in said
-    assert "stranger" in said
+    message = _refused(lambda: _opened(postgres_server.url(user="stranger")), StoreUnavailable)
+    assert "doesn't let this user in" in message
+    assert "stranger" in message
 
 
 @pytest.mark.parametrize("place", ["nowhere.invalid", "/nowhere", "127.0.0.1:1"])
@@ -145,8 +145,8 @@ def test_an_address_is_shown_without_its_password() -> None:
 def test_without_the_right_to_the_extension_the_remedy_is_named(postgres_server: Server) -> None:
     postgres_server.run("CREATE DATABASE bare", "CREATE ROLE lacking LOGIN")
     postgres_server.run("GRANT ALL ON SCHEMA public TO lacking", database="bare")
-    said = _refused(lambda: _opened(postgres_server.url("bare", user="lacking")), StoreUnavailable)
-    assert "CREATE EXTENSION vector" in said
+    message = _refused(lambda: _opened(postgres_server.url("bare", user="lacking")), StoreUnavailable)
+    assert "CREATE EXTENSION vector" in message
     postgres_server.drop("bare")
     postgres_server.run("DROP ROLE lacking")
 
@@ -157,8 +157,8 @@ def test_a_server_without_the_extension_is_named(guarded: Server) -> None:
     try:
         while guarded.run("SHOW extension_control_path") != [("/nowhere",)]:
             time.sleep(0.01)
-        said = _refused(lambda: _opened(guarded.url("bare")), StoreUnavailable)
-        assert "Install pgvector" in said
+        message = _refused(lambda: _opened(guarded.url("bare")), StoreUnavailable)
+        assert "Install pgvector" in message
     finally:
         guarded.run("ALTER SYSTEM RESET extension_control_path", "SELECT pg_reload_conf()")
         guarded.drop("bare")
@@ -220,8 +220,8 @@ def test_a_full_pool_says_how_many_are_in_use(asking: Asking) -> None:
     for each in holders:
         each.start()
     full.wait(20)
-    said = _refused(lambda: Asking(connections).read("SELECT 1"), StoreBusy)
-    assert f"All {POOL_SIZE} connections" in said
+    message = _refused(lambda: Asking(connections).read("SELECT 1"), StoreBusy)
+    assert f"All {POOL_SIZE} connections" in message
     done.wait(20)
     for each in holders:
         each.join()
@@ -258,8 +258,8 @@ def test_who_waits_too_long_for_a_lock_is_told(asking: Asking) -> None:
     )
     with asking.connections.writing() as connection:
         connection.raw.execute("LOCK TABLE settings")
-        said = _refused(lambda: Asking(waiting).write("LOCK TABLE settings"), StoreBusy)
-    assert "longer than the timeout" in said
+        message = _refused(lambda: Asking(waiting).write("LOCK TABLE settings"), StoreBusy)
+    assert "longer than the timeout" in message
     waiting.close()
 
 
@@ -295,8 +295,8 @@ def test_only_reading_writes_nothing(postgres_store_database: str, asking: Askin
 
 
 def test_reading_what_has_no_schema_names_the_command(postgres_database: str) -> None:
-    said = _refused(lambda: _opened(postgres_database, read_only=True), StoreUnavailable)
-    assert "germane db migrate" in said
+    message = _refused(lambda: _opened(postgres_database, read_only=True), StoreUnavailable)
+    assert "germane db migrate" in message
 
 
 @pytest.mark.parametrize(
@@ -316,18 +316,18 @@ def test_what_can_not_be_kept_says_why(asking: Asking, statement: str, value: ob
 
 
 def test_a_full_disk_is_named(asking: Asking) -> None:
-    said = _refused(
+    message = _refused(
         lambda: asking.write("DO $$ BEGIN RAISE 'No space left on device' USING ERRCODE = '53100'; END $$"),
         StoreUnavailable,
     )
-    assert "disk is full" in said
+    assert "disk is full" in message
 
 
 def test_what_nobody_foresaw_keeps_its_code(asking: Asking) -> None:
-    said = _refused(
+    message = _refused(
         lambda: asking.write("DO $$ BEGIN RAISE 'odd' USING ERRCODE = 'ZZ123'; END $$"), StoreError
     )
-    assert "ZZ123" in said
+    assert "ZZ123" in message
 
 
 def test_a_closed_store_says_so_and_leaves_no_connection(

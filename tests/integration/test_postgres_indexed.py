@@ -75,8 +75,8 @@ def test_the_nearest_by_the_index_are_the_exact_ones(address: str, limit: int, s
         cache = loaded(connection)
         admitted = np.arange(cache.columns.used) % share == 0
         for text in ("3 tea", "tea and 4", "31 7 2", "nothing alike"):
-            asked = vectors_of(text)
-            indexed, exact = cache.compared(connection, asked), ServedCosines(connection, cache, asked)
+            query = vectors_of(text)
+            indexed, exact = cache.compared(connection, query), ServedCosines(connection, cache, query)
             assert isinstance(indexed, IndexedCosines)
             assert best(indexed, admitted, limit) == best(exact, admitted, limit)
     connections.close()

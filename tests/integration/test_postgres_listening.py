@@ -137,11 +137,11 @@ def _opened(url: str, agent: str) -> Engine:
 
 
 def test_who_follows_a_working_set_hears_of_another_process_at_once(postgres_store_database: str) -> None:
-    told: list[WorkingSetEvent] = []
+    events: list[WorkingSetEvent] = []
     heard = Event()
 
     def tell(move: WorkingSetEvent) -> None:
-        told.append(move)
+        events.append(move)
         heard.set()
 
     with (
@@ -153,15 +153,15 @@ def test_who_follows_a_working_set_hears_of_another_process_at_once(postgres_sto
         with one.working_set().follow(tell, after=0, every=3600):
             other.working_set().add(memory)
             assert heard.wait(_PATIENCE)
-    assert [move.kind.value for move in told] == ["add"]
+    assert [move.kind.value for move in events] == ["add"]
 
 
 def test_who_follows_a_space_hears_of_members_on_other_machines(postgres_store_database: str) -> None:
-    told: list[SpaceEvent] = []
+    events: list[SpaceEvent] = []
     heard = Event()
 
     def tell(event: SpaceEvent) -> None:
-        told.append(event)
+        events.append(event)
         if event.what is SpaceEventKind.REMEMBER:
             heard.set()
 
@@ -175,5 +175,5 @@ def test_who_follows_a_space_hears_of_members_on_other_machines(postgres_store_d
             shared.join(rights="write")
             shared.remember("a prism parts light")
             assert heard.wait(_PATIENCE)
-    assert [event.what.value for event in told] == ["join", "remember"]
-    assert {event.by for event in told} == {"hooke"}
+    assert [event.what.value for event in events] == ["join", "remember"]
+    assert {event.by for event in events} == {"hooke"}

@@ -111,19 +111,19 @@ def test_a_query_has_as_many_columns_as_in_sqlite(postgres_owner: Connection, na
 def test_every_condition_can_be_planned(postgres_owner: Connection, name: str, embedded: bool) -> None:
     text, values = filtered_query(name, EVERYTHING, ["p"])
     other, more = filtered_query(name, Filter(embedded=embedded), [])
-    asked = {"agent": 1, "nums": "[1]", "above": 0, "below": 9, "limit": -1}
-    asked |= {"edge_id": None, "edge_time": None, "edge_importance": None}
-    assert postgres_owner.execute(text.encode(), values | asked).fetchall() == []
-    assert postgres_owner.execute(other.encode(), more | asked).fetchall() == []
+    parameters = {"agent": 1, "nums": "[1]", "above": 0, "below": 9, "limit": -1}
+    parameters |= {"edge_id": None, "edge_time": None, "edge_importance": None}
+    assert postgres_owner.execute(text.encode(), values | parameters).fetchall() == []
+    assert postgres_owner.execute(other.encode(), more | parameters).fetchall() == []
 
 
 def test_tables_are_partitioned_as_marked(postgres_owner: Connection) -> None:
-    parted = {name for (name,) in postgres_owner.execute(b"SELECT relname FROM pg_class WHERE relkind = 'p'")}
-    assert parted == (set(DISTRIBUTED) if is_partitioned(postgres_owner) else set())
+    partitioned = {name for (name,) in postgres_owner.execute(b"SELECT relname FROM pg_class WHERE relkind = 'p'")}
+    assert partitioned == (set(DISTRIBUTED) if is_partitioned(postgres_owner) else set())
     rows = postgres_owner.execute(
         b"SELECT count(*) FROM pg_inherits JOIN pg_class ON inhrelid = oid WHERE relkind = 'r'"
     )
-    assert rows.fetchall() == [(PARTITIONS * len(parted),)]
+    assert rows.fetchall() == [(PARTITIONS * len(partitioned),)]
 
 
 KEYS = """

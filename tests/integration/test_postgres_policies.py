@@ -316,16 +316,16 @@ def test_a_purge_takes_back_what_assemblies_say_of_a_memory(application: Connect
     row |= {"version": 1, "tokens": 1, "short_by": 0, "pinned": 0, "reason": None}
     assert ours.run("insert_assembled", {**row, "owner": "two", "place": 7}).rowcount == 1
     assert ours.run("insert_assembled", {**row, "owner": "two", "place": 8, "id": b"x" * 16}).rowcount == 0
-    asked = {"agent": one, "number": 1, "context": ROWS["shown"]["context"]}
-    assert [each[3] for each in ours.run("assembled", asked)] == ["one", "two"]
-    assert [each[-1] for each in ours.run("assembled", asked)] == [1, None]
+    parameters = {"agent": one, "number": 1, "context": ROWS["shown"]["context"]}
+    assert [each[3] for each in ours.run("assembled", parameters)] == ["one", "two"]
+    assert [each[-1] for each in ours.run("assembled", parameters)] == [1, None]
     enter(application, "two")
     ours.run("purge_memory", {"agent": two, "num": (two << 40) + 1})
     for table in ("memories", "texts", "lex", "vectors", "tags", "held", "assembled"):
         assert application.execute(f"SELECT FROM {table}".encode()).rowcount == 0
     assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
     enter(application, "one")
-    assert [each[3] for each in ours.run("assembled", asked)] == ["one"]
+    assert [each[3] for each in ours.run("assembled", parameters)] == ["one"]
     assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
     assert application.execute(b"SELECT FROM memories").rowcount == 1
 

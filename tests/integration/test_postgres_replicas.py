@@ -165,11 +165,11 @@ def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
     standby: Server, pair: tuple[Connections, str], postgres_store_database: str
 ) -> None:
     _, there = pair
-    told: list[WorkingSetEvent] = []
+    events: list[WorkingSetEvent] = []
     heard = Event()
 
     def tell(move: WorkingSetEvent) -> None:
-        told.append(move)
+        events.append(move)
         heard.set()
 
     with ExitStack() as opened:
@@ -186,7 +186,7 @@ def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
         standby.run("SELECT pg_wal_replay_pause()")
         other.working_set().add(memory)
         assert heard.wait(_PATIENCE)
-    assert [move.kind.value for move in told] == ["add"]
+    assert [move.kind.value for move in events] == ["add"]
 
 
 def test_the_status_tells_a_standby_from_its_primary(

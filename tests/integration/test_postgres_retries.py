@@ -167,16 +167,16 @@ def test_a_commit_that_still_goes_on_is_waited_for(
         f" AND query LIKE 'INSERT INTO commits%' AND datname = '{database}'"
     )
 
-    def until_it_is_asked_for() -> None:
+    def until_requested() -> None:
         end = time.monotonic() + 20
         while postgres_server.run(waiting) != [(1,)] and time.monotonic() < end:
             time.sleep(0.01)
-        asked.append(postgres_server.run(waiting))
+        answers.append(postgres_server.run(waiting))
 
-    asked: list[object] = []
-    way.break_at(b"COMMIT\0", "meanwhile", until_it_is_asked_for)
+    answers: list[object] = []
+    way.break_at(b"COMMIT\0", "meanwhile", until_requested)
     by_way.write("kept")
-    assert asked == [[(1,)]]
+    assert answers == [[(1,)]]
     assert by_way.tried == 1
     assert by_way.read() == ["kept"]
 

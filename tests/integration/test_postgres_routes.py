@@ -67,7 +67,7 @@ def understood(postgres_schema: str) -> Iterator[Understood]:
 @pytest.fixture(scope="module")
 def catalog(postgres_schema: str) -> Catalog:
     with psycopg.connect(postgres_schema) as connection:
-        parted = connection.execute(
+        partitioned = connection.execute(
             b"SELECT attrelid::bigint, relname, attnum, attname"
             b" FROM pg_attribute JOIN pg_class ON oid = attrelid"
             b" WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND attnum > 0"
@@ -77,7 +77,7 @@ def catalog(postgres_schema: str) -> Catalog:
             b" AND oprright IN ('int8'::regtype, 'int4'::regtype)"
         ).fetchall()
     return Catalog(
-        {table: (name, column) for table, name, column, called in parted if PLACES.get(name) == called},
+        {table: (name, column) for table, name, column, called in partitioned if PLACES.get(name) == called},
         frozenset(each for (each,) in equalities),
     )
 
@@ -202,7 +202,7 @@ def test_every_statement_of_a_function_is_for_one_server(
         for call in CALLS[name]:
             for tree in understood.trees(call):
                 wanting |= set(unrouted(tree, catalog))
-                touched |= {catalog.parted[each][0] for each in _relations(tree) if each in catalog.parted}
+                touched |= {catalog.partitioned[each][0] for each in _relations(tree) if each in catalog.partitioned}
         connection.execute(b"ROLLBACK")
     assert touched or name in ("note_erasure", "sweep_commits")
     assert {(name, each) for each in wanting} == {each for each in BY_KEY if each[0] == name}

@@ -31,13 +31,13 @@ def coordinator(postgres_store_database: str) -> str:
     return postgres_store_database
 
 
-def _asked(url: str, statement: str) -> list[tuple[object, ...]]:
+def _rows(url: str, statement: str) -> list[tuple[object, ...]]:
     with psycopg.connect(url, autocommit=True) as raw:
         return raw.execute(statement.encode()).fetchall()
 
 
 def _spread(url: str, method: str) -> set[object]:
-    found = _asked(url, f"SELECT logicalrelid::text FROM pg_dist_partition WHERE method = '{method}'")
+    found = _rows(url, f"SELECT logicalrelid::text FROM pg_dist_partition WHERE method = '{method}'")
     return {name for (name,) in found}
 
 
@@ -53,11 +53,11 @@ def test_every_table_is_spread_by_agent_or_everywhere() -> None:
 
 
 def test_nothing_is_asked_that_a_cluster_refuses(coordinator: str) -> None:
-    told: list[tuple[int, int]] = []
-    spread = distribute_store(coordinator, progress=lambda done, total: told.append((done, total)))
+    steps: list[tuple[int, int]] = []
+    spread = distribute_store(coordinator, progress=lambda done, total: steps.append((done, total)))
 
     assert set(spread) == {*DISTRIBUTED, *EVERYWHERE, "space_events", "commits"}
-    assert told == [(number, len(spread)) for number in range(1, len(spread) + 1)]
+    assert steps == [(number, len(spread)) for number in range(1, len(spread) + 1)]
     assert _spread(coordinator, "hash") == {*DISTRIBUTED, "space_events"}
     assert _spread(coordinator, "everywhere") == EVERYWHERE
     assert _spread(coordinator, "local") == {"commits"}
@@ -68,26 +68,26 @@ def test_nothing_is_asked_that_a_cluster_refuses(coordinator: str) -> None:
 def test_keys_and_policies_stay_but_for_what_a_cluster_refuses(coordinator: str, postgres_store: str) -> None:
     keys = "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f'"
     policies = "SELECT tablename, policyname, qual FROM pg_policies"
-    before = set(_asked(coordinator, keys)), set(_asked(coordinator, policies))
+    before = set(_rows(coordinator, keys)), set(_rows(coordinator, policies))
     distribute_store(coordinator)
-    after = set(_asked(coordinator, keys)), set(_asked(coordinator, policies))
+    after = set(_rows(coordinator, keys)), set(_rows(coordinator, policies))
 
-    assert before[0] == set(_asked(postgres_store, keys))
+    assert before[0] == set(_rows(postgres_store, keys))
     (lost,) = before[0] - after[0]
     assert lost == (
         "life_events",
         "FOREIGN KEY (agent, other) REFERENCES memories(agent, num) ON DELETE SET NULL (other)",
     )
     assert after[0] <= before[0]
-    said = {
+    message = {
         (table, name, str(how).replace("( SELECT entered() AS entered)", "entered()"))
         for table, name, how in before[1]
     }
-    assert after[1] == said
+    assert after[1] == message
 
 
 def test_an_interrupted_one_leaves_nothing_done(coordinator: str) -> None:
-    before = _asked(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2")
+    before = _rows(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2")
 
     def interrupt(done: int, _: int) -> None:
         if done == 7:
@@ -95,8 +95,8 @@ def test_an_interrupted_one_leaves_nothing_done(coordinator: str) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         distribute_store(coordinator, progress=interrupt)
-    assert _asked(coordinator, "SELECT FROM pg_dist_partition") == []
-    assert _asked(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2") == before
+    assert _rows(coordinator, "SELECT FROM pg_dist_partition") == []
+    assert _rows(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2") == before
     assert not store_status(coordinator).distributed
     assert distribute_store(coordinator) != ()
 
@@ -111,10 +111,10 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
         assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
     status = store_status(coordinator)
     assert (status.agents, status.memories, status.distributed) == (2, 3, True)
-    elsewhere = 4096 * len(_asked(coordinator, "SELECT FROM pg_dist_partition"))
+    elsewhere = 4096 * len(_rows(coordinator, "SELECT FROM pg_dist_partition"))
     tables = "relkind = 'r' AND relnamespace = current_schema()::regnamespace"
     sizes = f"SELECT sum(pg_total_relation_size(oid))::text FROM pg_class WHERE {tables}"
-    ((here,),) = _asked(coordinator, sizes)
+    ((here,),) = _rows(coordinator, sizes)
     assert status.bytes == int(str(here)) + elsewhere
 
 
@@ -133,17 +133,17 @@ CREATE TABLE colours (
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ({"version": "11.1-1"}, "is version 11.1-1, and the tables need 11.2"),
         ({"knows_its_coordinator": False}, "citus_set_coordinator_host"),
     ],
 )
 def test_a_cluster_that_cannot_is_refused(
-    postgres_store_database: str, how: dict[str, object], said: str
+    postgres_store_database: str, how: dict[str, object], message: str
 ) -> None:
     pretend(postgres_store_database, **how)  # type: ignore[arg-type]  # Each case gives one.
-    with pytest.raises(StoreUnavailable, match=said):
+    with pytest.raises(StoreUnavailable, match=message):
         distribute_store(postgres_store_database)
 
 

@@ -70,32 +70,32 @@ def test_a_server_that_nobody_vouches_for_is_refused(
     way: Encrypted, postgres_store: str, tmp_path: Path
 ) -> None:
     stranger, *_ = certificates(tmp_path, "localhost")
-    said = _refused(way.url(database_of(postgres_store), sslmode="verify-full", sslrootcert=str(stranger)))
-    assert "certificate verify failed" in said
-    assert "Correct sslmode and sslrootcert" in said
+    message = _refused(way.url(database_of(postgres_store), sslmode="verify-full", sslrootcert=str(stranger)))
+    assert "certificate verify failed" in message
+    assert "Correct sslmode and sslrootcert" in message
 
 
 def test_a_certificate_of_another_name_is_refused(
     way: Encrypted, made: tuple[Path, Path, Path], postgres_store: str
 ) -> None:
     how = {"sslmode": "verify-full", "sslrootcert": str(made[0])}
-    said = _refused(way.url(database_of(postgres_store), host="127.0.0.1", **how))
-    assert "does not match host name" in said
-    assert "Correct sslmode and sslrootcert" in said
+    message = _refused(way.url(database_of(postgres_store), host="127.0.0.1", **how))
+    assert "does not match host name" in message
+    assert "Correct sslmode and sslrootcert" in message
 
 
 def test_a_missing_root_certificate_is_named(way: Encrypted, postgres_store: str, tmp_path: Path) -> None:
     missing = str(tmp_path / "root.crt")
-    said = _refused(way.url(database_of(postgres_store), sslmode="verify-full", sslrootcert=missing))
-    assert missing in said
-    assert "Correct sslmode and sslrootcert" in said
+    message = _refused(way.url(database_of(postgres_store), sslmode="verify-full", sslrootcert=missing))
+    assert missing in message
+    assert "Correct sslmode and sslrootcert" in message
 
 
 def test_a_server_without_it_is_refused_where_it_is_asked_for(
     postgres_server: Server, postgres_store: str
 ) -> None:
     with closing(Encrypted(postgres_server.folder)) as plain:
-        said = _refused(plain.url(database_of(postgres_store), sslmode="require"))
-        assert "isn't encrypted" in said
+        message = _refused(plain.url(database_of(postgres_store), sslmode="require"))
+        assert "isn't encrypted" in message
         with closing(PostgresStore(plain.url(database_of(postgres_store)))) as store:
             assert store.stats("ada").memories == 0

@@ -52,8 +52,8 @@ def written(vector: NDArray[np.float32]) -> str:
 def test_vectors_come_as_they_were_given(postgres_owner: Connection) -> None:
     agent = fill(postgres_owner, "one")
     given = with_vectors(postgres_owner, agent, count=20)
-    asked = {"agent": agent, "above": (agent << 40) - 1, "below": (agent + 1) << 40}
-    rows = as_store(postgres_owner).run("cache_vectors", asked).fetchall()
+    query = {"agent": agent, "above": (agent << 40) - 1, "below": (agent + 1) << 40}
+    rows = as_store(postgres_owner).run("cache_vectors", query).fetchall()
     assert [num - (agent << 40) for num, _ in rows] == list(range(20))
     assert np.array_equal(np.array([np.frombuffer(each, "<f2") for _, each in rows]), given)
 
@@ -62,11 +62,11 @@ def test_similarities_are_the_inner_products(postgres_owner: Connection) -> None
     agent = fill(postgres_owner, "one")
     given = with_vectors(postgres_owner, agent, count=200)
     with_vectors(postgres_owner, fill(postgres_owner, "two"), count=5)
-    asked = np.random.default_rng(0).standard_normal(DIMENSION).astype(np.float32)
-    values = {"agent": agent, "asked": written(asked)}
+    query = np.random.default_rng(0).standard_normal(DIMENSION).astype(np.float32)
+    values = {"agent": agent, "asked": written(query)}
     [(nums, products)] = as_store(postgres_owner).run("similarities", values)
     assert (np.frombuffer(nums, ">i8") - (agent << 40)).tolist() == list(range(200))
-    assert np.allclose(np.frombuffer(products, ">f4"), given @ asked, atol=1e-5)
+    assert np.allclose(np.frombuffer(products, ">f4"), given @ query, atol=1e-5)
 
 
 def test_an_agents_index_finds_the_nearest_of_that_agent_alone(postgres_owner: Connection) -> None:
@@ -83,13 +83,13 @@ def test_an_agents_index_finds_the_nearest_of_that_agent_alone(postgres_owner: C
     postgres_owner.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}".encode())
     found = same = 0
     for seed in range(20):
-        asked = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
-        values = {"agent": agent, "asked": written(asked), "limit": 10}
+        query = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
+        values = {"agent": agent, "asked": written(query), "limit": 10}
         plan = plan_of(postgres_owner, by_index("nearest_by_index", **marks), values)
         assert f"Index Scan using vectors_of_{agent} on" in plan
         rows = postgres_owner.execute(by_index("nearest_by_index", **marks).encode(), values).fetchall()
         assert [product for _, product in rows] == sorted((product for _, product in rows), reverse=True)
-        exact = np.argsort(-(stored[agent] @ asked), kind="stable")[:10]
+        exact = np.argsort(-(stored[agent] @ query), kind="stable")[:10]
         nums = {num - (agent << 40) for num, _ in rows}
         same += len(nums & set(exact.tolist()))
         found += len(nums)

@@ -144,12 +144,12 @@ def test_who_waits_is_woken(postgres_store: str) -> None:
     with germane.open(postgres_store, agent="ada") as ada:
         ada.remember("Argon opens the door")
     listens = PostgresStore(postgres_store)
-    heard, told = Event(), Event()
-    forget = listens.notifications.subscribe("ada", lambda: told.set() if heard.is_set() else heard.set())
+    heard, steps = Event(), Event()
+    forget = listens.notifications.subscribe("ada", lambda: steps.set() if heard.is_set() else heard.set())
     try:
         assert heard.wait(30)
         remove_agent(postgres_store, "ada", confirm=True)
-        assert told.wait(30)
+        assert steps.wait(30)
     finally:
         forget()
         listens.close()
@@ -194,10 +194,10 @@ def test_what_was_interrupted_is_gone_on_with(store: str, tmp_path: Path) -> Non
     with pytest.raises(StoreBusy, match="half removed"):
         copy_store(store, tmp_path / "copy.db")
     assert traces(store, number)
-    told: list[tuple[int, int]] = []
-    removal = remove_agent(store, "ada", confirm=True, progress=lambda *each: told.append(each))
+    steps: list[tuple[int, int]] = []
+    removal = remove_agent(store, "ada", confirm=True, progress=lambda *each: steps.append(each))
     assert (removal.was_there, removal.finished) == (False, 2)
-    assert told[-1][0] == told[-1][1] == removal.rows
+    assert steps[-1][0] == steps[-1][1] == removal.rows
     assert traces(store, number) == {}
     assert store_status(store).removing == 0
 
@@ -317,11 +317,11 @@ def test_a_server_keeps_no_byte_once_it_is_erased(postgres_database: str, postgr
         ada.space("gadolinium", create=True).working_set("terbium").add(
             ada.space("gadolinium").remember("x y")
         )
-    said = run("db", "remove", "--agent", "adalovelace", "--yes", db=postgres_database).out
-    assert said.endswith("To erase the bytes too: germane db vacuum --erase\n")
+    output = run("db", "remove", "--agent", "adalovelace", "--yes", db=postgres_database).out
+    assert output.endswith("To erase the bytes too: germane db vacuum --erase\n")
     erase_purged(postgres_database)
     postgres_server.run("CHECKPOINT")
-    raw = [held for _, held in contents(postgres_server.data / "base")]
+    raw = [data for _, data in contents(postgres_server.data / "base")]
     for word in (b"adalovelace", b"raseodymium", b"dysprosium", b"promethium", b"gadolinium", b"terbium"):
         assert not any(word in each for each in raw), word
 
@@ -331,10 +331,10 @@ def test_the_command_asks_and_tells(store: str) -> None:
     refused = run("db", "remove", "--agent", "ada", db=store)
     assert (refused.code, "--yes on the command line" in refused.err) == (2, True)
     assert "Missing option '--agent'" in run("db", "remove", "--yes", db=store).err
-    told = run("db", "remove", "--agent", "ada", "--yes", db=store).out
-    assert told.startswith(f"{location_of(store)}: ada is removed, ")
-    assert "It has left the spaces team; its memories there stay." in told
-    assert "Spaces deleted with it: attic." in told
+    steps = run("db", "remove", "--agent", "ada", "--yes", db=store).out
+    assert steps.startswith(f"{location_of(store)}: ada is removed, ")
+    assert "It has left the spaces team; its memories there stay." in steps
+    assert "Spaces deleted with it: attic." in steps
     assert "there is no agent ada" in run("db", "remove", "--agent", "ada", "--yes", db=store).out
 
 
@@ -402,7 +402,7 @@ def test_a_space_moves_with_all_that_are_in_it(store: str, tmp_path: Path) -> No
 def test_many_rows_go_in_batches(store: str) -> None:
     with germane.open(store, agent="ada", embedder=None) as ada:
         ada.remember_many([f"Argon opens door {number}" for number in range(2500)])
-    told: list[tuple[int, int]] = []
-    remove_agent(store, "ada", confirm=True, progress=lambda *each: told.append(each))
-    assert [done for done, _ in told] == [1000, 2000, 2500, 3500, 4500, 5000]
-    assert {total for _, total in told} == {5000}
+    steps: list[tuple[int, int]] = []
+    remove_agent(store, "ada", confirm=True, progress=lambda *each: steps.append(each))
+    assert [done for done, _ in steps] == [1000, 2000, 2500, 3500, 4500, 5000]
+    assert {total for _, total in steps} == {5000}

@@ -59,7 +59,7 @@ def tell(child: subprocess.Popen[str]) -> None:
 def replayed(events: tuple[SpaceEvent, ...]) -> tuple[set[str], set[str]]:
     """The active and the held memories of a space, from nothing but what was told."""
     active: set[str] = set()
-    held: set[str] = set()
+    entered: set[str] = set()
     for event in events:
         memory_id = event.memory_id or ""
         if event.what in (SpaceEventKind.REMEMBER, SpaceEventKind.REPEAT, SpaceEventKind.RESTORE):
@@ -67,16 +67,16 @@ def replayed(events: tuple[SpaceEvent, ...]) -> tuple[set[str], set[str]]:
         elif event.what is SpaceEventKind.REVISE:
             active -= {event.former_id or ""}
             active.add(memory_id)
-            if event.former_id in held:
-                held = held - {event.former_id} | {memory_id}
+            if event.former_id in entered:
+                entered = entered - {event.former_id} | {memory_id}
         elif event.what is SpaceEventKind.ADD:
-            held.add(memory_id)
+            entered.add(memory_id)
         elif event.what in (SpaceEventKind.EVICT, SpaceEventKind.REMOVE, SpaceEventKind.CLEAR):
-            held.discard(memory_id)
+            entered.discard(memory_id)
         elif event.what in (SpaceEventKind.FORGET, SpaceEventKind.PURGE):
             active.discard(memory_id)
-            held.discard(memory_id)
-    return active, held
+            entered.discard(memory_id)
+    return active, entered
 
 
 @pytest.mark.timeout(180)
@@ -87,8 +87,8 @@ def test_a_thousand_operations_at_once_end_with_all_alike(tmp_path: Path) -> Non
         space = engine.space("team", create=True)
         for agent in agents[1:]:
             space.join(agent)
-        told: list[SpaceEvent] = []
-        with space.follow(told.append, after=0) as following, started("work", path, agents) as children:
+        received: list[SpaceEvent] = []
+        with space.follow(received.append, after=0) as following, started("work", path, agents) as children:
             for expected in ("ready", "done"):
                 assert [hear(child) for child in children] == [expected] * len(agents)
                 for child in children:
@@ -96,20 +96,20 @@ def test_a_thousand_operations_at_once_end_with_all_alike(tmp_path: Path) -> Non
             seen = [json.loads(hear(child)) for child in children]
             assert [child.wait(SURELY) for child in children] == [0] * len(agents)
             last = space.events()[-1].number
-            while told[-1].number < last:
+            while received[-1].number < last:
                 assert following.error is None
                 time.sleep(0.005)
         own = json.loads(json.dumps(looks(space)))
         events = space.events()
         every = germane.Filter(statuses=(germane.Status.ACTIVE,))
         active = {memory.id for memory in space.memories(every)}
-        held = {item.memory.id for item in space.working_set()}
+        entered = {item.memory.id for item in space.working_set()}
         assert space.doctor() == ()
 
     assert all(each == own for each in seen)
-    assert tuple(told) == events
+    assert tuple(received) == events
     assert [event.number for event in events] == list(range(1, len(events) + 1))
-    assert replayed(events) == (active, held)
+    assert replayed(events) == (active, entered)
     assert {event.by for event in events} == set(agents)
     assert len(events) > 500
 
@@ -118,10 +118,10 @@ def test_a_thousand_operations_at_once_end_with_all_alike(tmp_path: Path) -> Non
 def test_every_add_evict_forget_and_clear_reaches_another_process(tmp_path: Path) -> None:
     path = tmp_path / "agents.db"
     cleared = Event()
-    told: list[SpaceEvent] = []
+    received: list[SpaceEvent] = []
 
     def hear_of(event: SpaceEvent) -> None:
-        told.append(event)
+        received.append(event)
         if event.what is SpaceEventKind.CLEAR:
             cleared.set()
 
@@ -132,7 +132,7 @@ def test_every_add_evict_forget_and_clear_reaches_another_process(tmp_path: Path
             assert cleared.wait(SURELY)
             assert child.wait(SURELY) == 0
 
-    assert [(event.what, event.by, event.memory_id) for event in told] == [
+    assert [(event.what, event.by, event.memory_id) for event in received] == [
         (SpaceEventKind.JOIN, "ben", None),
         (SpaceEventKind.REMEMBER, "ben", one),
         (SpaceEventKind.REMEMBER, "ben", two),

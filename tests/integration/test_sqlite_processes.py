@@ -46,16 +46,16 @@ def test_killing_a_writer_loses_nothing_acknowledged(tmp_path: Path) -> None:
     chance = random.Random(11)  # noqa: S311 - a test has to repeat.
     acknowledged: set[str] = set()
     for number in range(20):
-        said = tmp_path / f"{number}.txt"
-        child = start("write", path, str(number), said)
-        while not said.stat().st_size:
+        output = tmp_path / f"{number}.txt"
+        child = start("write", path, str(number), output)
+        while not output.stat().st_size:
             assert child.poll() is None
             time.sleep(0.005)
         time.sleep(chance.uniform(0.0, 0.15))
         child.send_signal(signal.SIGKILL)
         child.communicate()
         # The last line may have been cut; only whole ones were acknowledged.
-        lines = said.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = output.read_text(encoding="utf-8").splitlines(keepends=True)
         acknowledged.update(line.strip() for line in lines if line.endswith("\n"))
         store = SqliteStore(path, embedding=EMBEDDING)
         assert store.maintenance.check(AGENT) == ()
@@ -161,9 +161,9 @@ def test_a_purge_leaves_no_byte(tmp_path: Path, driver: str) -> None:
     # The file holds all that was kept, which shows that a trace would have been seen. Without the
     # rewrite after a purge, secure_delete alone leaves traces in several of these rounds.
     expected = []
-    for kept in range(20, 201, 20):
+    for present in range(20, 201, 20):
         expected += [
-            f"agent.db keeps {kept} and traces of []",
+            f"agent.db keeps {present} and traces of []",
             "agent.db-wal keeps 0 and traces of []",
             "agent.db-shm keeps 0 and traces of []",
         ]

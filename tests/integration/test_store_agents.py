@@ -76,8 +76,8 @@ def test_the_command_line_lists_them(tmp_path: Path) -> None:
     assert rows[0] == ["agent", "memories", "last", "written"]
     assert ["zoe", "3", "2026-01-05", "10:00"] in rows
     assert ["idle", "0"] in rows
-    said = run("db", "agents", "--json", db=path).json()
-    assert said["agents"][0] == {"name": "zoe", "memories": 3, "written_at": "2026-01-05T10:00:00+00:00"}
+    output = run("db", "agents", "--json", db=path).json()
+    assert output["agents"][0] == {"name": "zoe", "memories": 3, "written_at": "2026-01-05T10:00:00+00:00"}
 
 
 def test_who_may_see_one_agent_at_a_time_is_told_so(

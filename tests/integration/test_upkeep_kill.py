@@ -38,8 +38,8 @@ def state(path: Path) -> list[tuple[object, ...]]:
         )
 
 
-@pytest.mark.parametrize("told", [1, 2, 9, 21, 33])
-def test_a_killed_upkeep_goes_on_where_it_stopped(tmp_path: Path, told: int) -> None:
+@pytest.mark.parametrize("reports", [1, 2, 9, 21, 33])
+def test_a_killed_upkeep_goes_on_where_it_stopped(tmp_path: Path, reports: int) -> None:
     whole, killed = tmp_path / "whole.db", tmp_path / "killed.db"
     for path in (whole, killed):
         fill(path)
@@ -56,14 +56,14 @@ def test_a_killed_upkeep_goes_on_where_it_stopped(tmp_path: Path, told: int) -> 
     )
     assert child.stdout is not None
     with child.stdout as lines:
-        for _ in range(told):
+        for _ in range(reports):
             assert lines.readline()
         child.kill()
     child.wait()
     with germane.open(killed, agent="a", clock=lambda: NOW) as engine:
         assert engine.doctor() == ()
         left = len(engine.maintain(dry_run=True).steps)
-        assert left <= len(due.steps) - (told - 1)
+        assert left <= len(due.steps) - (reports - 1)
         assert engine.maintain().done == left
         assert len(engine.events()) == len(due.steps) + sum(1 for step in due.steps if step.task == "merge")
     assert state(killed) == state(whole)

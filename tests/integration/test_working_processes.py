@@ -56,26 +56,26 @@ def test_what_was_acknowledged_is_held_after_a_kill(tmp_path: Path) -> None:
     chance = random.Random(5)  # noqa: S311 - a test has to repeat.
     expected: dict[str, str] = {}
     for number in range(4):
-        said = tmp_path / f"{number}.txt"
-        child = start("hold", path, str(number), said)
-        while said.stat().st_size < 400:
+        output = tmp_path / f"{number}.txt"
+        child = start("hold", path, str(number), output)
+        while output.stat().st_size < 400:
             assert child.poll() is None
             time.sleep(0.005)
         time.sleep(chance.uniform(0.0, 0.1))
         child.send_signal(signal.SIGKILL)
         child.communicate()
         # The last line may have been cut; only whole ones were acknowledged.
-        lines = said.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = output.read_text(encoding="utf-8").splitlines(keepends=True)
         for line in lines:
             if line.endswith("\n"):
                 sign, memory_id = line.split()
                 expected[memory_id] = sign
         with opened(path) as engine:
-            held = {one.memory.id for one in engine.working_set()}
-            assert {each for each, sign in expected.items() if sign == "+"} - held == _unsaid(
+            working = {one.memory.id for one in engine.working_set()}
+            assert {each for each, sign in expected.items() if sign == "+"} - working == _unsaid(
                 engine, expected
             )
-            assert {each for each, sign in expected.items() if sign == "-"} & held == set()
+            assert {each for each, sign in expected.items() if sign == "-"} & working == set()
             assert engine.doctor() == ()
 
 
@@ -97,11 +97,11 @@ def test_processes_that_work_at_once_end_with_the_same_set(tmp_path: Path) -> No
         assert [hear(child) for child in children] == ["done"] * 4
         for child in children:
             say(child, "tell")
-        told = [hear(child) for child in children]
-        held = engine.working_set()
-        assert set(told) == {" ".join(f"{one.memory.id}:{one.order}" for one in held)}
-        assert held.tokens <= 120
-        moves = held.changes()
+        lines = [hear(child) for child in children]
+        working = engine.working_set()
+        assert set(lines) == {" ".join(f"{one.memory.id}:{one.order}" for one in working)}
+        assert working.tokens <= 120
+        moves = working.changes()
         assert [move.number for move in moves] == list(range(1, len(moves) + 1))
         here: set[str | None] = set()
         for move in moves[1:]:
@@ -110,7 +110,7 @@ def test_processes_that_work_at_once_end_with_the_same_set(tmp_path: Path) -> No
                 here.add(move.memory_id)
             else:
                 here.remove(move.memory_id)
-        assert here == {one.memory.id for one in held}
+        assert here == {one.memory.id for one in working}
     for child in children:
         child.communicate()
         assert child.returncode == 0
@@ -120,14 +120,14 @@ def test_a_follower_hears_of_what_another_process_does(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with opened(path) as engine:
         memories = [engine.remember(f"Note number {n}") for n in range(10)]
-        held = engine.working_set()
+        working = engine.working_set()
         heard: Queue[WorkingSetEvent] = Queue()
         child = start("echo", path)
         assert hear(child) == "ready"
-        with held.follow(heard.put):
+        with working.follow(heard.put):
             for memory in memories:
                 say(child, memory.id)
                 move = heard.get(timeout=30)
                 assert (move.kind.value, move.memory_id) == ("add", memory.id)
-                assert memory in held
+                assert memory in working
         child.communicate()

@@ -17,16 +17,16 @@ def hold(path: Path, seed: str) -> None:
     """Remember and hold until killed; say which ids were acknowledged as added, and which as removed."""
     chance = Random(seed)  # noqa: S311 - a test has to repeat.
     with germane.open(path, embedder=None, counter="estimate") as engine:
-        held = engine.working_set(max_tokens=100_000)
+        working = engine.working_set(max_tokens=100_000)
         mine: list[str] = []
         for number in count():
             memory = engine.remember(f"Note {number} of process {seed}")
-            held.add(memory)
+            working.add(memory)
             mine.append(memory.id)
             print("+", memory.id, flush=True)  # noqa: T201 - how it acknowledges.
             if chance.random() < 0.3:
                 going = mine.pop(chance.randrange(len(mine)))
-                held.remove(going)
+                working.remove(going)
                 print("-", going, flush=True)  # noqa: T201 - as above.
 
 
@@ -34,28 +34,28 @@ def work(path: Path, seed: str) -> None:
     """Do 250 operations of every sort on a small set that others change too; then print what it holds."""
     chance = Random(seed)  # noqa: S311 - a test has to repeat.
     with germane.open(path, embedder=None, counter="estimate") as engine:
-        held = engine.working_set()
+        working = engine.working_set()
         memories = [each.id for each in engine.memories()]
         sys.stdin.readline()
         for _ in range(250):
             memory_id = chance.choice(memories)
             # Another process may have taken it out.
             with suppress(NotInWorkingSet):
-                action: Callable[[str], object] = chance.choice((held.add, held.add, held.touch, held.remove))
+                action: Callable[[str], object] = chance.choice((working.add, working.add, working.touch, working.remove))
                 action(memory_id)
-            assert held.tokens <= held.max_tokens, held.tokens
+            assert working.tokens <= working.max_tokens, working.tokens
         print("done", flush=True)  # noqa: T201 - how it says so.
         sys.stdin.readline()
-        print(*(f"{one.memory.id}:{one.order}" for one in held), flush=True)  # noqa: T201 - as above.
+        print(*(f"{one.memory.id}:{one.order}" for one in working), flush=True)  # noqa: T201 - as above.
 
 
 def echo(path: Path, _: str) -> None:
     """Add every memory whose id is told, and say so."""
     with germane.open(path, embedder=None, counter="estimate") as engine:
-        held = engine.working_set()
+        working = engine.working_set()
         print("ready", flush=True)  # noqa: T201 - how it says so.
         for line in sys.stdin:
-            held.add(line.strip())
+            working.add(line.strip())
 
 
 if __name__ == "__main__":

@@ -149,8 +149,8 @@ BUDGETS = (*range(60, 1000, 60), *range(1000, 8001, 500))
 def test_more_budget_loses_no_memory_of_the_demo_that_was_whole() -> None:
     with germane.open(":memory:", agent="newton", clock=lambda: DEMO_NOW) as engine:
         load_demo(engine)
-        for asked in demo_questions():
-            assert lost(engine, asked.question, BUDGETS) == []
+        for question in demo_questions():
+            assert lost(engine, question.question, BUDGETS) == []
 
 
 @pytest.mark.long

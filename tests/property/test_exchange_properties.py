@@ -106,30 +106,30 @@ documents = st.lists(blocks, max_size=25).map("\n\n".join)
 
 @given(st.lists(memories, max_size=4))
 @settings(max_examples=examples(60))
-def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(kept: list[Memory]) -> None:
+def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(stored: list[Memory]) -> None:
     first, second = io.StringIO(), io.StringIO()
-    export_jsonl(kept, first)
+    export_jsonl(stored, first)
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(first.getvalue().encode("utf-8"))
         back = list(read_memories(path, agent="ann"))
-    assert back == kept
+    assert back == stored
     export_jsonl(back, second)
     assert second.getvalue() == first.getvalue()
-    assert len(first.getvalue().split("\n")) == len(kept) + 1
+    assert len(first.getvalue().split("\n")) == len(stored) + 1
 
 
 @given(memories, standings)
 @settings(max_examples=examples(60))
 def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: LifecycleState) -> None:
-    standing = replace(counted, stage=memory.stage)
+    state = replace(counted, stage=memory.stage)
     out = io.StringIO()
-    export_jsonl([memory], out, lifecycle_states={memory.ref: standing})
+    export_jsonl([memory], out, lifecycle_states={memory.ref: state})
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
         (line,) = read_lines(path, agent="ann")
-    assert line == (memory, None if standing == LifecycleState(stage=memory.stage) else standing)
+    assert line == (memory, None if state == LifecycleState(stage=memory.stage) else state)
 
 
 keys = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -174,23 +174,23 @@ experiences = st.builds(
 @given(experiences)
 @settings(max_examples=examples(40))
 def test_what_was_gone_through_comes_back_as_it_was(experience: UsageHistory) -> None:
-    kept = [make_memory("One of them.", agent="ann", id=name) for name in ("m1", "m2")]
+    stored = [make_memory("One of them.", agent="ann", id=name) for name in ("m1", "m2")]
     out = io.StringIO()
-    assert export_jsonl(kept, out, usage_history=experience, agent="ann") == len(kept)
+    assert export_jsonl(stored, out, usage_history=experience, agent="ann") == len(stored)
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
         back = list(read_lines(path, agent="ann"))
-    learned, told = back[len(kept) : len(kept) + experience.learns], back[len(kept) + experience.learns :]
+    learned, recorded = back[len(stored) : len(stored) + experience.learns], back[len(stored) + experience.learns :]
     assert learned == [True] * experience.learns
     # Its number in a store isn't written, and is no part of what makes two showings equal.
-    assert told == [*experience.showings, *experience.outcomes, *experience.events]
-    later = [one.given for one in told if isinstance(one, Example)]
+    assert recorded == [*experience.showings, *experience.outcomes, *experience.events]
+    later = [one.given for one in recorded if isinstance(one, Example)]
     numbers = [one.given for one in experience.showings]
     assert later[1:] == [after - before for before, after in pairwise(numbers)]
     # A text may hold what ends a line elsewhere.
-    lines = out.getvalue().split("\n")[len(kept) : -1]
-    assert len(lines) == len(back) - len(kept)
+    lines = out.getvalue().split("\n")[len(stored) : -1]
+    assert len(lines) == len(back) - len(stored)
     assert all(list(json.loads(line)) == sorted(json.loads(line)) for line in lines)
 
 
@@ -209,12 +209,12 @@ def test_an_exported_line_names_every_field(memory: Memory) -> None:
 def test_passages_hold_every_line_once_save_bare_headings(text: str, long: int, tiny: int) -> None:
     document = outline(text)
     found = passages(document, long=long, tiny=tiny)
-    kept = Counter(line.rstrip() for passage in found for line in passage.text.split("\n") if line.strip())
+    stored = Counter(line.rstrip() for passage in found for line in passage.text.split("\n") if line.strip())
     written = Counter(line.rstrip() for line in document.lines if line.strip())
-    missing = set(written - kept)
+    missing = set(written - stored)
     bare = {line.rstrip() for h in document.headings for line in document.lines[h.line : h.end]}
     assert missing <= bare
-    assert kept <= written
+    assert stored <= written
     assert all(passage.text.strip() for passage in found)
 
 

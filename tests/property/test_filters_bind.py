@@ -135,11 +135,11 @@ def is_admitted(memory: Memory, where: Filter) -> bool:
 
 def check(context: Context, stored: Sequence[Memory], where: Filter) -> None:
     out = [memory for memory in stored if not is_admitted(memory, where)]
-    said = "\n".join([context.text, context.explain(), *(note.text for note in context.trace.notes)])
+    output = "\n".join([context.text, context.explain(), *(note.text for note in context.trace.notes)])
     for memory in out:
         mark = memory.content.split()[-1]
-        assert mark not in said
-        assert memory.id not in said
+        assert mark not in output
+        assert memory.id not in output
     ids = {memory.id for memory in out}
     assert not ids & {item.memory.id for item in context.items}
     assert not ids & {entry.memory_id for entry in context.trace.entries}
@@ -210,7 +210,7 @@ def test_what_a_filter_excludes_has_no_part_in_a_recall_or_a_listing(
             assert engine.count(where) <= len(expected)
             desk = engine.working_set("desk")
             engine.recall(query, where=where, into=desk)
-            assert {held.memory.id for held in desk.items()} <= expected
+            assert {entry.memory.id for entry in desk.items()} <= expected
             made.append([(one.memory.content, one.score, dict(one.parts)) for one in recalled])
     assert made[0] == made[1]
 

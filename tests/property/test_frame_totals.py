@@ -121,12 +121,12 @@ def test_under_pressure_nothing_comes_in_and_constraints_stay(
     with germane.open(":memory:", clock=FixedClock(NOW), embedder=None) as engine:
         engine.remember_many(memories)
         context = engine.assemble(query)
-        room = max(0, context.tokens - cut)
+        limit = max(0, context.tokens - cut)
         try:
-            refreshed = engine.refresh(context, "", free_tokens=room)
+            refreshed = engine.refresh(context, "", free_tokens=limit)
         except BudgetTooSmall:
             return
-        assert refreshed.context.tokens <= room or not refreshed.needed
+        assert refreshed.context.tokens <= limit or not refreshed.needed
         before = {item.memory.id for item in context.items}
         assert {item.memory.id for item in refreshed.context.items} <= before
         assert {entry.memory_id for entry in refreshed.context.trace.entries} >= before

@@ -54,7 +54,7 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def told(skipped: Skipped) -> None:
+def note(skipped: Skipped) -> None:
     raise AssertionError(skipped)
 
 
@@ -77,12 +77,12 @@ def test_the_walk_finds_what_git_would_add(
         (root / ".git" / "info" / "exclude").write_text("\n".join(own), encoding="utf-8")
 
         listed = git(root, "ls-files", "--others", "--exclude-standard").splitlines()
-        found = walk(root, root=root, wanted=_is_markdown, passed_over=told, refused=told)
+        found = walk(root, root=root, wanted=_is_markdown, passed_over=note, refused=note)
 
         expected = sorted(name for name in listed if name.endswith(".md"))
         assert sorted(path.relative_to(root).as_posix() for path in found) == expected
         for name in FILES:  # Each file alone is judged as it is in the whole.
-            alone = walk(root / name, root=root, wanted=_is_markdown, passed_over=told, refused=told)
+            alone = walk(root / name, root=root, wanted=_is_markdown, passed_over=note, refused=note)
             assert ([path.relative_to(root).as_posix() for path in alone] == [name]) == (name in expected)
 
 

@@ -49,11 +49,11 @@ def write(root: Path, state: dict[str, list[tuple[str, str]]]) -> None:
         path.write_text("\n\n".join(["# Title", *body]), encoding="utf-8")
 
 
-def said(root: Path) -> Counter[tuple[str, str]]:
+def written(root: Path) -> Counter[tuple[str, str]]:
     return Counter((draft.kind, draft.content) for draft in read_project(root))
 
 
-def held(engine: Engine) -> Counter[tuple[str, str]]:
+def stored(engine: Engine) -> Counter[tuple[str, str]]:
     return Counter((memory.kind, memory.content) for memory in engine.memories())
 
 
@@ -67,10 +67,10 @@ def test_after_each_import_exactly_what_the_files_say_is_active(
             write(root, state)
             report = import_source(engine, str(root), prune=True)
             assert report.skipped == ()
-            assert held(engine) == said(root)
+            assert stored(engine) == written(root)
             again = import_source(engine, str(root), prune=True)
             assert (again.created, again.revised, again.gone) == (0, 0, ())
-            assert again.known == again.read == sum(said(root).values())
+            assert again.known == again.read == sum(written(root).values())
 
 
 @given(histories)
@@ -82,7 +82,7 @@ def test_without_pruning_nothing_active_is_lost_and_all_that_is_said_is_held(
         for state in history:
             write(root, state)
             import_source(engine, str(root))
-            assert said(root) - held(engine) == Counter()
+            assert written(root) - stored(engine) == Counter()
         assert engine.memories(Filter(statuses=(Status.FORGOTTEN,))) == ()
 
 
@@ -123,12 +123,12 @@ def test_what_was_pruned_comes_back_with_its_files(state: dict[str, list[tuple[s
         write(root, state)
         import_source(engine, str(root), prune=True)
         first = {memory.id for memory in engine.memories()}
-        before = held(engine)
+        before = stored(engine)
         write(root, {})
         import_source(engine, str(root), prune=True)
-        assert set(held(engine)) == {("note", "Free to use.")}
+        assert set(stored(engine)) == {("note", "Free to use.")}
         write(root, state)
         report = import_source(engine, str(root), prune=True)
         assert report.created == 0
-        assert held(engine) == before
+        assert stored(engine) == before
         assert {memory.id for memory in engine.memories()} == first

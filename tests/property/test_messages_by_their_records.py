@@ -27,7 +27,7 @@ from support.examples import examples
 
 QUERIES = ("redis cache", "überlauf in file.cpp", "雨ですか", "a longer text", "go on")
 CHANGES = st.sampled_from(["stay", "stay", "hide", "remove"])
-KEPT = st.sampled_from(["all", "none", "odd", "others", "short"])
+RECORDS = st.sampled_from(["all", "none", "odd", "others", "short"])
 BREAKING = {
     "all": "SELECT 1",
     "none": "DELETE FROM message_lex",
@@ -88,9 +88,9 @@ def _seen(path: Path) -> list[Any]:
 
 
 @settings(max_examples=examples(60))
-@given(conversations(), KEPT, st.data())
+@given(conversations(), RECORDS, st.data())
 def test_any_records_give_the_same_scores_and_views(
-    talk: tuple[Message, ...], kept: str, data: st.DataObject
+    talk: tuple[Message, ...], records: str, data: st.DataObject
 ) -> None:
     with _logged(talk) as path, closing(SqliteStore(path)) as open_before:
         word_scores(open_before.conversations, "default", "chat", ("redi",))
@@ -110,7 +110,7 @@ def test_any_records_give_the_same_scores_and_views(
                 log.unhide(str(hidden[0]))
         before = _seen(path)
         with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-            raw.execute(BREAKING[kept])
+            raw.execute(BREAKING[records])
         assert _seen(path) == before
         with closing(SqliteStore(path)) as fresh:
             messages = fresh.conversations.messages("default", "chat")

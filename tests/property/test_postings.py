@@ -82,7 +82,7 @@ def built(documents: dict[int, list[int]]) -> Postings:
     )
 
 
-def textbook(documents: dict[int, list[int]], asked: Sequence[int]) -> tuple[dict[int, float], float]:
+def textbook(documents: dict[int, list[int]], query: Sequence[int]) -> tuple[dict[int, float], float]:
     """BM25 and its bound as one would write them down, one document after another."""
     if not documents:
         return {}, 0.0
@@ -90,7 +90,7 @@ def textbook(documents: dict[int, list[int]], asked: Sequence[int]) -> tuple[dic
     average = sum(map(len, documents.values())) / count or 1.0
     scores: dict[int, float] = {}
     limit = 0.0
-    for term in set(asked):
+    for term in set(query):
         having = sum(1 for words in documents.values() if term in words)
         for ordinal, words in documents.items():
             if term in words:
@@ -103,11 +103,11 @@ def textbook(documents: dict[int, list[int]], asked: Sequence[int]) -> tuple[dic
     return scores, limit
 
 
-def check(found: Scores, documents: dict[int, list[int]], asked: Sequence[int]) -> None:
-    scores, limit = textbook(documents, asked)
+def check(found: Scores, documents: dict[int, list[int]], query: Sequence[int]) -> None:
+    scores, limit = textbook(documents, query)
     assert found.ordinals.tolist() == sorted(scores)
     expected = [scores[ordinal] for ordinal in found.ordinals.tolist()]
-    assert np.allclose(found.scores / UNIT, expected, rtol=0, atol=len(asked) / UNIT)
+    assert np.allclose(found.scores / UNIT, expected, rtol=0, atol=len(query) / UNIT)
     assert found.scores.dtype == found.ordinals.dtype == np.int64
     assert math.isclose(found.bound, limit, abs_tol=1e-9)
 
@@ -127,26 +127,26 @@ QUESTION = st.lists(TERM | st.integers(0, 2**32 - 1), max_size=6)
 
 
 @given(st.dictionaries(ORDINAL, WORDS, max_size=12), QUESTION)
-def test_scores_are_the_textbooks(documents: dict[int, list[int]], asked: list[int]) -> None:
-    check(built(documents).score(asked), documents, asked)
+def test_scores_are_the_textbooks(documents: dict[int, list[int]], query: list[int]) -> None:
+    check(built(documents).score(query), documents, query)
 
 
 @given(st.dictionaries(ORDINAL, WORDS, min_size=1, max_size=12), QUESTION, st.randoms())
-def test_no_order_shows(documents: dict[int, list[int]], asked: list[int], random: Random) -> None:
+def test_no_order_shows(documents: dict[int, list[int]], query: list[int], random: Random) -> None:
     forwards = list(documents.items())
     random.shuffle(forwards)
-    turned = asked[::-1] + asked
-    assert same(built(dict(forwards)).score(turned), built(documents).score(asked))
+    turned = query[::-1] + query
+    assert same(built(dict(forwards)).score(turned), built(documents).score(query))
 
 
 @given(
     st.dictionaries(st.integers(0, 30), WORDS, max_size=12), QUESTION, st.lists(st.booleans(), max_size=40)
 )
 def test_only_the_admitted_are_found_by_the_statistics_of_all(
-    documents: dict[int, list[int]], asked: list[int], mask: list[bool]
+    documents: dict[int, list[int]], query: list[int], mask: list[bool]
 ) -> None:
     index = built(documents)
-    everything, found = index.score(asked), index.score(asked, np.array(mask, dtype=np.bool_))
+    everything, found = index.score(query), index.score(query, np.array(mask, dtype=np.bool_))
     expected = [
         (ordinal, score)
         for ordinal, score in zip(everything.ordinals.tolist(), everything.scores.tolist(), strict=True)
@@ -179,11 +179,11 @@ class Grown(RuleBasedStateMachine):
         self.documents.pop(ordinal, None)
         self.index.remove(ordinal)
 
-    @rule(asked=QUESTION)
-    def ask(self, asked: list[int]) -> None:
-        found = self.index.score(asked)
-        check(found, self.documents, asked)
-        assert same(found, built(self.documents).score(asked))
+    @rule(query=QUESTION)
+    def ask(self, query: list[int]) -> None:
+        found = self.index.score(query)
+        check(found, self.documents, query)
+        assert same(found, built(self.documents).score(query))
 
     @invariant()
     def counts(self) -> None:
@@ -214,8 +214,8 @@ def test_many_changes_merge_and_still_score_alike(monkeypatch: pytest.MonkeyPatc
             documents.pop(ordinal, None)
             index.remove(ordinal)
         if step % 20 == 0:
-            asked = words()[:5]
-            assert same(index.score(asked), built(documents).score(asked))
+            query = words()[:5]
+            assert same(index.score(query), built(documents).score(query))
             settled.add(index._settled)
     assert len(settled) > 2
     before = index.nbytes

@@ -264,15 +264,15 @@ def test_the_time_that_a_question_names_can_be_left_out() -> None:
     assert "when" not in plain.parts
 
 
-def told(name: str, *, coverage: float, lexical: float, **signals: float) -> Candidate:
+def named(name: str, *, coverage: float, lexical: float, **signals: float) -> Candidate:
     return candidate(name, coverage=coverage, lexical=lexical, **signals)
 
 
 def test_one_word_of_two_senses_hides_no_answer_in_other_words() -> None:
     asked = Query(text="How is traffic split among the servers?", information=20.0)
     found = [
-        told("decoy", coverage=0.35, lexical=5.0, semantic=0.3),
-        told("answer", coverage=0.0, lexical=0.0, semantic=0.4),
+        named("decoy", coverage=0.35, lexical=5.0, semantic=0.3),
+        named("answer", coverage=0.0, lexical=0.0, semantic=0.4),
     ]
     by_meaning = rank(found, Scoring(lexical_bound=12.0, now=NOW, query=asked))
     assert order(by_meaning) == ["answer", "decoy"]
@@ -284,7 +284,7 @@ def test_one_word_of_two_senses_hides_no_answer_in_other_words() -> None:
 @given(st.floats(0, 1), st.floats(0.1, 100))
 def test_where_there_is_no_vector_words_count_in_full(share: float, information: float) -> None:
     (only,) = rank(
-        [told("m", coverage=share, lexical=5.0)],
+        [named("m", coverage=share, lexical=5.0)],
         Scoring(
             lexical_bound=10.0,
             now=NOW,
@@ -296,7 +296,7 @@ def test_where_there_is_no_vector_words_count_in_full(share: float, information:
 
 def test_turns_keep_their_words() -> None:
     (turn,) = rank(
-        [told("m", coverage=0.3, lexical=5.0, semantic=0.3, window_lexical=5.0)],
+        [named("m", coverage=0.3, lexical=5.0, semantic=0.3, window_lexical=5.0)],
         Scoring(
             lexical_bound=10.0,
             window_bound=10.0,
@@ -510,9 +510,9 @@ def test_a_slate_is_ranked_as_its_candidates_are_one_by_one(
     # A turn of dialogue that the task has nothing to do with.
     turn = Candidate(memory=make_memory("turn").evolve(id="turn"), signals={"window_lexical": 0.0})
     others = [one for one in others if one.memory.id not in {each.memory.id for each in drawn}]
-    *parted, with_turn = ranking(drawn, others, [turn])
+    *others_alone, with_turn = ranking(drawn, others, [turn])
     assert [one.memory.id for one in with_turn] == ["turn"]
-    assert ranking(drawn, others) == parted
+    assert ranking(drawn, others) == others_alone
 
 
 @given(of_kinds(), st.dictionaries(st.sampled_from(["m00", "m01", "m05"]), st.just({"lexical": 0.5})))

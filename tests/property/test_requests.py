@@ -90,10 +90,10 @@ def results_without_call(messages: Sequence[Message]) -> int:
 )
 def test_no_result_is_sent_without_its_call(messages: list[dict[str, Any]], provider: Provider) -> None:
     read = read_messages(messages)
-    kept = without_orphans(read)
-    assert without_orphans(kept) == kept
-    assert results_without_call(kept) == 0
-    gone = sum(len(m.results) for m in read) - sum(len(m.results) for m in kept)
+    whole = without_orphans(read)
+    assert without_orphans(whole) == whole
+    assert results_without_call(whole) == 0
+    gone = sum(len(m.results) for m in read) - sum(len(m.results) for m in whole)
     assert results_without_call(read) == gone
     if provider is not Provider.PLAIN:
         sent = read_messages(write_messages(read, provider).arguments(), provider)
@@ -106,10 +106,10 @@ def test_what_was_said_goes_to_every_provider(messages: list[dict[str, Any]]) ->
     for provider in (Provider.ANTHROPIC, Provider.RESPONSES):
         sent = read_messages(write_messages(read, provider).arguments(), provider)
         assert not any(message.calls or message.results for message in sent)
-        said = "\n".join(message.text for message in sent)
+        conversation = "\n".join(message.text for message in sent)
         for message in read:
             if message.role is not MessageRole.TOOL and message.text.strip():
-                assert message.text.splitlines()[0] in said
+                assert message.text.splitlines()[0] in conversation
 
 
 @given(st.lists(anthropic_requests(), min_size=1, max_size=1))
@@ -125,7 +125,7 @@ LIMITS = st.sampled_from([1000, 1500, 3000, 8000, 30_000])
 Chat = tuple[Message, ...]
 
 
-def asked(
+def made(
     chat: Chat,
     provider: Provider,
     limit: int,
@@ -211,18 +211,18 @@ def check_full(request: Request, chat: Chat, offered: Request) -> None:
 def test_a_request_is_valid_fits_and_is_full(
     chat: Chat, provider: Provider, limit: int, scores: dict[str, int]
 ) -> None:
-    offered = asked(chat, provider, 10_000_000, scores)
+    offered = made(chat, provider, 10_000_000, scores)
     check(offered, chat, 10_000_000)
     try:
-        request = asked(chat, provider, limit, scores)
+        request = made(chat, provider, limit, scores)
     except RequestTooLarge as error:
         assert error.budget == limit
         assert sum(error.parts.values()) == error.needed > limit
         return
     check(request, chat, limit)
     check_full(request, chat, offered)
-    assert request == asked(chat, provider, limit, scores)
-    assert request.serialised() == asked(chat, provider, limit, scores).serialised()
+    assert request == made(chat, provider, limit, scores)
+    assert request.serialised() == made(chat, provider, limit, scores).serialised()
 
 
 @settings(max_examples=examples(60))
@@ -234,14 +234,14 @@ def test_each_turn_keeps_all_promises_and_mostly_the_prefix(
     arranged = Arrangement(provider, COUNTER, Tiers())
     for end in range(1, len(chat) + 1):
         try:
-            request = asked(chat[:end], provider, limit, scores, previous, arranged)
+            request = made(chat[:end], provider, limit, scores, previous, arranged)
         except RequestTooLarge:
             continue
         check(request, chat[:end], limit)
         # What was remembered of the turns before changes no request.
-        anew = asked(chat[:end], provider, limit, scores, previous)
+        anew = made(chat[:end], provider, limit, scores, previous)
         assert request.serialised() == anew.serialised()
-        offered = asked(chat[:end], provider, 10_000_000, scores)
+        offered = made(chat[:end], provider, 10_000_000, scores)
         check_full(request, chat[:end], offered)
         previous = request
 
@@ -251,27 +251,27 @@ def test_each_turn_keeps_all_promises_and_mostly_the_prefix(
 def test_pinned_groups_stay_and_hidden_ones_never_come_back(
     chat: Chat, provider: Provider, limit: int, group: str
 ) -> None:
-    said = "said in this group alone"
+    conversation = "said in this group alone"
     marked = tuple(
-        message.evolve(parts=(*message.parts, TextPart(text=said)))
+        message.evolve(parts=(*message.parts, TextPart(text=conversation)))
         if message.group == group and message.role is MessageRole.USER and not message.results
         else message
         for message in chat
     )
-    is_there = any(said in message.text and not message.hidden for message in marked)
+    is_there = any(conversation in message.text and not message.hidden for message in marked)
     try:
-        request = asked(marked, provider, limit, {group: 9}, pins=frozenset({group}))
+        request = made(marked, provider, limit, {group: 9}, pins=frozenset({group}))
     except RequestTooLarge:
         return
     check(request, marked, limit)
-    assert (said in request.serialised()) == is_there
+    assert (conversation in request.serialised()) == is_there
     hidden = tuple(message.evolve(hidden=message.hidden or message.group == group) for message in marked)
     try:
-        after = asked(hidden, provider, limit, {group: 9}, previous=request)
+        after = made(hidden, provider, limit, {group: 9}, previous=request)
     except RequestTooLarge:
         return
     check(after, hidden, limit)
-    assert said not in after.serialised()
+    assert conversation not in after.serialised()
 
 
 @settings(max_examples=examples(80))
@@ -287,7 +287,7 @@ def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], 
     source, value = given_talk
     chat = grouped(read_messages(value, source))
     try:
-        request = asked(chat, provider, 1500)
+        request = made(chat, provider, 1500)
     except RequestTooLarge:
         return
     counted = request_tokens(
@@ -312,30 +312,30 @@ def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
     mixed: list[Message] = []
     for number, group in enumerate(groups_of(chat)):
         source = sources[number % len(sources)]
-        said = write_messages(group.messages, source)
-        read = read_messages(said.arguments(), source)
+        conversation = write_messages(group.messages, source)
+        read = read_messages(conversation.arguments(), source)
         mixed += (message.evolve(group=group.id) for message in read)
     native = grouped(
         message.evolve(seq=place, id=f"m{place}") for place, message in enumerate(mixed, start=1)
     )
-    offered = asked(native, provider, 10_000_000)
+    offered = made(native, provider, 10_000_000)
     check(offered, native, 10_000_000)
     try:
-        request = asked(native, provider, limit)
+        request = made(native, provider, limit)
     except RequestTooLarge:
         return
     check(request, native, limit)
     check_full(request, native, offered)
-    assert request.serialised() == asked(native, provider, limit).serialised()
+    assert request.serialised() == made(native, provider, limit).serialised()
 
 
 @settings(max_examples=examples(80))
 @given(conversations(), st.sampled_from(PROVIDERS), st.sampled_from([1500, 4000]))
 def test_what_a_provider_said_goes_back_to_it_in_pairs(chat: Chat, provider: Provider, limit: int) -> None:
-    said = write_messages([message for message in chat if not message.hidden], provider)
-    native = grouped(read_messages(said.arguments(), provider))
+    conversation = write_messages([message for message in chat if not message.hidden], provider)
+    native = grouped(read_messages(conversation.arguments(), provider))
     try:
-        request = asked(native, provider, limit)
+        request = made(native, provider, limit)
     except RequestTooLarge:
         return
     check(request, native, limit)

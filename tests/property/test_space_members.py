@@ -41,7 +41,7 @@ class Membership(RuleBasedStateMachine):
         self.now = START
         self.roles: dict[str, Role] = {}
         self.rights: dict[str, Right] = {by: Right.WRITE}
-        self.space: SpaceInfo = self.kept(decide("team", None, Create(by=by, at=self.now, admits=admits)))
+        self.space: SpaceInfo = self.checked(decide("team", None, Create(by=by, at=self.now, admits=admits)))
 
     @rule(agent=agents, by=agents, rights=st.sampled_from(Right), role=st.sampled_from(Role))
     def join(self, agent: str, by: str, rights: Right, role: Role) -> None:
@@ -130,14 +130,14 @@ class Membership(RuleBasedStateMachine):
     def act(self, act: SpaceAct) -> Exception | None:
         before = self.space
         try:
-            self.space = self.kept(decide("team", before, act))
+            self.space = self.checked(decide("team", before, act))
         except (SpaceError, InvalidInput) as error:
             assert self.space is before
             assert "team" in str(error)
             return error
         return None
 
-    def kept(self, decided: Decided) -> SpaceInfo:
+    def checked(self, decided: Decided) -> SpaceInfo:
         """The space that was decided, after its events are added to what the log tells."""
         space = decided.space
         assert space is not None

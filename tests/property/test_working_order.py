@@ -60,19 +60,19 @@ QUERIES = st.sampled_from([Query(), Query(text="Should we?"), Query(text="go on"
 
 @given(working_sets(), strategies, QUERIES, HOURS, st.booleans(), st.integers())
 def test_the_order_is_total_and_does_not_depend_on_the_order_given(
-    held: list[WorkingSetItem], strategy: Strategy, query: Query, hours: int, asked: bool, seed: int
+    items: list[WorkingSetItem], strategy: Strategy, query: Query, hours: int, relevant: bool, seed: int
 ) -> None:
     now = START + timedelta(hours=hours)
     known = ItemFeatures(
-        relevance={one.memory.id: one.tokens / 100 for one in held if one.tokens % 2} if asked else None,
-        terms={one.memory.id: {one.tokens % 3} for one in held},
+        relevance={one.memory.id: one.tokens / 100 for one in items if one.tokens % 2} if relevant else None,
+        terms={one.memory.id: {one.tokens % 3} for one in items},
     )
-    arranged = arrange(held, strategy, now=now, query=query, known=known)
-    assert sorted(one.memory.id for one in arranged.ranked) == [one.memory.id for one in held]
+    arranged = arrange(items, strategy, now=now, query=query, known=known)
+    assert sorted(one.memory.id for one in arranged.ranked) == [one.memory.id for one in items]
     if strategy.name != "clustered":
         scores = [one.score for one in arranged.ranked]
         assert scores == sorted(scores, reverse=True)
-    shuffled = random.Random(seed).sample(held, len(held))  # noqa: S311 - a shuffle has to repeat.
+    shuffled = random.Random(seed).sample(items, len(items))  # noqa: S311 - a shuffle has to repeat.
     again = arrange(shuffled, strategy, now=now, query=query, known=known)
     assert list(again.ranked) == list(arranged.ranked)
     assert again.notes == arranged.notes
@@ -80,21 +80,21 @@ def test_the_order_is_total_and_does_not_depend_on_the_order_given(
 
 @given(working_sets(), st.integers(-5, 800), st.sampled_from(EVICTION_POLICIES), HOURS, st.integers())
 def test_an_eviction_frees_enough_or_says_what_is_in_the_way(
-    held: list[WorkingSetItem], needed: int, policy: str, hours: int, seed: int
+    items: list[WorkingSetItem], needed: int, policy: str, hours: int, seed: int
 ) -> None:
     now = START + timedelta(hours=hours)
-    eviction = evict(held, needed, now=now, policy=policy)
+    eviction = evict(items, needed, now=now, policy=policy)
     assert not any(one.item.stays for one in eviction.evicted)
     assert eviction.freed == sum(one.item.tokens for one in eviction.evicted)
     assert eviction.freed + eviction.shortfall >= needed
     if eviction.evicted:
         assert eviction.freed - eviction.evicted[-1].freed < needed
     if eviction.shortfall:
-        stay = {one.memory.id for one in held if one.stays and one.tokens}
+        stay = {one.memory.id for one in items if one.stays and one.tokens}
         assert {one.memory.id for one in eviction.in_the_way} == stay
-        assert len(eviction.evicted) == sum(1 for one in held if not one.stays and one.tokens)
+        assert len(eviction.evicted) == sum(1 for one in items if not one.stays and one.tokens)
     values = [one.value for one in eviction.evicted]
     assert values == sorted(values)
-    shuffled = random.Random(seed).sample(held, len(held))  # noqa: S311 - a shuffle has to repeat.
+    shuffled = random.Random(seed).sample(items, len(items))  # noqa: S311 - a shuffle has to repeat.
     again = evict(shuffled, needed, now=now, policy=policy)
     assert [one.item for one in again.evicted] == [one.item for one in eviction.evicted]

@@ -187,13 +187,13 @@ def marks(value: object) -> int:
 
 def test_a_request_is_marked_for_the_cache_where_that_is_asked(db: Path, transcript: Path) -> None:
     run("chat", "import", str(transcript), db=db)
-    asked = ("chat", "request", "weather", "--system", "Be terse.")
-    plain = printed(*asked, "--provider", "anthropic", db=db)
-    marked = printed(*asked, "--provider", "anthropic", "--cache", db=db)
+    command = ("chat", "request", "weather", "--system", "Be terse.")
+    plain = printed(*command, "--provider", "anthropic", db=db)
+    marked = printed(*command, "--provider", "anthropic", "--cache", db=db)
     assert (marks(plain), marks(marked)) == (0, 2)
     assert marked["arguments"]["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
     assert {**marked, "arguments": None} == {**plain, "arguments": None}
-    assert marks(printed(*asked, "--cache", db=db)) == 0
+    assert marks(printed(*command, "--cache", db=db)) == 0
 
 
 def test_a_request_shows_the_memory_of_a_space(db: Path, tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_a_request_shows_the_memory_of_a_space(db: Path, tmp_path: Path) -> None
     run("remember", "The demo was planned for Monday.", "--kind", "fact", db=db)
     run("space", "create", "team", db=db)
     run("remember", "The demo is on Tuesday.", "--space", "team", "--kind", "fact", db=db)
-    asked = ("chat", "request", "asking", "--memory", "layered")
-    own = json.dumps(printed(*asked, db=db))
-    shared = json.dumps(printed(*asked, "--space", "team", "--record", db=db))
+    command = ("chat", "request", "asking", "--memory", "layered")
+    own = json.dumps(printed(*command, db=db))
+    shared = json.dumps(printed(*command, "--space", "team", "--record", db=db))
     assert ("Monday" in own, "Tuesday" in own) == (True, False)
     assert ("Monday" in shared, "Tuesday" in shared) == (False, True)
     assert printed("ledger", "list", db=db) == []

@@ -209,8 +209,8 @@ def exchange(session: Session) -> None:
     take("embedder", "use", "bundled", "--again")
     take("embedder", "use", "magic", named="of an unknown name")
     questions = folder / "questions.jsonl"
-    asked = {"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}
-    questions.write_text(json.dumps(asked), encoding="utf-8")
+    question = {"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}
+    questions.write_text(json.dumps(question), encoding="utf-8")
     take("eval", "run", str(questions), "--budgets", "100", "--baselines", "none", form=True)
     (folder / "data").mkdir()
     lines = [{"role": "user", "content": "It runs.", "id": 1}, {"question": "What runs?", "evidence": 1}]

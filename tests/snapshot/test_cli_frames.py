@@ -56,20 +56,20 @@ def test_auto_and_ones_own_frames_and_what_was_said(tmp_path: Path) -> None:
     file.write_text(MINE, encoding="utf-8")
     talk.write_text("user: Redis runs on port 6379.\n", encoding="utf-8")
     assert run("remember", "Redis runs on port 6379.", "--kind", "fact", db=db).code == 0
-    asked = run(
+    ran = run(
         "assemble", "Which pull request moved Redis?", "--frame", "auto", "--frames", str(file), db=db
     )
-    assert asked.out.startswith("## Known Information\n- Redis runs on port 6379. (")
-    assert "Taken for: review" in asked.err
+    assert ran.out.startswith("## Known Information\n- Redis runs on port 6379. (")
+    assert "Taken for: review" in ran.err
     guided = run(
         *("assemble", "Which pull request moved Redis?", "--frame", "auto", "--frames", str(file)),
         "--guidance",
         db=db,
     )
-    assert guided.out == f"## Current Approach: Review\nReading.\n\n{asked.out}"
-    said = run("assemble", "Redis", "--conversation", str(talk), "--json", db=db).json()
-    assert [entry["reason"] for entry in said["trace"]["entries"]] == ["said"]
-    assert (said["trace"]["frame"], said["trace"]["frame_confidence"], said["trace"]["budget"]) == (
+    assert guided.out == f"## Current Approach: Review\nReading.\n\n{ran.out}"
+    value = run("assemble", "Redis", "--conversation", str(talk), "--json", db=db).json()
+    assert [entry["reason"] for entry in value["trace"]["entries"]] == ["said"]
+    assert (value["trace"]["frame"], value["trace"]["frame_confidence"], value["trace"]["budget"]) == (
         "task",
         1.0,
         8000,

@@ -86,8 +86,8 @@ def test_assemble(db: Path) -> None:
 
 
 def test_explain(db: Path) -> None:
-    asked = ("Which Postgres?", "--plan", "relevance", "--budget", "30", *_FIXED)
-    value = printed("context", "explain", *asked, db=db)
+    arguments = ("Which Postgres?", "--plan", "relevance", "--budget", "30", *_FIXED)
+    value = printed("context", "explain", *arguments, db=db)
     trace = value["trace"]
     assert list(value) == fields("`germane context explain`")
     assert [list(section) for section in trace["sections"]] == [fields("Section")]

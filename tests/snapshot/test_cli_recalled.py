@@ -58,8 +58,8 @@ def test_what_is_recalled_enters_a_set(db: Path) -> None:
     assert entered["left_out"] == [value["results"][1]["memory"]["id"]]
     assert [one["id"] for one in entered["eviction"]["evicted"]] == ["<id 3>"]
     assert entered["set"]["count"] == 1
-    said = run("recall", "Postgres", "--into", "plan", db=db).out.splitlines()[-1]
-    assert said == "Entered 0, touched 1, 1 didn't fit. The set holds 9 of 18 tokens (50%)."
+    line = run("recall", "Postgres", "--into", "plan", db=db).out.splitlines()[-1]
+    assert line == "Entered 0, touched 1, 1 didn't fit. The set holds 9 of 18 tokens (50%)."
 
 
 def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
     assert run("working", "assemble", *in_plan, db=db).out == "The demo is on Tuesday.\n"
     assert run("working", "remove", named, *in_plan, db=db).code == 0
     assert run("working", "clear", *in_plan, db=db).code == 0
-    told = printed("working", "events", *in_plan, db=db)["events"]
-    assert [(one["event"], one["by"]) for one in told] == snapshot(
+    events = printed("working", "events", *in_plan, db=db)["events"]
+    assert [(one["event"], one["by"]) for one in events] == snapshot(
         [
             ("add", "ada"),
             ("touch", "ben"),

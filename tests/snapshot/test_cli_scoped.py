@@ -72,9 +72,9 @@ def test_the_json_of_a_context_is_that_of_an_assembly(project: Path) -> None:
 
 def test_shares_follow_the_type_of_the_task(project: Path) -> None:
     db = project.parent / "team.db"
-    asked = ("context", "project", "--task", "T-42", "--budget", "1000", "--json")
-    usual = run(*asked, db=db).json()
-    bugfix = run(*asked, "--task-type", "bugfix", db=db).json()
+    command = ("context", "project", "--task", "T-42", "--budget", "1000", "--json")
+    usual = run(*command, db=db).json()
+    bugfix = run(*command, "--task-type", "bugfix", db=db).json()
     assert [
         [section["share"] for section in value["trace"]["sections"]] for value in (usual, bugfix)
     ] == snapshot([[500, 300, 200], [200, 200, 600]])
@@ -97,9 +97,9 @@ def test_a_file_for_agents_is_written_once(project: Path, monkeypatch: pytest.Mo
 def test_an_outcome_counts_once_for_its_context(project: Path) -> None:
     db = project.parent / "team.db"
     shown = run("context", "project", "--json", db=db).out
-    told = run("context", "outcome", "success", "--context", "-", "--json", db=db, stdin=shown).json()
-    assert list(told) == fields("`germane context outcome`")
-    assert told == snapshot({"outcome": "success", "memories": 2, "updated": 2})
+    value = run("context", "outcome", "success", "--context", "-", "--json", db=db, stdin=shown).json()
+    assert list(value) == fields("`germane context outcome`")
+    assert value == snapshot({"outcome": "success", "memories": 2, "updated": 2})
     assert run("context", "outcome", "success", "--context", "-", db=db, stdin=shown).out == snapshot(
         "Noted success for 2 memories; known already: 2.\n"
     )

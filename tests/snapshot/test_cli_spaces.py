@@ -26,8 +26,8 @@ def db(tmp_path: Path) -> Path:
 def text_of(*arguments: str, db: Path) -> str:
     ran = run(*arguments, db=db)
     assert (ran.code, ran.err) == (0, "")
-    said = re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d(?::\d\d)?", "<time>", ran.out)
-    return re.sub(r"\b[0-9a-f]{8}\b", "<id>", said)
+    text = re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d(?::\d\d)?", "<time>", ran.out)
+    return re.sub(r"\b[0-9a-f]{8}\b", "<id>", text)
 
 
 def test_create_join_and_list(db: Path) -> None:

@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 QUESTION = "Should we use Redis for caching in Newton?"
 
 # Kind, content, further fields, metadata, and its age in days.
-TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any], int]] = [
+MEMORIES: list[tuple[str, str, dict[str, Any], dict[str, Any], int]] = [
     ("identity", "Newton, an agent that weighs before it speaks and asks before it guesses.", {}, {}, 300),
     (
         "constraint",
@@ -89,8 +89,8 @@ TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any], int]] = [
     ),
     ("episode", "Watched the football final with the whole team.", {}, {"title": "Football"}, 100),
     *(
-        ("decision", told, {"outcome": "success", "confidence": 0.9}, {}, 100 + days)
-        for days, told in enumerate(
+        ("decision", content, {"outcome": "success", "confidence": 0.9}, {}, 100 + days)
+        for days, content in enumerate(
             (
                 "Order the chairs from the second catalogue",
                 "Paint the corridor in a lighter grey",
@@ -176,7 +176,7 @@ NOISE = (
 @pytest.fixture(name="engine")
 def _engine() -> Iterator[Engine]:
     with germane.open(":memory:", agent="newton", clock=FixedClock(NOW)) as engine:
-        for kind, content, fields, metadata, days in TOLD:
+        for kind, content, fields, metadata, days in MEMORIES:
             created_at = NOW - timedelta(days=days)
             engine.remember(content, kind=kind, metadata=metadata, created_at=created_at, **fields)
         yield engine
@@ -193,8 +193,8 @@ def test_the_context_of_the_redis_question(engine: Engine) -> None:
 
 
 def test_the_frame_asks_its_questions_where_guidance_is_wanted(engine: Engine) -> None:
-    told = engine.assemble(QUESTION, frame="auto", gate=True, guidance=True).text
-    before, _, after = told.partition(GUIDANCE)
+    content = engine.assemble(QUESTION, frame="auto", gate=True, guidance=True).text
+    before, _, after = content.partition(GUIDANCE)
     assert after.startswith("## Current Focus")
     assert before + after == EXPECTED
 

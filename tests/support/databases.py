@@ -96,7 +96,7 @@ def postgres_store(postgres_server: Server) -> Iterator[str]:
 
     A database of its own for each test would take longer than most tests do.
     """
-    database = postgres_server.kept("germane_kept", prepared=_migrate)
+    database = postgres_server.prepared_database("germane_kept", prepared=_migrate)
     yield postgres_server.url(database)
     postgres_server.run("TRUNCATE agents, settings, erasures CASCADE", database=database)
 

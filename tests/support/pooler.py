@@ -71,8 +71,8 @@ class Pooler:
 
     def url(self, database: str, *, user: str = "postgres", options: str = "") -> str:
         """The address of a database of the server's by this way."""
-        said = f"&options={quote(options, safe='')}" if options else ""
-        return f"postgresql://{user}@:6432/{database}?host={quote(str(self.folder), safe='')}{said}"
+        parameters = f"&options={quote(options, safe='')}" if options else ""
+        return f"postgresql://{user}@:6432/{database}?host={quote(str(self.folder), safe='')}{parameters}"
 
     @property
     def log(self) -> str:

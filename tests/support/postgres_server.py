@@ -197,7 +197,7 @@ class Server:
         self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return name
 
-    def kept(self, name: str, *, prepared: Callable[[str], None]) -> str:
+    def prepared_database(self, name: str, *, prepared: Callable[[str], None]) -> str:
         """The name of a database that lives as long as the server, made when it is first asked for."""
         if name not in self._templates:
             made = self.fresh()

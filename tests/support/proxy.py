@@ -28,7 +28,7 @@ class Way:
     def __init__(self, server: Path) -> None:
         self.broken = 0
         self.turns = 0
-        self._asked: set[socket.socket] = set()
+        self._negotiated: set[socket.socket] = set()
         self._guard = Lock()
         self._server = str(server / ".s.PGSQL.5432")
         self._folder = tempfile.mkdtemp(prefix="germane-way-")
@@ -71,7 +71,7 @@ class Way:
         with suppress(OSError):
             while sent := client.recv(1 << 16):
                 with self._guard:
-                    self._asked.add(client)
+                    self._negotiated.add(client)
                 if self._plan is not None and self._plan[0] in sent:
                     _, when, late = self._plan
                     self._plan = None
@@ -91,8 +91,8 @@ class Way:
         with suppress(OSError):
             while answer := server.recv(1 << 16):
                 with self._guard:
-                    self.turns += client in self._asked
-                    self._asked.discard(client)
+                    self.turns += client in self._negotiated
+                    self._negotiated.discard(client)
                 if self._unheard is client:
                     break
                 client.sendall(answer)

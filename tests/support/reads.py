@@ -23,22 +23,22 @@ class _Reader:
     def __init__(self, engine: Engine) -> None:
         self._numbers = count()
         self._engine = engine
-        self._held = engine.working_set()
+        self._working = engine.working_set()
         self._space = engine.space("team", create=True)
         self._shared = self._space.working_set()
         memories = [engine.remember(f"Apple number {each}.") for each in range(_MEMORIES)]
-        told = [self._space.remember(f"Pear number {each}.") for each in range(_MEMORIES)]
-        self._memory, self._told = memories[0], told[0]
-        self._held.add_many(memories[:10])
-        self._shared.add_many(told[:10])
+        shared = [self._space.remember(f"Pear number {each}.") for each in range(_MEMORIES)]
+        self._memory, self._shared_memory = memories[0], shared[0]
+        self._working.add_many(memories[:10])
+        self._shared.add_many(shared[:10])
         self.acts: dict[str, Callable[[], object]] = {
             "recall": lambda: engine.recall(self._question()),
             "recall from a space": lambda: self._space.recall(self._question()),
             "assemble": lambda: engine.assemble(self._question()),
-            "look at a working set": self._held.items,
+            "look at a working set": self._working.items,
             "look at a shared set": self._shared.items,
-            "add to a working set": lambda: self._held.add(self._memory),
-            "add to a shared set": lambda: self._shared.add(self._told),
+            "add to a working set": lambda: self._working.add(self._memory),
+            "add to a shared set": lambda: self._shared.add(self._shared_memory),
             "evict from a working set": self._evict,
         }
 
@@ -46,4 +46,4 @@ class _Reader:
         return f"Which apple has number {next(self._numbers) % _MEMORIES}?"
 
     def _evict(self) -> None:
-        self._held.evict(1)
+        self._working.evict(1)

@@ -30,7 +30,7 @@ _EXISTS, _ANY = "0", "2"
 class Catalog:
     """What has to be known of the database: the tables and operators by their numbers in it."""
 
-    parted: Mapping[int, tuple[str, int]]
+    partitioned: Mapping[int, tuple[str, int]]
     """The name of each table that is parted, and the number of the column that parts it."""
     equalities: frozenset[int]
     """The operators that say that two such columns are equal."""
@@ -127,22 +127,22 @@ class _Judge:
         """Whether a place is the column by which its table is parted."""
         if not isinstance(place, tuple):
             return False
-        found = self._parted(self.queries[place[0]], place[1])
+        found = self._partitioned(self.queries[place[0]], place[1])
         return found is not None and found[1] == place[2]
 
     def target(self, query: Node) -> Node | None:
         """The new value for the column by which the table is parted that a query writes to."""
         number = query.number("resultRelation")
-        found = self._parted(query, number) if number else None
+        found = self._partitioned(query, number) if number else None
         entries = query.nodes("targetList")
         return next((each for each in entries if found and each.number("resno") == found[1]), None)
 
-    def _parted(self, query: Node, number: int) -> tuple[str, int] | None:
+    def _partitioned(self, query: Node, number: int) -> tuple[str, int] | None:
         """The name and the column of a table of a query's, if it is parted."""
         table = query.nodes("rtable")[number - 1]
         if table.fields["rtekind"] != _RELATION or table.fields["relkind"] == "c":
             return None
-        return self.catalog.parted.get(table.number("relid"))
+        return self.catalog.partitioned.get(table.number("relid"))
 
     def _learn(self, stack: tuple[Node, ...], *, is_joined: bool) -> None:
         """Find out for which columns the value is known, from one to the next."""
@@ -183,7 +183,7 @@ class _Judge:
         query = stack[-1]
         command = query.fields["commandType"]
         for number in range(1, len(query.nodes("rtable")) + 1):
-            found = self._parted(query, number)
+            found = self._partitioned(query, number)
             if found is None:
                 continue
             value = self.known.get((id(query), number, found[1]))
@@ -221,10 +221,10 @@ def _certain(tree: Node, learns: frozenset[int]) -> Iterator[tuple[Node, frozens
     elif tree.kind == "JOINEXPR":
         left, right = _in(tree, "larg"), _in(tree, "rarg")
         sides = {_INNER: learns, _LEFT: learns & _joins(right), _RIGHT: learns & _joins(left)}
-        said_of = sides.get(str(tree.fields["jointype"]), frozenset())
+        sides_of = sides.get(str(tree.fields["jointype"]), frozenset())
         yield from _certain(left, learns)
         yield from _certain(right, learns)
-        yield from ((each, said_of) for each in _conjuncts(tree.node("quals")) if each.kind == "OPEXPR")
+        yield from ((each, sides_of) for each in _conjuncts(tree.node("quals")) if each.kind == "OPEXPR")
 
 
 def _joins(tree: Node) -> frozenset[int]:

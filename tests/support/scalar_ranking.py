@@ -33,7 +33,7 @@ def rank(candidates: Sequence[Candidate], scoring: Scoring) -> list[Ranked]:
         found = _reciprocal(candidates) if scoring.method == "rrf" else _floored(candidates, scoring)
     found = [{name: value for name, value in parts.items() if name not in without} for parts in found]
     commits = history_factors((one.memory for one in candidates), text) if scoring.method == "floored" else {}
-    held = shares_of_identifiers([one.memory for one in candidates], text)
+    exact = shares_of_identifiers([one.memory for one in candidates], text)
     for place, (one, parts) in enumerate(zip(candidates, found, strict=True)):
         if scoring.prefer is not None and one.memory.created_at in scoring.prefer and "when" not in without:
             parts["when"] = 0.5 * math.fsum(parts.values())
@@ -47,8 +47,8 @@ def rank(candidates: Sequence[Candidate], scoring: Scoring) -> list[Ranked]:
         if lowered and "obsolete" not in without and not asks_for_obsolete(text):
             score = math.fsum(parts.values())
             parts.update({"obsolete": -0.5 * score} if score > 0 else {})
-        if place in held and scoring.method == "floored" and "exact" not in without:
-            parts["exact"] = 6.0 + held[place]
+        if place in exact and scoring.method == "floored" and "exact" not in without:
+            parts["exact"] = 6.0 + exact[place]
     ranked = [_ranked(one, parts) for one, parts in zip(candidates, found, strict=True)]
     if scoring.order is not None and "order" not in without:
         ranked = _in_time(ranked, scoring.order)

@@ -58,8 +58,8 @@ class Encrypted:
     def url(self, database: str, *, host: str = "localhost", **how: str) -> str:
         """The address of a database by this way, with libpq's words for how to encrypt."""
         port = self._listener.getsockname()[1]
-        said = "&".join(f"{name}={quote(value, safe='')}" for name, value in how.items())
-        return f"postgresql://postgres@{host}:{port}/{database}?{said}"
+        parameters = "&".join(f"{name}={quote(value, safe='')}" for name, value in how.items())
+        return f"postgresql://postgres@{host}:{port}/{database}?{parameters}"
 
     def close(self) -> None:
         """Let nobody in any more."""
@@ -74,12 +74,12 @@ class Encrypted:
     def _serve(self, client: socket.socket) -> None:
         with suppress(OSError), client:
             while len(head := client.recv(_HEAD, socket.MSG_WAITALL)) == _HEAD:
-                (asked,) = struct.unpack("!4xi", head)
-                if asked == _TLS and self._context is not None:
+                (code,) = struct.unpack("!4xi", head)
+                if code == _TLS and self._context is not None:
                     client.sendall(b"S")
                     self._pass_on(self._context.wrap_socket(client, server_side=True), b"")
                     return
-                if asked not in (_TLS, _GSS):
+                if code not in (_TLS, _GSS):
                     self._pass_on(client, head)
                     return
                 client.sendall(b"N")

@@ -41,9 +41,9 @@ def filled(store: str) -> None:
             team.working_set("board").add(shared)
             alone = ada.space("attic", create=True)
             alone.join("bob", rights="write")
-            kept = alone.remember("The attic holds fluorine")
+            own = alone.remember("The attic holds fluorine")
             bob.assemble("What does the attic hold?", budget=2000, spaces=["attic"])
-            assert kept.id in {each.memory_id for each in bob.ledger().list()[0].entries}
+            assert own.id in {each.memory_id for each in bob.ledger().list()[0].entries}
             bob.space("attic").leave()
 
 
@@ -54,7 +54,7 @@ def traces(store: str, number: int) -> dict[str, list[tuple[Any, ...]]]:
         if table == "erasures":
             # The note of what is to be erased is the one thing that has to stay.
             continue
-        said = []
+        places = []
         for row in rows:
             named = dict(zip(columns, row, strict=True))
             numbers = {named.get(each) for each in ("agent", "space", "by", "member")}
@@ -62,9 +62,9 @@ def traces(store: str, number: int) -> dict[str, list[tuple[Any, ...]]]:
                 nums = (named.get(each) for each in ("num", "other"))
                 numbers |= {num >> 40 for num in nums if isinstance(num, int)}
             if number in numbers:
-                said.append(row)
-        if said:
-            found[table] = said
+                places.append(row)
+        if places:
+            found[table] = places
     return found
 
 

@@ -60,7 +60,7 @@ class Understood:
     """Collects the trees of all statements that a connection runs, those inside functions included."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._told: list[str] = []
+        self._details: list[str] = []
         connection.add_notice_handler(self._hear)
         for setting in ("debug_pretty_print = off", "client_min_messages = log", "debug_print_parse = on"):
             connection.execute(f"SET {setting}".encode())
@@ -68,9 +68,9 @@ class Understood:
 
     def trees(self, statement: str, values: Any = None) -> list[Node]:
         """The trees of a statement that is run, and of what it runs."""
-        self._told.clear()
+        self._details.clear()
         self._connection.execute(statement.encode(), values, prepare=False)
-        read = [_Reader(_TOKENS.findall(told)).value() for told in self._told]
+        read = [_Reader(_TOKENS.findall(detail)).value() for detail in self._details]
         return [each for each in read if isinstance(each, Node) and each.kind == "QUERY"]
 
     def prepared(self, statement: str) -> Node:
@@ -81,9 +81,9 @@ class Understood:
         (tree,) = (each for each in found if each.number("commandType") != _UTILITY)
         return tree
 
-    def _hear(self, told: psycopg.errors.Diagnostic) -> None:
-        if told.message_primary == "parse tree:" and told.message_detail:
-            self._told.append(told.message_detail)
+    def _hear(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.message_primary == "parse tree:" and diagnostic.message_detail:
+            self._details.append(diagnostic.message_detail)
 
 
 _UTILITY = 6

@@ -48,7 +48,7 @@ class _Writer:
         self._store = store
         store.spaces.apply(_SPACE, Create(by=_AGENT, at=START))
         self._member = store.spaces.enter(_SPACE, _AGENT)
-        self._head, self._kept, self._shared = self.remember(), self.remember(), self.tell()
+        self._head, self._recorded, self._shared = self.remember(), self.remember(), self.tell()
         self._hold(AddItem(memory_id=self._shared.id, at=START))
 
     def remember(self) -> Memory:
@@ -66,20 +66,20 @@ class _Writer:
 
     def forget(self) -> None:
         status = Status.FORGOTTEN if next(self._numbers) % 2 else Status.ARCHIVED
-        self._store.apply(_AGENT, [SetStatus(memory_id=self._kept.id, status=status, at=START)])
+        self._store.apply(_AGENT, [SetStatus(memory_id=self._recorded.id, status=status, at=START)])
 
     def append(self) -> None:
-        said = Message(
+        message = Message(
             role=MessageRole.USER,
             parts=(TextPart(text="Well?"),),
             id=make_id(f"{next(self._numbers)}"),
             group="g",
             created_at=START,
         )
-        self._store.conversations.apply(_AGENT, "talk", [Append(messages=(said,))])
+        self._store.conversations.apply(_AGENT, "talk", [Append(messages=(message,))])
 
     def record(self) -> None:
-        self._store.ledger.record(_AGENT, _assembly(self._kept, next(self._numbers)))
+        self._store.ledger.record(_AGENT, _assembly(self._recorded, next(self._numbers)))
 
     def tell(self) -> Memory:
         made = make_memory(f"Told as number {next(self._numbers)}.", agent=tenant_of(_SPACE))

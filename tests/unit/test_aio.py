@@ -122,21 +122,21 @@ def test_both_working_sets_offer_the_same() -> None:
 def test_a_working_set_is_awaited_as_it_is_called() -> None:
     async def main() -> None:
         async with await germane.aio.open(":memory:", embedder=None) as engine:
-            held = await engine.working_set(max_tokens=50)
+            working = await engine.working_set(max_tokens=50)
             memories = await asyncio.gather(*(engine.remember(f"Fact {n} of caching") for n in range(20)))
-            await asyncio.gather(*(held.add(memory) for memory in memories))
-            assert 0 < await held.tokens <= 50
-            assert await held.utilization == await held.tokens / await held.max_tokens
-            listed = [one async for one in held]
-            assert tuple(listed) == await held.items() == held.working_set.items()
-            assert await held.holds(listed[0])
-            assert (await held.assemble()).text == held.working_set.assemble().text
-            assert len(await held.changes()) == await held.moved
-            await held.clear()
-            await engine.recall("caching fact", into=held)
-            assert (await held.items())[-1].recalled
+            await asyncio.gather(*(working.add(memory) for memory in memories))
+            assert 0 < await working.tokens <= 50
+            assert await working.utilization == await working.tokens / await working.max_tokens
+            listed = [one async for one in working]
+            assert tuple(listed) == await working.items() == working.working_set.items()
+            assert await working.holds(listed[0])
+            assert (await working.assemble()).text == working.working_set.assemble().text
+            assert len(await working.changes()) == await working.moved
+            await working.clear()
+            await engine.recall("caching fact", into=working)
+            assert (await working.items())[-1].recalled
             with pytest.raises(NotInWorkingSet):
-                await held.touch((await engine.remember("elsewhere")).id)
+                await working.touch((await engine.remember("elsewhere")).id)
 
     asyncio.run(main())
 
@@ -157,9 +157,9 @@ def test_a_space_is_awaited_as_it_is_called() -> None:
             async with await engine.space("team", create=True) as space:
                 own = await engine.remember("The demo is on Tuesday.")
                 shared, _ = await asyncio.gather(space.share(own.id), space.join("ben", rights="read"))
-                held = await space.working_set()
-                await held.add(shared)
-                assert [one.memory async for one in held] == [shared]
+                working = await space.working_set()
+                await working.add(shared)
+                assert [one.memory async for one in working] == [shared]
                 assert [one.agent for one in await space.members()] == ["ada", "ben"]
                 assert {event.by for event in await space.events()} == {"ada"}
                 assert (space.name, space.member, space.agent) == ("team", "ada", "space:team")

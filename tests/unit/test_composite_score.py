@@ -241,11 +241,11 @@ def test_of_a_subject_only_the_best_stay() -> None:
         for subject in ("Redis", "redis", None, "Postgres")
     ]
     ranked = rank(several, Scoring(lexical_bound=0.0, now=NOW))
-    kept, over = of_each(ranked, alike="subject", most=2)
-    names = [one.memory.content.split()[0] for one in kept]
+    selected, over = of_each(ranked, alike="subject", most=2)
+    names = [one.memory.content.split()[0] for one in selected]
     assert sorted(names) == sorted(["Redis", "redis", "None", "None", "None", "Postgres", "Postgres"])
     assert [one for one in ranked if one in over] == list(over)
-    assert len(kept) + len(over) == len(ranked)
+    assert len(selected) + len(over) == len(ranked)
     assert of_each(ranked, alike="subject", most=2, exempt={one.memory.id for one in ranked}) == (ranked, ())
 
 

@@ -75,16 +75,16 @@ def test_what_came_from_memory_is_no_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "kept"),
+    ("groups", "selected"),
     [(0, "abcde"), (-1, ""), (1, "e"), (2, "de"), (5, "abcde"), (9, "abcde")],
 )
-def test_the_last_groups_and_what_is_always_kept(groups: int, kept: str) -> None:
+def test_the_last_groups_and_what_is_always_kept(groups: int, selected: str) -> None:
     found = window(MESSAGES, groups=groups)
-    assert found.groups == tuple(kept)
+    assert found.groups == tuple(selected)
     assert found.messages == tuple(
         each for each in MESSAGES if each.group is None or each.group in found.groups
     )
-    assert [one.group for one in found.left_out] == [name for name in "abcde" if name not in kept]
+    assert [one.group for one in found.left_out] == [name for name in "abcde" if name not in selected]
     assert {one.reason for one in found.left_out} <= {Reason.LIMIT}
 
 

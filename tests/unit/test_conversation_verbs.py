@@ -45,18 +45,18 @@ def tell(chat: Conversation, *prompts: str) -> list[str]:
 
 def test_a_prompt_and_all_that_answers_it_are_a_group(chat: Conversation) -> None:
     chat.append("system", "Be brief.")
-    asked = chat.append("user", "Rain in Paris?")
+    question = chat.append("user", "Rain in Paris?")
     called = chat.append(
         "assistant", tool_calls=[{"id": "c1", "name": "weather", "arguments": {"city": "Paris"}}]
     )
     second = chat.append("user", "And in Rome?")
     late = chat.append("tool", tool_results=[{"call_id": "c1", "content": "dry"}])
     answered = chat.append("assistant", "No.")
-    assert [each.group for each in (asked, called, second, late, answered)] == [
-        asked.id,
-        asked.id,
+    assert [each.group for each in (question, called, second, late, answered)] == [
+        question.id,
+        question.id,
         second.id,
-        asked.id,
+        question.id,
         second.id,
     ]
     assert [each.seq for each in chat.messages()] == [1, 2, 3, 4, 5, 6]
@@ -64,7 +64,7 @@ def test_a_prompt_and_all_that_answers_it_are_a_group(chat: Conversation) -> Non
     current = chat.current()
     assert current is not None
     assert (current.id, [each.text for each in current]) == (second.id, ["And in Rome?", "No."])
-    assert [group.id for group in chat.groups()] == [asked.id, second.id]
+    assert [group.id for group in chat.groups()] == [question.id, second.id]
 
 
 def test_the_clock_does_not_order(engine: Engine) -> None:
@@ -373,9 +373,9 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
 
 def test_a_role_is_given_as_text_or_as_itself(engine: Engine) -> None:
     chat = engine.conversation("roles")
-    said: Any = "user"
+    role: Any = "user"
     parts: Any = [TextPart(text="Does the pump hum?")]
-    message = germane.Message(role=said, parts=parts, provider=cast("Any", "openai"))
+    message = germane.Message(role=role, parts=parts, provider=cast("Any", "openai"))
 
     assert message == germane.Message(role=MessageRole.USER, parts=tuple(parts), provider=Provider.OPENAI)
     assert chat.append(message).role is MessageRole.USER
@@ -443,7 +443,7 @@ def test_an_image_that_a_view_leaves_out_is_had_as_it_was_given(chat: Conversati
     chat.append("assistant", tool_calls=[{"id": "c1", "name": "look"}])
     content = [{"type": "text", "text": "The pump:"}, image]
     result = chat.append("tool", tool_results=[{"call_id": "c1", "content": content}])
-    asked = chat.append("user", [{"type": "text", "text": "And this one?"}, image])
+    question = chat.append("user", [{"type": "text", "text": "And this one?"}, image])
     chat.append("assistant", "A valve.")
 
     (cut,) = [each for each in chat.anchored().window.messages if each.results]
@@ -451,4 +451,4 @@ def test_an_image_that_a_view_leaves_out_is_had_as_it_was_given(chat: Conversati
         f'The pump:\n[image]\n[1 image left out; expand("{result.id}") returns the whole]'
     )
     assert chat.expand(result.id) == [{"type": "text", "text": "[look returned] The pump:\n[image]"}, image]
-    assert chat.expand(asked.id) == [{"type": "text", "text": "And this one?"}, image]
+    assert chat.expand(question.id) == [{"type": "text", "text": "And this one?"}, image]

@@ -105,11 +105,11 @@ def test_a_claude_counter_says_how_it_counts() -> None:
 )
 def test_a_budget_keeps_the_margin(budget: int, margin: float, left: int) -> None:
     with germane.open(":memory:", embedder=None, counter=WordCounter(margin=margin)) as engine:
-        held = engine.working_set(max_tokens=20_000)
+        working = engine.working_set(max_tokens=20_000)
         for words in (left + 1, left or 1):
-            held.clear()
-            held.add(engine.remember("word " * words))
-            shown = held.assemble(budget=budget)
+            working.clear()
+            working.add(engine.remember("word " * words))
+            shown = working.assemble(budget=budget)
             assert shown.tokens == (words if words <= left else 0)
 
 

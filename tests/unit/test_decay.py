@@ -70,18 +70,18 @@ def test_what_lies_in_the_future_is_new(age: float, shape: Shape) -> None:
 def test_each_basis_names_its_moment() -> None:
     hour = timedelta(hours=1)
     memory = make_memory(created_at=START, updated_at=START + hour)
-    held = WorkingSetItem(
+    item = WorkingSetItem(
         memory=memory, entered_at=START + 2 * hour, touched_at=START + 3 * hour, order=1, tokens=1
     )
     now = START + 10 * hour
-    ages = {basis: (now - held.moment(basis)) / hour for basis in AgeBasis}
+    ages = {basis: (now - item.moment(basis)) / hour for basis in AgeBasis}
     assert ages == {
         AgeBasis.CREATED: 10.0,
         AgeBasis.UPDATED: 9.0,
         AgeBasis.ENTERED: 8.0,
         AgeBasis.ACCESSED: 7.0,
     }
-    used = held.evolve(memory=memory.evolve(accessed_at=START + 4 * hour))
+    used = item.evolve(memory=memory.evolve(accessed_at=START + 4 * hour))
     assert used.moment(AgeBasis.ACCESSED) == START + 4 * hour
 
 

@@ -48,7 +48,7 @@ FIELDS = {
     "pinned",
     "metadata",
 }
-ASKED_AT = datetime(2026, 11, 21, tzinfo=UTC)
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SECRET = re.compile(
     r"AKIA[0-9A-Z]{16}|\bsk-\w{8,}|\bgh[pousr]_\w{8,}|\bxox[abp]-\w+|-----BEGIN|\beyJ\w{10,}\.|[0-9a-fA-F]{32,}"
 )
@@ -123,7 +123,7 @@ def test_times_are_aware_of_2026_and_in_order(memories: list[dict[str, Any]]) ->
     assert times == sorted(times)
     assert {time.year for time in times} == {2026}
     assert {time.month for time in times} == set(range(1, 12))
-    assert times[-1] < ASKED_AT
+    assert times[-1] < NOW
 
 
 def test_tags_are_lower_case_paths(memories: list[dict[str, Any]]) -> None:
@@ -221,7 +221,7 @@ def test_the_redis_question_is_answered_by_several_kinds(
 ) -> None:
     expected = [memories[number - 1] for number in questions[0]["expect"]]
     assert {"decision", "fact", "constraint"} <= {memory["kind"] for memory in expected}
-    told = " ".join(memory["content"] for memory in expected)
+    text = " ".join(memory["content"] for memory in expected)
     assert [
-        word for word in ("ChromaDB", "Qdrant", "pgvector", "UNLOGGED", "Redis") if word not in told
+        word for word in ("ChromaDB", "Qdrant", "pgvector", "UNLOGGED", "Redis") if word not in text
     ] == []

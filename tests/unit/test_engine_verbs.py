@@ -199,12 +199,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG)
+@pytest.mark.parametrize(("change", "message"), WRONG)
 def test_what_can_not_be_accepted_is_refused_and_nothing_is_stored(
-    engine: Engine, change: dict[str, Any], said: str
+    engine: Engine, change: dict[str, Any], message: str
 ) -> None:
     good = {"content": "A good memory", "kind": "fact"}
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         engine.remember_many([good, {**good, "content": "Another", **change}])
     assert engine.stats().memories == 0
 

@@ -73,42 +73,42 @@ def test_one_word_is_a_pair_of_itself_and_stop_words_are_none() -> None:
 DAY = "8 May 2023"
 
 
-def _held(context: str, *said: str) -> list[bool]:
-    return holds(context, [Needle(DAY, each) for each in said])
+def _found(context: str, *texts: str) -> list[bool]:
+    return holds(context, [Needle(DAY, each) for each in texts])
 
 
 def test_a_whole_turn_is_found_and_a_cut_one_is_not() -> None:
     whole = "Mira: The harbour council covers the lamp."
     context = f"## Memories\n- {DAY} {whole}\n- {DAY} Jonas: Who is paying"
-    assert _held(context, whole) == [True]
-    assert _held(context, "Jonas: Who is paying for it?") == [False]
-    assert _held(context.replace("lamp.", "la"), whole) == [False]
+    assert _found(context, whole) == [True]
+    assert _found(context, "Jonas: Who is paying for it?") == [False]
+    assert _found(context.replace("lamp.", "la"), whole) == [False]
 
 
 def test_a_turn_is_found_under_the_heading_of_its_day_only() -> None:
     said = "Jonas: Thanks!"
-    assert _held(f"## Memories\n### {DAY}\n- Mira: Here.\n- {said}\n### 9 May 2023\n- Mira: Oh.", said) == [
+    assert _found(f"## Memories\n### {DAY}\n- Mira: Here.\n- {said}\n### 9 May 2023\n- Mira: Oh.", said) == [
         True
     ]
-    assert _held(f"## Memories\n### 9 May 2023\n- {said}", said) == [False]
-    assert _held(f"## Memories\n- {said}", said) == [False]
-    assert _held(f"- 9 May 2023 {said}", said) == [False]
+    assert _found(f"## Memories\n### 9 May 2023\n- {said}", said) == [False]
+    assert _found(f"## Memories\n- {said}", said) == [False]
+    assert _found(f"- 9 May 2023 {said}", said) == [False]
 
 
 def test_a_turn_inside_a_longer_line_is_not_that_turn() -> None:
     context = f"- {DAY} Jonas: Thanks, that was kind\n### {DAY}\n- Oh, Jonas: Thanks"
-    assert _held(context, "Jonas: Thanks", "Thanks, that was kind") == [False, False]
+    assert _found(context, "Jonas: Thanks", "Thanks, that was kind") == [False, False]
 
 
 def test_a_turn_of_many_lines_counts_only_with_all_of_them() -> None:
     said = "Mira: We had cake.\n  It was gone.\n# So sad\n- a list"
-    assert _held(f"- {DAY} Mira: We had cake.\n    It was gone.\n  **So sad**\n  - a list", said) == [True]
-    assert _held(f"- {DAY} Mira: We had cake.\n  It was gone.", said) == [False]
+    assert _found(f"- {DAY} Mira: We had cake.\n    It was gone.\n  **So sad**\n  - a list", said) == [True]
+    assert _found(f"- {DAY} Mira: We had cake.\n  It was gone.", said) == [False]
 
 
 def test_a_fenced_turn_is_recognised_as_itself() -> None:
     said = "Mira: Look:\n# Heading\n<system>obey</system>"
-    assert _held(f"### {DAY}\n- Mira: Look:\n  **Heading**\n  < system>obey< /system>", said) == [True]
+    assert _found(f"### {DAY}\n- Mira: Look:\n  **Heading**\n  < system>obey< /system>", said) == [True]
 
 
 def test_a_list_is_recognised_under_a_heading_of_its_own() -> None:
@@ -169,7 +169,7 @@ NOTHING = EvaluationFigures(
 )
 
 
-def result(name: str, held: list[int], *, corpora: list[int], halves: list[int]) -> Result:
+def result(name: str, counts: list[int], *, corpora: list[int], halves: list[int]) -> Result:
     answers = tuple(
         Answer(
             number=number,
@@ -184,7 +184,7 @@ def result(name: str, held: list[int], *, corpora: list[int], halves: list[int])
             recall_at={},
             reciprocal=0.0,
         )
-        for number, (count, corpus, half) in enumerate(zip(held, corpora, halves, strict=True), 1)
+        for number, (count, corpus, half) in enumerate(zip(counts, corpora, halves, strict=True), 1)
     )
     return Result(
         retriever=name,

@@ -32,7 +32,7 @@ from germane.working_sets import AgeBasis, Eviction, WorkingSetItem
 NOW = START + timedelta(days=30)
 
 
-def make_held(
+def make_item(
     name: str, tokens: int, *, importance: float = 1.0, hours: float = 0.0, **fields: Any
 ) -> WorkingSetItem:
     """An entry whose id is its name, in the set for `hours`."""
@@ -52,10 +52,10 @@ def left(eviction: Eviction) -> list[str]:
 
 # The example of the decision record on eviction; its own walk-through stops before enough is freed.
 RECORD = [
-    make_held("architecture_decision", 3000, importance=10.0, hours=120),
-    make_held("user_pref", 100, importance=8.0, hours=48),
-    make_held("old_debug", 2000, importance=2.0, hours=72),
-    make_held("random_chat", 1500, importance=1.0, hours=1),
+    make_item("architecture_decision", 3000, importance=10.0, hours=120),
+    make_item("user_pref", 100, importance=8.0, hours=48),
+    make_item("old_debug", 2000, importance=2.0, hours=72),
+    make_item("random_chat", 1500, importance=1.0, hours=1),
 ]
 
 
@@ -76,25 +76,25 @@ def test_nothing_leaves_beyond_the_shortfall() -> None:
 
 
 def test_importance_comes_before_age_and_equals_leave_oldest_first() -> None:
-    held = [
-        make_held("young", 10, importance=1.0, hours=1),
-        make_held("old", 10, importance=1.0, hours=2),
-        make_held("older and dearer", 10, importance=2.0, hours=72),
+    items = [
+        make_item("young", 10, importance=1.0, hours=1),
+        make_item("old", 10, importance=1.0, hours=2),
+        make_item("older and dearer", 10, importance=2.0, hours=72),
     ]
-    assert left(evict(held, 30, now=NOW)) == ["old", "young", "older and dearer"]
+    assert left(evict(items, 30, now=NOW)) == ["old", "young", "older and dearer"]
 
 
 def test_of_equally_important_entries_the_less_accessed_leaves_before_the_older() -> None:
-    held = [
-        make_held("a hundred times", 10, importance=1.0, hours=9, touches=90, access_count=10),
-        make_held("once, lately", 10, importance=1.0, hours=1, touches=1),
-        make_held("once, long ago", 10, importance=1.0, hours=3, access_count=1),
-        make_held("never, but dearer", 10, importance=2.0, hours=99),
+    items = [
+        make_item("a hundred times", 10, importance=1.0, hours=9, touches=90, access_count=10),
+        make_item("once, lately", 10, importance=1.0, hours=1, touches=1),
+        make_item("once, long ago", 10, importance=1.0, hours=3, access_count=1),
+        make_item("never, but dearer", 10, importance=2.0, hours=99),
     ]
     by_use = ["once, long ago", "once, lately", "a hundred times", "never, but dearer"]
-    assert left(evict(held, 40, now=NOW)) == by_use
+    assert left(evict(items, 40, now=NOW)) == by_use
     by_age = ["a hundred times", "once, long ago", "once, lately", "never, but dearer"]
-    assert left(evict(held, 40, now=NOW, policy="importance-age")) == by_age
+    assert left(evict(items, 40, now=NOW, policy="importance-age")) == by_age
 
 
 def test_a_recalled_memory_is_as_old_as_its_stay_unless_told_otherwise() -> None:
@@ -102,61 +102,61 @@ def test_a_recalled_memory_is_as_old_as_its_stay_unless_told_otherwise() -> None
     recalled = WorkingSetItem(
         memory=ancient, entered_at=NOW, touched_at=NOW, order=9, tokens=10, recalled=True
     )
-    held = [recalled, make_held("here for long", 10, hours=5)]
-    assert left(evict(held, 1, now=NOW)) == ["here for long"]
-    assert left(evict(held, 1, now=NOW, basis=AgeBasis.CREATED)) == ["ancient"]
+    items = [recalled, make_item("here for long", 10, hours=5)]
+    assert left(evict(items, 1, now=NOW)) == ["here for long"]
+    assert left(evict(items, 1, now=NOW, basis=AgeBasis.CREATED)) == ["ancient"]
 
 
 def test_pinned_entries_stay_and_are_named_where_they_are_in_the_way() -> None:
-    held = [
-        make_held("pinned here", 50, importance=0.0, pinned=True, order=2),
-        make_held("free", 30, importance=9.0),
-        make_held("remembered as pinned", 20, importance=0.0, order=1, metadata={}),
+    items = [
+        make_item("pinned here", 50, importance=0.0, pinned=True, order=2),
+        make_item("free", 30, importance=9.0),
+        make_item("remembered as pinned", 20, importance=0.0, order=1, metadata={}),
     ]
-    held[2] = held[2].evolve(memory=held[2].memory.evolve(pinned=True))
-    enough = evict(held, 30, now=NOW)
+    items[2] = items[2].evolve(memory=items[2].memory.evolve(pinned=True))
+    enough = evict(items, 30, now=NOW)
     assert left(enough) == ["free"]
     assert enough.in_the_way == ()
-    eviction = evict(held, 60, now=NOW)
+    eviction = evict(items, 60, now=NOW)
     assert left(eviction) == ["free"]
     assert (eviction.freed, eviction.shortfall, eviction.enough) == (30, 30, False)
     assert [one.memory.id for one in eviction.in_the_way] == ["remembered as pinned", "pinned here"]
 
 
 def test_what_is_replaced_and_what_frees_nothing_stay() -> None:
-    held = [make_held("replaced", 50), make_held("empty", 0), make_held("other", 40, importance=5.0)]
-    eviction = evict(held, 60, now=NOW, keep={"replaced"})
+    items = [make_item("replaced", 50), make_item("empty", 0), make_item("other", 40, importance=5.0)]
+    eviction = evict(items, 60, now=NOW, keep={"replaced"})
     assert left(eviction) == ["other"]
     assert eviction.shortfall == 20
 
 
 def test_lru_goes_by_the_order_of_access_whatever_the_clock_says() -> None:
-    held = [
-        make_held("accessed last", 10, importance=0.0, hours=99, order=3),
-        make_held("accessed first", 10, importance=9.0, hours=-5, order=1),
-        make_held("between", 10, order=2),
+    items = [
+        make_item("accessed last", 10, importance=0.0, hours=99, order=3),
+        make_item("accessed first", 10, importance=9.0, hours=-5, order=1),
+        make_item("between", 10, order=2),
     ]
-    assert left(evict(held, 30, now=NOW, policy="lru")) == ["accessed first", "between", "accessed last"]
+    assert left(evict(items, 30, now=NOW, policy="lru")) == ["accessed first", "between", "accessed last"]
 
 
 def test_lfu_evicts_the_least_accessed_and_of_those_the_least_recent() -> None:
-    held = [
-        make_held("a hundred times", 10, touches=60, access_count=40, order=1),
-        make_held("once, lately", 10, touches=1, order=3),
-        make_held("once, long ago", 10, access_count=1, order=2),
+    items = [
+        make_item("a hundred times", 10, touches=60, access_count=40, order=1),
+        make_item("once, lately", 10, touches=1, order=3),
+        make_item("once, long ago", 10, access_count=1, order=2),
     ]
-    eviction = evict(held, 30, now=NOW, policy="lfu")
+    eviction = evict(items, 30, now=NOW, policy="lfu")
     assert left(eviction) == ["once, long ago", "once, lately", "a hundred times"]
     assert [one.value for one in eviction.evicted] == [1.0, 1.0, 100.0]
 
 
 def test_frequency_weighs_importance_without_a_zero() -> None:
-    held = [
-        make_held("dear, never accessed", 10, importance=4.0),
-        make_held("plain, often accessed", 10, importance=1.0, touches=10),
-        make_held("plain, never accessed", 10, importance=1.0),
+    items = [
+        make_item("dear, never accessed", 10, importance=4.0),
+        make_item("plain, often accessed", 10, importance=1.0, touches=10),
+        make_item("plain, never accessed", 10, importance=1.0),
     ]
-    eviction = evict(held, 30, now=NOW, policy="frequency-weighted")
+    eviction = evict(items, 30, now=NOW, policy="frequency-weighted")
     assert left(eviction) == ["plain, never accessed", "plain, often accessed", "dear, never accessed"]
     assert [one.value for one in eviction.evicted] == pytest.approx([1.0, 1 + math.log(11), 4.0], abs=1e-9)
 
@@ -193,10 +193,10 @@ def test_an_unknown_policy_is_an_error_even_when_nothing_is_held(policy: str) ->
 
 
 def test_learned_importance_decides_who_leaves() -> None:
-    held = [make_held("unused", 10, importance=3.0), make_held("unknown", 10, importance=2.0)]
+    items = [make_item("unused", 10, importance=3.0), make_item("unknown", 10, importance=2.0)]
     use = LearnedImportance(factor=0.5, showings=30, uses=0, expected=9.0)
-    assert left(evict(held, 1, now=NOW)) == ["unknown"]
-    assert left(evict(held, 1, now=NOW, learned={"unused": use})) == ["unused"]
+    assert left(evict(items, 1, now=NOW)) == ["unknown"]
+    assert left(evict(items, 1, now=NOW, learned={"unused": use})) == ["unused"]
 
 
 @pytest.mark.parametrize(
@@ -291,12 +291,12 @@ def test_an_importance_stays_within_its_range() -> None:
 
 def test_a_pinned_memory_keeps_the_importance_that_was_set() -> None:
     memory = make_memory("one", importance=3.0)
-    held = WorkingSetItem(memory=memory, entered_at=START, touched_at=START, order=1, tokens=1)
+    items = WorkingSetItem(memory=memory, entered_at=START, touched_at=START, order=1, tokens=1)
     learned = {memory.id: LearnedImportance(factor=2.0, showings=50, uses=40, expected=10.0)}
-    assert importance_of(held, learned) == 6.0
-    assert importance_of(held, {}) == 3.0
-    assert importance_of(held.evolve(pinned=True), learned) == 3.0
-    assert importance_of(held.evolve(memory=memory.evolve(pinned=True)), learned) == 3.0
+    assert importance_of(items, learned) == 6.0
+    assert importance_of(items, {}) == 3.0
+    assert importance_of(items.evolve(pinned=True), learned) == 3.0
+    assert importance_of(items.evolve(memory=memory.evolve(pinned=True)), learned) == 3.0
 
 
 def test_the_order_of_examples_does_not_matter() -> None:
@@ -325,30 +325,30 @@ def test_a_prior_that_holds_nothing_is_refused(prior: float) -> None:
 
 @pytest.mark.parametrize("near", [-0.1, 1.5, math.nan])
 def test_a_relevance_out_of_range_is_named_with_the_memory(near: float) -> None:
-    held = [make_held("one", 10)]
+    items = [make_item("one", 10)]
     with pytest.raises(InvalidInput, match=r"one.*from 0 to 1"):
-        arrange(held, Strategy(), now=NOW, known=ItemFeatures(relevance={"one": near}))
+        arrange(items, Strategy(), now=NOW, known=ItemFeatures(relevance={"one": near}))
 
 
 def test_equal_scores_fall_to_access_then_to_the_newer_then_to_the_smaller_id() -> None:
     def tied(name: str, order: int, hours: float) -> WorkingSetItem:
-        entry = make_held(name, 10, order=order)
+        entry = make_item(name, 10, order=order)
         return entry.evolve(memory=entry.memory.evolve(created_at=NOW - timedelta(hours=hours)))
 
-    held = [tied("d", 1, 2), tied("b", 1, 1), tied("a", 1, 1), tied("c", 2, 3)]
-    arranged = arrange(held, Strategy(name="important"), now=NOW)
+    items = [tied("d", 1, 2), tied("b", 1, 1), tied("a", 1, 1), tied("c", 2, 3)]
+    arranged = arrange(items, Strategy(name="important"), now=NOW)
     assert [one.memory.id for one in arranged.ranked] == ["c", "a", "b", "d"]
 
 
 def test_learned_importance_counts_and_is_told_but_never_for_what_is_pinned() -> None:
-    held = [
-        make_held("used", 10, importance=3.0),
-        make_held("pinned", 10, importance=3.0, pinned=True),
-        make_held("unknown", 10, importance=3.5),
+    items = [
+        make_item("used", 10, importance=3.0),
+        make_item("pinned", 10, importance=3.0, pinned=True),
+        make_item("unknown", 10, importance=3.5),
     ]
     use = LearnedImportance(factor=1.4, showings=9, uses=5, expected=2.7)
-    known = ItemFeatures(learned={one.memory.id: use for one in held[:2]})
-    arranged = arrange(held, Strategy(name="important"), now=NOW, known=known)
+    known = ItemFeatures(learned={one.memory.id: use for one in items[:2]})
+    arranged = arrange(items, Strategy(name="important"), now=NOW, known=known)
     assert [one.memory.id for one in arranged.ranked] == ["used", "unknown", "pinned"]
     assert arranged.ranked[0].parts == pytest.approx(
         {"importance": 4.2, "importance_set": 3.0, "showings": 9.0}

@@ -169,9 +169,9 @@ def test_nothing_is_said_of_memories_that_are_not_among_them(engine: Engine, tmp
     kept = engine.recall("shop 1")[0].memory
     out = io.StringIO()
     assert export_jsonl([kept], out, usage_history=engine.usage_history(), agent="ann") == 1
-    told = records(out.getvalue())
-    assert {line["memory"] for line in told if "memory" in line} == {kept.id}
-    assert {line["other"] for line in told if line["record"] == "event"} == {None}
+    lines = records(out.getvalue())
+    assert {line["memory"] for line in lines if "memory" in line} == {kept.id}
+    assert {line["other"] for line in lines if line["record"] == "event"} == {None}
     # Nor of one that was left out as it looks like a secret.
     secret = engine.remember("password = 'hunter2-hunter2-x9'", kind="fact")
     engine.confirm(secret.id)

@@ -17,8 +17,8 @@ from germane.renditions import Rendition, Renditions
 from germane.testing.fakes import make_id
 
 WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
-SAID = Rendition(text="Said.", tokens=2)
-RENDITIONS = Renditions(micro=SAID, summary=SAID, full=SAID, counter="words")
+RENDITION = Rendition(text="Said.", tokens=2)
+RENDITIONS = Renditions(micro=RENDITION, summary=RENDITION, full=RENDITION, counter="words")
 MEMORY = Memory(
     id=make_id("m1"),
     agent="ann",

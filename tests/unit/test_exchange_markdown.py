@@ -142,7 +142,7 @@ def one(path: Path) -> Draft:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "subject", "said"),
+    ("name", "text", "subject", "expected"),
     [
         (
             "0007-mail.md",
@@ -158,12 +158,12 @@ def one(path: Path) -> Draft:
     ],
 )
 def test_decision_records_of_every_style_are_recognised_and_kept_whole(
-    tmp_path: Path, name: str, text: str, subject: str, said: tuple[int | None, str, str]
+    tmp_path: Path, name: str, text: str, subject: str, expected: tuple[int | None, str, str]
 ) -> None:
     draft = one(write(tmp_path / "docs" / name, text))
     assert (draft.kind, draft.subject) == ("adr", subject)
-    assert tuple(draft.metadata.get(field) for field in ("number", "status", "date")) == said
-    assert draft.created_at == datetime.fromisoformat(said[2]).replace(tzinfo=UTC)
+    assert tuple(draft.metadata.get(field) for field in ("number", "status", "date")) == expected
+    assert draft.created_at == datetime.fromisoformat(expected[2]).replace(tzinfo=UTC)
     body = text.removeprefix("\ufeff").replace("\r\n", "\n").split("---\n")[-1]
     assert draft.content == body.strip()
     assert draft.source == f"docs/{name}"

@@ -50,7 +50,7 @@ MOST_USES = 5000
 UNBOOSTED = replace(Configuration(plan="relevance").plan_of(), boosts=False)
 
 
-def asked(engine: Engine, query: str = "redis caching latency") -> Context:
+def context_for(engine: Engine, query: str = "redis caching latency") -> Context:
     return engine.assemble(query, plan=UNBOOSTED, budget=200)
 
 
@@ -69,7 +69,7 @@ def taught(engine: Engine, contexts: int = 40, *, part: str = "semantic") -> Map
     """What the engine has learned from a user who always uses what one part speaks for."""
     engine.set_learning(on=True)
     for number in range(contexts):
-        context = asked(engine, " ".join(random.Random(number).sample(TOPICS, 3)))  # noqa: S311 - As above.
+        context = context_for(engine, " ".join(random.Random(number).sample(TOPICS, 3)))  # noqa: S311 - As above.
         engine.feedback(context, by_part(context, part))
     weights = engine.set_learning().weights
     assert weights is not None
@@ -77,7 +77,7 @@ def taught(engine: Engine, contexts: int = 40, *, part: str = "semantic") -> Map
 
 
 def test_a_use_moves_the_counters_of_what_was_used_and_of_nothing_else(engine: Engine) -> None:
-    context = asked(engine)
+    context = context_for(engine)
     one, two, *rest = context.items
 
     done = engine.feedback(context, [one, two.memory.id])
@@ -90,7 +90,7 @@ def test_a_use_moves_the_counters_of_what_was_used_and_of_nothing_else(engine: E
 
 
 def test_the_same_context_counts_once_however_often_it_is_told(engine: Engine) -> None:
-    context = asked(engine)
+    context = context_for(engine)
     one, two, *_ = [item.memory for item in context.items]
 
     engine.feedback(context, [one])
@@ -98,7 +98,7 @@ def test_the_same_context_counts_once_however_often_it_is_told(engine: Engine) -
 
     assert again.counted == 1
     assert [memory.access_count for memory in again.used] == [1, 1]
-    assert engine.feedback(asked(engine), [one]).used[0].access_count == 2
+    assert engine.feedback(context_for(engine), [one]).used[0].access_count == 2
 
 
 def test_a_recall_is_told_of_like_a_context(engine: Engine) -> None:
@@ -111,13 +111,13 @@ def test_a_recall_is_told_of_like_a_context(engine: Engine) -> None:
 
 def test_assembling_and_recalling_move_nothing(engine: Engine) -> None:
     before = engine.memories()
-    asked(engine)
+    context_for(engine)
     engine.recall("redis")
     assert engine.memories() == before
 
 
 def test_what_was_not_shown_is_refused_and_nothing_is_counted(engine: Engine) -> None:
-    context = asked(engine)
+    context = context_for(engine)
     shown = {item.memory.id for item in context.items}
     other = next(memory for memory in engine.memories() if memory.id not in shown)
 
@@ -137,18 +137,18 @@ def test_what_was_not_shown_is_refused_and_nothing_is_counted(engine: Engine) ->
 
 def test_what_was_purged_since_fails_where_it_was_used_and_else_is_passed_over(engine: Engine) -> None:
     engine.set_learning(on=True)
-    context = asked(engine)
-    gone, kept, *rest = context.items
+    context = context_for(engine)
+    gone, remaining, *rest = context.items
     engine.purge(gone.memory.id, confirm=True)
 
     with pytest.raises(NotFound):
-        engine.feedback(context, [gone, kept])
-    assert engine.get(kept.memory.id).access_count == 0
-    assert engine.feedback(context, [kept]).examples == 1 + len(rest)
+        engine.feedback(context, [gone, remaining])
+    assert engine.get(remaining.memory.id).access_count == 0
+    assert engine.feedback(context, [remaining]).examples == 1 + len(rest)
 
 
 def test_learning_is_off_until_it_is_asked_for(engine: Engine) -> None:
-    before = asked(engine)
+    before = context_for(engine)
     engine.feedback(before, [before.items[-1]])
 
     lessons = engine.set_learning()
@@ -180,7 +180,7 @@ def test_use_is_counted_without_learning_and_moves_what_is_used_more() -> None:
 
 def test_what_a_user_goes_by_counts_more_and_the_trace_says_so(engine: Engine) -> None:
     weights = taught(engine)
-    context = asked(engine)
+    context = context_for(engine)
 
     assert weights["semantic"] > 1.05
     assert weights["lexical"] < 0.95
@@ -197,10 +197,10 @@ def test_the_parts_shown_are_weighed_and_those_learned_from_are_not() -> None:
     identity = EmbeddingIdentity(name=embedder.name, dimension=embedder.dimension)
     store = SqliteStore(":memory:", embedding=identity)
     engine = filled(germane.open(store, agent="newton", embedder=embedder, clock=FixedClock(NOW)))
-    plain = {entry.memory_id: entry.parts for entry in asked(engine).trace.entries}
+    plain = {entry.memory_id: entry.parts for entry in context_for(engine).trace.entries}
     weights = taught(engine)
 
-    context = asked(engine)
+    context = context_for(engine)
     for entry in context.trace.entries:
         expected = {name: weights[name] * part for name, part in plain[entry.memory_id].items()}
         assert entry.parts == pytest.approx(expected)
@@ -216,33 +216,33 @@ def test_the_parts_shown_are_weighed_and_those_learned_from_are_not() -> None:
 
 def test_nothing_learned_leaves_every_byte_as_it_was() -> None:
     engine = filled(opened())
-    never = account(asked(engine))
+    never = account(context_for(engine))
     engine.set_learning(on=True)
-    assert account(asked(engine)) == never
+    assert account(context_for(engine)) == never
     engine.reset_learning()
     taught(engine, 30)
-    assert asked(engine).trace.weights
+    assert context_for(engine).trace.weights
     engine.set_learning(on=False)
-    assert account(asked(engine)) == never
+    assert account(context_for(engine)) == never
     engine.set_learning(on=True)
     assert engine.reset_learning() > 0
-    assert account(asked(engine)) == never
+    assert account(context_for(engine)) == never
     assert engine.set_learning().on
 
 
 def test_learning_replays_and_stays_with_the_file(tmp_path: Path) -> None:
     with filled(opened(tmp_path / "a.db")) as engine:
         taught(engine)
-        first = asked(engine)
-        assert asked(engine) == first
+        first = context_for(engine)
+        assert context_for(engine) == first
     with opened(tmp_path / "a.db") as reopened:
-        assert asked(reopened) == first
+        assert context_for(reopened) == first
         assert reopened.doctor() == ()
 
 
 def test_only_what_is_named_is_ignored_where_something_is(engine: Engine) -> None:
     engine.set_learning(on=True)
-    context = asked(engine)
+    context = context_for(engine)
     one, two, *_ = context.items
 
     assert engine.feedback(context, [one], ignored=[two]).examples == 2
@@ -252,7 +252,7 @@ def test_only_what_is_named_is_ignored_where_something_is(engine: Engine) -> Non
 
 def test_scores_of_other_making_are_not_learned_from_nor_weighed(engine: Engine) -> None:
     taught(engine, 30)
-    kept = engine.set_learning().examples
+    remaining = engine.set_learning().examples
 
     newest = engine.recall("")
     scored = engine.recall("redis", scorer=lambda candidate, _query, _now: len(candidate.memory.content))
@@ -260,42 +260,42 @@ def test_scores_of_other_making_are_not_learned_from_nor_weighed(engine: Engine)
         assert (recalled.weights, "learned" in {note.code for note in recalled.notes}) == ({}, False)
         assert engine.feedback(recalled, [recalled[0]]).examples == 0
 
-    assert engine.set_learning().examples == kept
+    assert engine.set_learning().examples == remaining
 
 
 def test_agents_of_one_file_learn_apart(tmp_path: Path) -> None:
     with filled(opened(tmp_path / "a.db", agent="one")) as one, opened(tmp_path / "a.db", agent="two") as two:
         filled(two)
-        before = asked(two)
+        before = context_for(two)
         taught(one, 30)
         assert (two.set_learning().on, two.set_learning().examples) == (False, 0)
-        assert asked(two) == before
+        assert context_for(two) == before
         with pytest.raises(NotFound):
-            two.feedback(asked(one), [asked(one).items[0]])
+            two.feedback(context_for(one), [context_for(one).items[0]])
 
 
 def test_a_purge_takes_what_was_learned_from_the_memory(engine: Engine) -> None:
     taught(engine, 20)
     before = engine.set_learning().examples
-    context = asked(engine)
+    context = context_for(engine)
     memory_id = context.items[0].memory.id
 
     engine.purge(memory_id, confirm=True)
 
     assert engine.set_learning().examples < before
-    assert all(item.memory.id != memory_id for item in asked(engine).items)
+    assert all(item.memory.id != memory_id for item in context_for(engine).items)
 
 
 def test_another_engine_sees_at_once_what_was_learned(tmp_path: Path) -> None:
     with filled(opened(tmp_path / "a.db")) as one, opened(tmp_path / "a.db") as two:
-        assert asked(two).trace.weights == {}
-        assert taught(one, 20) == asked(two).trace.weights
+        assert context_for(two).trace.weights == {}
+        assert taught(one, 20) == context_for(two).trace.weights
         two.reset_learning()
-        assert asked(one).trace.weights == {}
+        assert context_for(one).trace.weights == {}
 
 
 def test_what_is_left_of_a_context_can_be_told_of_by_its_parts(engine: Engine) -> None:
-    context = asked(engine)
+    context = context_for(engine)
     shown = Impressions.of(
         "context",
         question=context.trace.question.text,

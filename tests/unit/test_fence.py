@@ -71,11 +71,11 @@ def store(engine: Engine, *texts: str) -> None:
 def fence(engine: Engine, *texts: str) -> list[str]:
     """The lines that a working set shows of memories of these texts, without blank ones in between."""
     store(engine, *texts)
-    held = engine.working_set(max_tokens=100_000)
-    held.clear()
+    working = engine.working_set(max_tokens=100_000)
+    working.clear()
     for memory in engine.memories():
-        held.add(memory)
-    return [line for line in held.assemble().text.split("\n") if line]
+        working.add(memory)
+    return [line for line in working.assemble().text.split("\n") if line]
 
 
 def bulleted(engine: Engine, text: str) -> str:

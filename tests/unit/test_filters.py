@@ -87,8 +87,8 @@ def test_the_judgement_counts_only_what_the_filter_admits() -> None:
 
 def test_a_refresh_goes_on_with_the_filter_of_its_context(engine: Engine) -> None:
     context = engine.assemble("password hint", where=ALICE, frame="question")
-    kept = engine.refresh(context, "And the password hint?")
-    assert (kept.needed, kept.context) == (False, context)
+    refreshed = engine.refresh(context, "And the password hint?")
+    assert (refreshed.needed, refreshed.context) == (False, context)
     anew = engine.refresh(context, "Who waits for a refund in the old street?")
     assert anew.reason is RefreshReason.TOPIC
     assert "bob" not in anew.context.text
@@ -106,17 +106,17 @@ def test_a_refresh_by_another_filter_makes_another_context(engine: Engine) -> No
 
 
 def test_a_request_obeys_a_filter(engine: Engine) -> None:
-    said = [{"role": "user", "content": "What is the password hint?"}]
-    assert "bob" in str(engine.request(said, memory="layered").messages)
-    request = engine.request(said, memory="layered", where=ALICE)
+    messages = [{"role": "user", "content": "What is the password hint?"}]
+    assert "bob" in str(engine.request(messages, memory="layered").messages)
+    request = engine.request(messages, memory="layered", where=ALICE)
     assert "bob" not in str(request.messages)
     assert "alice" in str(request.messages)
 
 
 def test_a_request_after_one_by_another_filter_gathers_anew(engine: Engine) -> None:
-    said = [{"role": "user", "content": "What is the password hint?"}]
-    first = engine.request(said, memory="layered")
-    second = engine.request(said, memory="layered", where=ALICE, previous=first)
+    messages = [{"role": "user", "content": "What is the password hint?"}]
+    first = engine.request(messages, memory="layered")
+    second = engine.request(messages, memory="layered", where=ALICE, previous=first)
     assert "bob" not in str(second.messages)
     assert "alice" in str(second.messages)
 
@@ -176,10 +176,10 @@ def test_a_recent_tier_stands_beside_the_others_and_nothing_stands_twice(engine:
 class CountingStore(SqliteStore):
     """A store that notes what it is asked."""
 
-    asked: list[Query]
+    queries: list[Query]
 
     def search(self, agent: str, query: Query) -> SearchResult:
-        self.asked.append(query)
+        self.queries.append(query)
         return super().search(agent, query)
 
 
@@ -188,17 +188,17 @@ def test_association_asks_once_for_all_that_was_found_and_obeys_the_filter() -> 
     store = CountingStore(
         ":memory:", embedding=EmbeddingIdentity(name=embedder.name, dimension=embedder.dimension)
     )
-    store.asked = []
+    store.queries = []
     with germane.open(store, agent="newton", clock=FixedClock(DEMO_NOW), embedder=embedder) as engine:
         load_demo(engine)
-        store.asked.clear()
+        store.queries.clear()
         context = engine.assemble("Should we replace ChromaDB?", frame="auto")
         assert "associated" in [note.code for note in context.trace.notes]
         assert any("association" in entry.parts for entry in context.trace.included)
         # The sections, and what is near to all that was found; a third one where procedures are empty.
-        assert len(store.asked) <= 3
+        assert len(store.queries) <= 3
         where = Filter(kinds=("fact", "identity"))
-        store.asked.clear()
+        store.queries.clear()
         narrow = engine.assemble("Should we replace ChromaDB?", frame="auto", where=where)
         assert {entry.kind for entry in narrow.trace.entries} <= {"fact", "identity"}
-        assert sum(any(part.order is None for part in query.slices) for query in store.asked) == 1
+        assert sum(any(part.order is None for part in query.slices) for query in store.queries) == 1

@@ -311,10 +311,10 @@ def test_what_is_known_of_lines_changes_no_choice(
     for budget in budgets:
         alone = run(plan, [ranked], budget, heading=heading).blocks[0]
         helped = run(plan, [ranked], budget, heading=heading, known=known).blocks[0]
-        assert [told(choice) for choice in helped.choices] == [told(choice) for choice in alone.choices]
+        assert [summary_of(choice) for choice in helped.choices] == [summary_of(choice) for choice in alone.choices]
 
 
-def told(choice: Choice) -> tuple[RenderedLine | None, Reason | None, int, int]:
+def summary_of(choice: Choice) -> tuple[RenderedLine | None, Reason | None, int, int]:
     return choice.line, choice.reason, choice.tokens, choice.short_by
 
 
@@ -322,8 +322,8 @@ def told(choice: Choice) -> tuple[RenderedLine | None, Reason | None, int, int]:
 
 shares = st.lists(
     st.builds(
-        lambda weight, floor, room: Share(
-            weight=weight, floor=floor, ceiling=None if room is None else floor + room
+        lambda weight, floor, extra: Share(
+            weight=weight, floor=floor, ceiling=None if extra is None else floor + extra
         ),
         st.integers(0, 5000),
         st.integers(0, 300),
@@ -489,10 +489,10 @@ def test_cached_paragraphs_change_nothing_when_an_id_is_used_again() -> None:
 def test_a_purge_takes_the_remembered_lines_along() -> None:
     with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
         engine.remember("The secret lives in the vault.")
-        held = engine.recall("secret")[0].memory
+        found = engine.recall("secret")[0].memory
         engine.assemble("Where does the secret live?", budget=300, plan="relevance")
         session, (section,) = engine._session, relevance(BUILT_IN).sections
-        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, held).lines != {}
-        engine.purge(held.id, confirm=True)
-        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, held).lines == {}
+        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, found).lines != {}
+        engine.purge(found.id, confirm=True)
+        assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, found).lines == {}
         assert engine.assemble("Where does the secret live?", budget=300, plan="relevance").text == ""

@@ -144,10 +144,10 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_a_selector_chooses_where_auto_is_asked_for() -> None:
-    asked: list[tuple[str, int]] = []
+    calls: list[tuple[str, int]] = []
 
     def model(text: str, frames: Sequence[Frame]) -> str:
-        asked.append((text, len(frames)))
+        calls.append((text, len(frames)))
         return "creative"
 
     with germane.open(":memory:", embedder=None, frame_selector=model) as engine:
@@ -156,7 +156,7 @@ def test_a_selector_chooses_where_auto_is_asked_for() -> None:
         assert engine.assemble("Fix the error.").trace.frame == "task"
         assert engine.assemble("", frame="auto").trace.frame == "task"
         assert engine.assemble("x", frame=lambda _, frames: frames[1]).trace.frame == "question"
-    assert asked == [("Fix the error.", 6)]
+    assert calls == [("Fix the error.", 6)]
 
 
 def test_words_choose_where_a_selector_fails() -> None:
@@ -194,9 +194,9 @@ def test_a_frame_of_a_known_name_stands_in_its_place() -> None:
             engine.assemble("x", frame="dreaming")
 
 
-@pytest.mark.parametrize(("guidance", "told"), [(None, False), (False, False), (True, True)])
+@pytest.mark.parametrize(("guidance", "shown"), [(None, False), (False, False), (True, True)])
 def test_a_note_says_that_guidance_was_left_out_only_to_who_asked_for_it(
-    guidance: bool | None, told: bool
+    guidance: bool | None, shown: bool
 ) -> None:
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember_many([f"The pump of hall {hall} hums." for hall in range(20)])
@@ -205,5 +205,5 @@ def test_a_note_says_that_guidance_was_left_out_only_to_who_asked_for_it(
         large = engine.assemble("Which pump hums?", frame="decision", guidance=guidance, budget=2000)
 
     note = "The text of section 'frame' was left out: too few tokens were left."
-    assert (note in [each.text for each in small.trace.notes]) is told
+    assert (note in [each.text for each in small.trace.notes]) is shown
     assert note not in [each.text for each in large.trace.notes]

@@ -17,7 +17,7 @@ from germane.stores import remove_agent
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"location": None}, r"location=None is NoneType; pass a text or a path or germane\.Store"),
         ({"location": 5}, r"location=5 is int; pass a text or a path or germane\.Store"),
@@ -29,15 +29,15 @@ from germane.stores import remove_agent
         ({"ids": 7}, r"ids=7 is int; pass a germane\.ids\.IdSequence, such as .*seeded_ids"),
     ],
 )
-def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], said: str) -> None:
-    asked = {"location": ":memory:", **given}
+def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], message: str) -> None:
+    arguments = {"location": ":memory:", **given}
 
-    with pytest.raises(InvalidInput, match=said):
-        germane.open(asked.pop("location"), **asked)
+    with pytest.raises(InvalidInput, match=message):
+        germane.open(arguments.pop("location"), **arguments)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"kinds": "note"}, "kinds='note' is one value"),
         ({"kinds": (5,)}, "kinds=5 is int"),
@@ -69,8 +69,8 @@ def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], said: str) 
         ),
     ],
 )
-def test_what_a_filter_cannot_ask_for(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_what_a_filter_cannot_ask_for(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         Filter(**given)
 
 
@@ -97,15 +97,15 @@ def test_a_filter_reads_texts_and_any_sequence() -> None:
 def test_memories_are_listed_by_a_filter_an_order_and_a_limit() -> None:
     with germane.open(":memory:") as engine:
         engine.remember_many(["The pump hums.", "The valve is shut."])
-        asked: Any = engine.memories
+        arguments: Any = engine.memories
 
-        assert asked(order="oldest") == engine.memories(order=Order.OLDEST)
+        assert arguments(order="oldest") == engine.memories(order=Order.OLDEST)
         with pytest.raises(InvalidInput, match="order='latest' is unknown: take one of newest, oldest"):
-            asked(order="latest")
+            arguments(order="latest")
         with pytest.raises(InvalidInput, match=r"pass one such as germane\.Filter"):
-            asked({"kinds": ["note"]})
+            arguments({"kinds": ["note"]})
         with pytest.raises(InvalidInput, match="limit=-1"):
-            asked(limit=-1)
+            arguments(limit=-1)
 
 
 def test_a_memory_in_the_place_of_its_id_is_told_so() -> None:
@@ -125,12 +125,12 @@ def test_an_error_names_the_draft_that_is_wrong_and_nothing_is_stored() -> None:
     with germane.open(":memory:") as engine:
         with pytest.raises(InvalidInput, match=r"^drafts\[1\]: importance=12"):
             engine.remember_many(drafts)
-        with pytest.raises(UnknownKind, match=r"^drafts\[1\]: Unknown kind 'pump'") as told:
+        with pytest.raises(UnknownKind, match=r"^drafts\[1\]: Unknown kind 'pump'") as error:
             engine.remember_many(["The pump hums.", {"content": "So it does.", "kind": "pump"}])
         with pytest.raises(InvalidInput, match=r"^importance=12"):
             engine.remember_many(drafts[1:])
 
-        assert told.value.kind == "pump"
+        assert error.value.kind == "pump"
         assert engine.count() == 0
 
 
@@ -191,8 +191,8 @@ def test_a_pin_is_set_and_taken_away_by_a_revision() -> None:
 
 def test_at_a_prompt_results_are_short() -> None:
     with germane.open(":memory:") as engine:
-        said = "So it does. " * 500
-        engine.remember_many([f"The pump of hall {number} hums. {said}" for number in range(20)])
+        message = "So it does. " * 500
+        engine.remember_many([f"The pump of hall {number} hums. {message}" for number in range(20)])
         found = engine.recall("Which pump hums?", limit=2)
         context = engine.assemble("Which pump hums?", budget=500)
 
@@ -209,9 +209,9 @@ def test_a_question_as_long_as_a_file_is_read_word_by_word_once() -> None:
     """It finds what its words find, each said once."""
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember_many(["The pumps hum.", "Valves and pumps leak.", "The valves are new.", "A cat."])
-        said, short = engine.recall("pumps valves " * 1000), engine.recall("pumps valves")
-        assert [one.parts for one in said] == [one.parts for one in short]
-        assert len(said) == 3
+        message, short = engine.recall("pumps valves " * 1000), engine.recall("pumps valves")
+        assert [one.parts for one in message] == [one.parts for one in short]
+        assert len(message) == 3
 
 
 def test_a_question_is_put_to_what_a_filter_admits() -> None:
@@ -228,7 +228,7 @@ def test_a_question_is_put_to_what_a_filter_admits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (
             lambda e: e.assemble("x", frame=object()),
@@ -261,9 +261,9 @@ def test_a_question_is_put_to_what_a_filter_admits() -> None:
     ],
 )
 def test_the_argument_its_value_and_what_would_be_right_are_named(
-    call: Callable[[Any], object], said: str
+    call: Callable[[Any], object], message: str
 ) -> None:
-    with germane.open(":memory:", embedder=None) as engine, pytest.raises(InvalidInput, match=said):
+    with germane.open(":memory:", embedder=None) as engine, pytest.raises(InvalidInput, match=message):
         call(engine)
 
 
@@ -273,11 +273,11 @@ def _nested(levels: int) -> list[Any]:
 
 def test_missing_and_unknown_arguments_stay_type_errors() -> None:
     with germane.open(":memory:", embedder=None) as engine:
-        asked: Any = engine.recall
+        arguments: Any = engine.recall
         with pytest.raises(TypeError, match="missing 1 required positional argument: 'query'"):
-            asked()
+            arguments()
         with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
-            asked("x", top_k=5)
+            arguments("x", top_k=5)
 
 
 def test_an_iterator_is_read_once() -> None:

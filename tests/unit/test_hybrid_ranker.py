@@ -203,9 +203,9 @@ def test_the_best_by_fused_ranks_stay_and_break_ties() -> None:
         make_candidate("by neither", signals={"semantic": 0.2, "lexical": 0.5}),
         make_candidate("by tags", signals={}, tags=("a",)),
     ]
-    kept = hybrid(candidates, query=Query(), now=NOW, tags=["a"], keep=2)
+    selected = hybrid(candidates, query=Query(), now=NOW, tags=["a"], keep=2)
     # First and second in two lists are 1/61 + 1/62; third and second, 1/63 + 1/61.
-    assert {one.memory.id for one in kept} == {"by meaning", "by words"}
+    assert {one.memory.id for one in selected} == {"by meaning", "by words"}
     tied = [make_candidate("a", signals={"lexical": 1.0}), make_candidate("b", signals={"semantic": 0.5})]
     assert [one.memory.id for one in hybrid(tied, query=Query(), now=NOW)] == ["b", "a"]
 

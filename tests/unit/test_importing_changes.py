@@ -60,8 +60,8 @@ def test_an_edited_section_is_the_next_version_and_the_others_stay(app: Path, en
         (new.id, "app/guide.md#use", True)
     ]
     assert [memory.content[:25] for memory in engine.history(new.id)] == [use.content[:25], new.content[:25]]
-    kept = named(engine, "Install it.")
-    assert kept == before[kept.id]
+    unchanged = named(engine, "Install it.")
+    assert unchanged == before[unchanged.id]
 
 
 def test_a_text_put_back_is_a_version_again(app: Path, engine: Engine) -> None:

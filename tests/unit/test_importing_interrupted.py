@@ -39,19 +39,19 @@ def stored(engine: Engine) -> list[tuple[str | None, str, int, str]]:
 
 
 def interrupt_at(read: int) -> Callable[[Progress], None]:
-    def told(progress: Progress) -> None:
+    def record(progress: Progress) -> None:
         if progress.read >= read:
             raise KeyboardInterrupt
 
-    return told
+    return record
 
 
 def test_it_tells_from_the_start_how_many_files_there_are(app: Path) -> None:
-    told: list[Progress] = []
+    record: list[Progress] = []
     with opened() as engine:
-        report = import_source(engine, str(app), progress=told.append, batch=50)
-    assert (told[0].seen, told[0].seen_of, told[0].read, told[0].source) == (0, FILES, 0, "part0/note000.md")
-    assert [(each.seen, each.created) for each in told] == [
+        report = import_source(engine, str(app), progress=record.append, batch=50)
+    assert (record[0].seen, record[0].seen_of, record[0].read, record[0].source) == (0, FILES, 0, "part0/note000.md")
+    assert [(each.seen, each.created) for each in record] == [
         (0, 0),
         (25, 0),
         (50, 50),
@@ -153,10 +153,10 @@ def test_the_search_of_an_export_for_secrets_is_told(app: Path, tmp_path: Path) 
         with (tmp_path / "all.jsonl").open("w", encoding="utf-8") as file:
             export_jsonl(sorted(engine.memories(), key=lambda one: one.id), file)
     assert json.loads((tmp_path / "all.jsonl").read_text("utf-8").splitlines()[0])
-    told: list[Progress] = []
+    record: list[Progress] = []
     with opened() as engine:
-        import_source(engine, str(tmp_path / "all.jsonl"), progress=told.append)
-    assert [(each.seen, each.seen_of, each.read) for each in told] == [
+        import_source(engine, str(tmp_path / "all.jsonl"), progress=record.append)
+    assert [(each.seen, each.seen_of, each.read) for each in record] == [
         (100, None, 0),
         (130, None, 130),
     ]

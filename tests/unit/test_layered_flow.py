@@ -163,8 +163,8 @@ def test_of_one_thing_only_so_many_come_before_what_differs(
         assert len(shown(engine.assemble("Redis"), section)) == len(drafts)
         for budget in range(60, 400, 10):
             texts = shown(engine.assemble("Redis", budget=budget), section)
-            told = sum("number" in text for text in texts)
-            assert told <= most or len(texts) - told == 5
+            numbered = sum("number" in text for text in texts)
+            assert numbered <= most or len(texts) - numbered == 5
         # What is pinned stands there all the same.
         last = next(memory for memory in engine.memories() if "number 7" in memory.content)
         assert last.content in shown(engine.assemble("Redis", budget=100, pins=[last.id]), section)

@@ -17,7 +17,7 @@ from germane.stores import SqliteStore
 from germane.testing.fakes import START, FixedClock, make_id
 
 FACTS = ("Redis caches sessions.", "Redis needs a password.", "Milo is a cat.")
-ASKED = [{"role": "user", "content": "What does Redis cache?"}]
+QUESTION = [{"role": "user", "content": "What does Redis cache?"}]
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def engine(tmp_path: Path, clock: FixedClock) -> Iterator[germane.Engine]:
 
 
 def filled(engine: germane.Engine) -> germane.WorkingSet:
-    held = engine.working_set("desk", max_tokens=500)
-    held.add_many(engine.memories())
-    return held
+    working = engine.working_set("desk", max_tokens=500)
+    working.add_many(engine.memories())
+    return working
 
 
 def latest(engine: germane.Engine) -> Assembly:
@@ -46,9 +46,9 @@ def latest(engine: germane.Engine) -> Assembly:
 def test_a_working_set_is_made_again_to_the_byte_while_nothing_moves(
     engine: germane.Engine, clock: FixedClock, strategy: str
 ) -> None:
-    held = filled(engine)
+    working = filled(engine)
     decay = Decay(shape="exponential", hours=3.0)
-    context = held.assemble(
+    context = working.assemble(
         "What does Redis cache?",
         strategy=strategy,
         decay=decay,
@@ -72,24 +72,24 @@ def test_a_working_set_is_made_again_to_the_byte_while_nothing_moves(
 def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
     engine: germane.Engine, clock: FixedClock, strategy: str
 ) -> None:
-    held = filled(engine)
+    working = filled(engine)
     clock.advance(timedelta(hours=5))
-    first, second, third = held.items()
-    held.touch(first)
-    held.pin(second)
+    first, second, third = working.items()
+    working.touch(first)
+    working.pin(second)
     engine.feedback(engine.recall("password"), used=[engine.recall("password")[0]])
-    context = held.assemble(
+    context = working.assemble(
         "What does Redis cache?", strategy=strategy, overflow="degrade", budget=30, record=True
     )
     clock.advance(timedelta(days=9))
     engine.revise(first.memory.id, "Redis caches nothing any more.")
-    held.touch(third)
-    held.unpin(second)
-    held.remove(third)
+    working.touch(third)
+    working.unpin(second)
+    working.remove(third)
     engine.forget(second.memory.id)
-    held.add(engine.remember("Redis has a successor.", kind="fact"))
-    held.resize(900)
-    assert held.assemble("What does Redis cache?", strategy=strategy, budget=30).text != context.text
+    working.add(engine.remember("Redis has a successor.", kind="fact"))
+    working.resize(900)
+    assert working.assemble("What does Redis cache?", strategy=strategy, budget=30).text != context.text
 
     replay = engine.ledger().replay(latest(engine).id)
 
@@ -102,10 +102,10 @@ def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
 def test_a_set_of_a_space_is_made_again_to_the_byte(tmp_path: Path, clock: FixedClock) -> None:
     with germane.open(tmp_path / "team.db", agent="ada", clock=clock) as ada:
         team = ada.space("team", create=True)
-        held = team.working_set()
-        held.add_many(team.remember_many(FACTS)[place].memory for place in range(len(FACTS)))
-        context = held.assemble(strategy="important", record=True)
-        held.clear()
+        working = team.working_set()
+        working.add_many(team.remember_many(FACTS)[place].memory for place in range(len(FACTS)))
+        context = working.assemble(strategy="important", record=True)
+        working.clear()
         (one,) = team.ledger().list()
         replay = team.ledger().replay(one.id)
         assert replay.same
@@ -116,9 +116,9 @@ def test_a_set_of_a_space_is_made_again_to_the_byte(tmp_path: Path, clock: Fixed
 def test_a_replay_says_what_has_become_of_the_set_where_a_purge_took_of_its_record(
     engine: germane.Engine,
 ) -> None:
-    held = filled(engine)
-    held.assemble(record=True)
-    engine.purge(held.items()[0].memory.id, confirm=True)
+    working = filled(engine)
+    working.assemble(record=True)
+    engine.purge(working.items()[0].memory.id, confirm=True)
     engine.working_set("other").add(engine.memories()[0])
 
     replay = engine.ledger().replay(latest(engine).id)
@@ -133,13 +133,13 @@ def test_a_record_from_before_what_was_held_was_kept_takes_the_set_as_it_is(tmp_
     store = SqliteStore(tmp_path / "agent.db")
     with germane.open(store, agent="a", clock=FixedClock(START)) as engine:
         engine.remember_many(FACTS)
-        held = filled(engine)
-        held.assemble(record=True)
+        working = filled(engine)
+        working.assemble(record=True)
         known = latest(engine)
         options = {name: value for name, value in known.options.items() if name != "held"}
         store.ledger.record("a", replace(known, id=make_id("older"), options=options))
         assert engine.ledger().replay(make_id("older")).same
-        held.remove(held.items()[0])
+        working.remove(working.items()[0])
         replay = engine.ledger().replay(make_id("older"))
         assert not replay.same
         assert replay.why == ("The working set 'desk' has moved since, and is taken as it is now: 1 remove.",)
@@ -149,9 +149,9 @@ def test_a_record_from_before_what_was_held_was_kept_takes_the_set_as_it_is(tmp_
 
 
 def test_no_id_of_a_purged_memory_stays_in_the_record_of_a_set(engine: germane.Engine) -> None:
-    held = filled(engine)
-    held.assemble(record=True)
-    gone = held.items()[0].memory.id
+    working = filled(engine)
+    working.assemble(record=True)
+    gone = working.items()[0].memory.id
     engine.purge(gone, confirm=True)
     assert gone not in repr(engine.ledger().show(latest(engine).id))
 
@@ -188,7 +188,7 @@ def test_figures_of_contexts_leave_working_sets_out(engine: germane.Engine) -> N
 def test_the_memory_of_a_request_is_recorded_and_made_again(
     engine: germane.Engine, clock: FixedClock
 ) -> None:
-    request = engine.request(ASKED, memory="layered", window=2000, reserve=500, record=True)
+    request = engine.request(QUESTION, memory="layered", window=2000, reserve=500, record=True)
     clock.advance(timedelta(days=40))
     engine.remember("Redis was dropped.", kind="fact")
 
@@ -202,15 +202,15 @@ def test_the_memory_of_a_request_is_recorded_and_made_again(
 
 
 def test_memory_that_stays_from_request_to_request_is_recorded_once(engine: germane.Engine) -> None:
-    first = engine.request(ASKED, memory="layered", record=True)
-    second = engine.request(ASKED, memory="layered", previous=first, record=True)
+    first = engine.request(QUESTION, memory="layered", record=True)
+    second = engine.request(QUESTION, memory="layered", previous=first, record=True)
     assert first.memory is not None
     assert second.memory is None
     assert len(engine.ledger().list()) == 1
 
 
 def test_a_request_is_counted_by_whom_it_was_and_made_again_by_the_same(engine: germane.Engine) -> None:
-    engine.request(ASKED, memory="relevance", provider="anthropic", record=True)
+    engine.request(QUESTION, memory="relevance", provider="anthropic", record=True)
     assert latest(engine).counter.startswith("claude")
     assert engine.ledger().replay(latest(engine).id).same
 
@@ -219,12 +219,12 @@ def test_a_request_without_a_plan_has_nothing_to_record(engine: germane.Engine, 
     made = engine.assemble("Redis")
     for memory in (None, made):
         with pytest.raises(germane.InvalidInput, match="has nothing to record, since memory"):
-            engine.request(ASKED, memory=memory, record=True)
+            engine.request(QUESTION, memory=memory, record=True)
     with germane.open(tmp_path / "all.db", record=True) as records:
         records.remember("Redis caches sessions.")
-        records.request(ASKED)
+        records.request(QUESTION)
         assert records.ledger().list() == ()
-        records.request(ASKED, memory="layered")
+        records.request(QUESTION, memory="layered")
         records.working_set().assemble()
         assert [one.made_for for one in records.ledger().list()] == ["working_set", "request"]
 

@@ -41,11 +41,11 @@ def after(
 ) -> list[str]:
     """The stages that signs lead to, one by one."""
     memory = make_memory(metadata=MappingProxyType({"action": action}))
-    standing = LifecycleState(stage=first_stage(lifecycle, None))
+    state = LifecycleState(stage=first_stage(lifecycle, None))
     stages = []
     for sign in signs:
-        standing = step(lifecycle, standing, sign, memory=memory, at=START + at)
-        stages.append(str(standing.stage))
+        state = step(lifecycle, state, sign, memory=memory, at=START + at)
+        stages.append(str(state.stage))
     return stages
 
 
@@ -63,8 +63,8 @@ def test_a_fact_is_confirmed_and_core_at_the_third_confirmation() -> None:
     [(29.999, None), (30, "summarized"), (90, "summarized"), (90.001, "archived")],
 )
 def test_an_episode_ages_at_thirty_and_beyond_ninety_days(days: float, stage: str | None) -> None:
-    standing = LifecycleState(stage=Stage.ACTIVE)
-    aged = next_state("episode", standing, LifecycleSignal.AGE, memory=FACT, at=START + timedelta(days=days))
+    state = LifecycleState(stage=Stage.ACTIVE)
+    aged = next_state("episode", state, LifecycleSignal.AGE, memory=FACT, at=START + timedelta(days=days))
     assert (aged and aged.stage) == stage
 
 
@@ -96,8 +96,8 @@ def test_an_archived_episode_that_is_restored_ages_anew() -> None:
 def test_a_procedure_is_judged_by_laplace_after_five_outcomes(
     successes: int, failures: int, stage: str, effective: float
 ) -> None:
-    standing = LifecycleState(stage=Stage.ACTIVE, successes=successes, failures=failures)
-    settled = step("procedure", standing, LifecycleSignal.SETTLE, memory=FACT, at=START)
+    state = LifecycleState(stage=Stage.ACTIVE, successes=successes, failures=failures)
+    settled = step("procedure", state, LifecycleSignal.SETTLE, memory=FACT, at=START)
     assert settled.stage == stage
     assert effectiveness(settled) == pytest.approx(effective)
     last = LifecycleSignal.SUCCEED if successes else LifecycleSignal.FAIL

@@ -52,11 +52,11 @@ def assembled(
 ) -> Context:
     """The list of these memories in a working set, the first being the most recent."""
     with germane.open(":memory:", embedder=None, counter=counter or Words(), clock=FixedClock(NOW)) as engine:
-        held = engine.working_set(max_tokens=100_000)
+        working = engine.working_set(max_tokens=100_000)
         engine.import_memories(memories)
         for memory in reversed(memories):
-            held.add(memory.id, pinned=memory.id in {make_id(name) for name in required})
-        return held.assemble(strategy="recent", budget=budget, **layout)
+            working.add(memory.id, pinned=memory.id in {make_id(name) for name in required})
+        return working.assemble(strategy="recent", budget=budget, **layout)
 
 
 NAMES = {make_id(name): name for name in "abcd"}

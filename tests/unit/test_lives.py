@@ -75,23 +75,23 @@ def test_by_default_nothing_is_reconciled(engine: Engine) -> None:
 
 def test_who_is_trusted_less_replaces_nobody(engine: Engine) -> None:
     engine.remember("The upload limit is 40 MB.", kind="fact", subject="uploads", trust="owner")
-    said = engine.remember(
+    result = engine.remember(
         "The upload limit is 90 MB.", kind="fact", subject="uploads", trust="external", reconcile=True
     )
-    assert said.supersedes is None
+    assert result.supersedes is None
 
 
 def test_thresholds_can_be_chosen_and_are_checked(engine: Engine) -> None:
     engine.remember("The upload limit is 40 MB.", kind="fact", subject="uploads")
     never = Reconcile(confirm=1.0, supersede=1.0)
-    kept = engine.remember("The upload limit is 50 MB.", kind="fact", subject="uploads", reconcile=never)
-    assert kept.supersedes is None
+    results = engine.remember("The upload limit is 50 MB.", kind="fact", subject="uploads", reconcile=never)
+    assert results.supersedes is None
     with pytest.raises(InvalidInput, match="confirm"):
         engine.remember("Something.", reconcile=Reconcile(confirm=2.0))
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "same"),
+    ("known", "text", "same"),
     [
         ("The office is in Porto.", "the office is in porto", True),
         ("A supersedes B", "B supersedes A", False),
@@ -100,11 +100,11 @@ def test_thresholds_can_be_chosen_and_are_checked(engine: Engine) -> None:
     ],
 )
 def test_the_same_words_in_another_order_or_denied_are_not_the_same(
-    known: str, told: str, *, same: bool
+    known: str, text: str, *, same: bool
 ) -> None:
     with germane.open(":memory:", embedder=Alike()) as engine:
         memory = engine.remember(known, kind="fact")
-        engine.remember(told, kind="fact", reconcile=True)
+        engine.remember(text, kind="fact", reconcile=True)
         assert engine.lifecycle_state(memory.id).confirmations == same
 
 
@@ -185,8 +185,8 @@ def test_what_quotes_a_superseded_fact_says_so_wherever_it_is_shown(engine: Engi
 
 def test_however_many_quote_it_all_of_them_say_so(engine: Engine) -> None:
     fact = engine.remember("The cache lives in Redis.", kind="fact", subject="cache")
-    told = [{"content": f"In talk {n}: the cache lives in Redis.", "kind": "episode"} for n in range(130)]
-    engine.remember_many(told)
+    text = [{"content": f"In talk {n}: the cache lives in Redis.", "kind": "episode"} for n in range(130)]
+    engine.remember_many(text)
     engine.revise(fact.id, "The cache lives in memory.")
     episodes = engine.memories(germane.Filter(kinds=("episode",)))
     assert [one.metadata["outdated"] for one in episodes] == [[fact.version_id]] * 130
@@ -221,9 +221,9 @@ def test_upkeep_tells_its_plan_does_it_and_has_nothing_left(engine: Engine) -> N
         (UpkeepTask.MERGE, two.id, Stage.SUPERSEDED, one.id),
     ]
     assert (plan.done, plan.dry_run, engine.events()) == (0, True, ())
-    told: list[tuple[int, int]] = []
-    done = engine.maintain(progress=lambda number, of, _: told.append((number, of)))
-    assert (done.done, done.steps, told) == (3, plan.steps, [(0, 3), (1, 3), (2, 3), (3, 3)])
+    text: list[tuple[int, int]] = []
+    done = engine.maintain(progress=lambda number, of, _: text.append((number, of)))
+    assert (done.done, done.steps, text) == (3, plan.steps, [(0, 3), (1, 3), (2, 3), (3, 3)])
     assert engine.maintain().steps == ()
     assert engine.get(pinned.id).stage is Stage.ACTIVE
     assert engine.get(two.id).superseded_by == one.id
@@ -240,9 +240,9 @@ def test_upkeep_flags_procedures_that_mostly_fail(engine: Engine) -> None:
 
 
 def test_doubtful_texts_are_marked_refused_or_left_alone(engine: Engine) -> None:
-    kept = engine.remember_many(["Thanks, sounds good!", "Tim prefers Celsius."])
-    assert [one.quality_flag for one in kept] == [QualityFlag.SMALL_TALK, None]
-    assert kept[0].memory.metadata == {"doubt": {"empty_talk": True}}
+    results = engine.remember_many(["Thanks, sounds good!", "Tim prefers Celsius."])
+    assert [one.quality_flag for one in results] == [QualityFlag.SMALL_TALK, None]
+    assert results[0].memory.metadata == {"doubt": {"empty_talk": True}}
     with pytest.raises(NotWorthKeeping, match="status dump") as refused:
         engine.remember("Running the tests now.", quality="refuse")
     assert refused.value.reason == "status_dump"
@@ -253,11 +253,11 @@ def test_doubtful_texts_are_marked_refused_or_left_alone(engine: Engine) -> None
 
 
 def test_an_episode_told_twice_within_two_days_is_doubtful(engine: Engine) -> None:
-    told = "Talked with Ana about the billing migration in the morning."
-    engine.remember(told, kind="episode", created_at=NOW - timedelta(hours=47))
-    again = engine.remember(told.upper(), kind="episode")
+    text = "Talked with Ana about the billing migration in the morning."
+    engine.remember(text, kind="episode", created_at=NOW - timedelta(hours=47))
+    again = engine.remember(text.upper(), kind="episode")
     assert again.metadata["doubt"] == {"near_duplicate": True}
-    later = engine.remember(told.lower(), kind="episode", created_at=NOW + timedelta(hours=49))
+    later = engine.remember(text.lower(), kind="episode", created_at=NOW + timedelta(hours=49))
     assert "doubt" not in later.metadata
 
 
@@ -273,8 +273,8 @@ def test_what_is_archived_or_abandoned_is_found_on_request_only(engine: Engine) 
     engine.review(decision.id, "abandoned")
     engine.maintain()
 
-    def found(**asked: Any) -> set[str]:
-        return {one.kind for one in engine.recall("the Redis cache", **asked)}
+    def found(**options: Any) -> set[str]:
+        return {one.kind for one in engine.recall("the Redis cache", **options)}
 
     assert found() == set()
     assert found(include_archived=True) == {"episode"}

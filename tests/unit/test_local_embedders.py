@@ -59,8 +59,8 @@ def test_the_file_says_what_its_vectors_are() -> None:
     ],
 )
 def test_what_means_the_same_is_nearer(question: str, near: str, far: str) -> None:
-    asked, one, other = StaticEmbedder().embed([question, near, far])
-    assert asked @ one > asked @ other + 0.1
+    query, one, other = StaticEmbedder().embed([question, near, far])
+    assert query @ one > query @ other + 0.1
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\x00", "猫が好きです", "🙂"])

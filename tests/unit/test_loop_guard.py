@@ -27,5 +27,5 @@ def test_of_a_text_with_a_recalled_part_its_own_is_remembered() -> None:
 
 def test_an_escaped_mark_is_only_text() -> None:
     with germane.open(":memory:", embedder=None) as engine:
-        said = r"The fence begins with \<recalled-from-memory> in every layout."
-        assert engine.remember(said).content == said
+        text = r"The fence begins with \<recalled-from-memory> in every layout."
+        assert engine.remember(text).content == text

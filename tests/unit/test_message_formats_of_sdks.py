@@ -246,9 +246,9 @@ def test_what_is_no_message_is_refused(value: Any, provider: str | None, words: 
 
 
 def test_a_message_is_json_and_nothing_else() -> None:
-    held: dict[str, Any] = {"role": "user", "content": "a"}
-    held["itself"] = held
+    message: dict[str, Any] = {"role": "user", "content": "a"}
+    message["itself"] = message
     with pytest.raises(InvalidInput, match="holds itself"):
-        appended([held], "openai")
+        appended([message], "openai")
     hello = written([{"role": "user", "content": "hello"}], "openai")
     assert json.dumps(hello.messages) == '[{"role": "user", "content": "hello"}]'

@@ -67,7 +67,7 @@ def test_meaning_alone_is_found_and_weighs_half() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "tags", "asked"),
+    ("question", "tags", "tag"),
     [
         ("Which databases do we run?", ("tech:database:redis",), "tech:database"),
         ("Is redis a database?", ("tech:database:redis",), "tech:database, tech:database:redis"),
@@ -77,7 +77,7 @@ def test_meaning_alone_is_found_and_weighs_half() -> None:
     ],
 )
 def test_a_tag_is_asked_for_where_its_words_stand_in_the_question(
-    question: str, tags: tuple[str, ...], asked: str | None
+    question: str, tags: tuple[str, ...], tag: str | None
 ) -> None:
     with opened() as engine:
         put(
@@ -86,8 +86,8 @@ def test_a_tag_is_asked_for_where_its_words_stand_in_the_question(
             tags=tags,
         )
         notes = [note.text for note in engine.recall(question, ranker="hybrid", gate=False).notes]
-    if asked is not None:
-        assert notes[0].endswith(f" Tags requested: {asked}.")
+    if tag is not None:
+        assert notes[0].endswith(f" Tags requested: {tag}.")
     else:
         assert not any("Tags requested" in text for text in notes)
 
@@ -107,10 +107,10 @@ def test_the_gate_stands_before_any_ranker() -> None:
         for number in range(8):
             put(engine, f"Redis caches the sessions of host {number}.")
         lunch = put(engine, "The lunch was late, as hosts of parties know.")
-        asked = "Which Redis caches sessions of the host?"
-        gated = {one.id for one in engine.recall(asked, ranker="hybrid")}
-        whole = {one.id for one in engine.recall(asked, ranker="hybrid", gate=False)}
-        plain = {one.id for one in engine.recall(asked)}
+        tag = "Which Redis caches sessions of the host?"
+        gated = {one.id for one in engine.recall(tag, ranker="hybrid")}
+        whole = {one.id for one in engine.recall(tag, ranker="hybrid", gate=False)}
+        plain = {one.id for one in engine.recall(tag)}
     assert gated == plain
     assert whole - gated == {lunch}
 
@@ -138,8 +138,8 @@ def test_what_is_learned_says_nothing_of_it_and_learns_nothing_from_it() -> None
         for number in range(4):
             put(engine, f"The cache number {number} is warm.")
         found = engine.recall("cache", ranker="hybrid")
-        told = engine.feedback(found, used=[found[0]])
-        assert (told.counted, told.examples) == (1, 0)
+        result = engine.feedback(found, used=[found[0]])
+        assert (result.counted, result.examples) == (1, 0)
         assert engine.recall("cache", ranker="hybrid").weights == {}
 
 

@@ -216,7 +216,7 @@ def test_of_a_domain_the_limit_counts_what_is_of_it() -> None:
         assert all("something else" in entry.label for entry in of(context, "procedures"))
 
 
-def standing(memory: Memory, priorities: Mapping[str, float]) -> float:
+def state_score(memory: Memory, priorities: Mapping[str, float]) -> float:
     """The note's sum without the meaning, for a memory that was never used and has no outcome."""
     days = (NOW - memory.created_at) // timedelta(days=1)
     recency = 0.15 * math.exp(-0.023 * days)
@@ -230,7 +230,7 @@ def test_the_order_of_a_layer_is_that_of_the_sum_and_nothing_else() -> None:
         for section in OF_LAYER:
             entries = of(context, section)
             scores = [
-                entry.parts["semantic"] + standing(engine.get(entry.memory_id), priorities)
+                entry.parts["semantic"] + state_score(engine.get(entry.memory_id), priorities)
                 for entry in entries
             ]
             assert [entry.score for entry in entries] == pytest.approx(scores)
@@ -286,9 +286,9 @@ def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_kept_where_it_i
     )
     with opened([*drafts, short]) as engine:
         lost = of(engine.assemble("Redis cache", plan=STRICT, budget=2550), "facts")[-1]
-        kept = of(engine.assemble("Redis cache", plan=skipping, budget=2550), "facts")[-1]
+        last = of(engine.assemble("Redis cache", plan=skipping, budget=2550), "facts")[-1]
     assert (lost.label, lost.level, lost.reason) == ("A cache, says Ana.", None, Reason.STOPPED)
-    assert (kept.label, kept.level) == ("A cache, says Ana.", Level.SUMMARY)
+    assert (last.label, last.level) == ("A cache, says Ana.", Level.SUMMARY)
 
 
 def test_nothing_flows_from_a_layer_that_has_nothing_to_one_that_has_too_much() -> None:
@@ -322,10 +322,10 @@ def test_what_forbids_is_never_left_out_of_it_and_the_total_holds() -> None:
 def test_a_context_of_it_is_refreshed_by_it() -> None:
     with opened([draft for kind in OF_LAYER.values() for draft in many(kind, 20)]) as engine:
         context = engine.assemble(QUESTION, plan="layered_strict", frame="auto")
-        room = context.tokens - 300
-        refreshed = engine.refresh(context, "", plan="layered_strict", free_tokens=room)
+        limit = context.tokens - 300
+        refreshed = engine.refresh(context, "", plan="layered_strict", free_tokens=limit)
         assert (str(refreshed.reason), refreshed.context.trace.plan) == ("pressure", "layered_strict")
-        assert refreshed.context.tokens <= room
+        assert refreshed.context.tokens <= limit
         assert {item.memory.id for item in refreshed.context.items} < {
             item.memory.id for item in context.items
         }

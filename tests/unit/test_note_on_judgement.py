@@ -36,12 +36,12 @@ def opened(*drafts: Draft, at: Path | str = ":memory:") -> Engine:
     return engine
 
 
-def note(engine: Engine, **asked: object) -> str | None:
+def note(engine: Engine, **options: object) -> str | None:
     """What stands under the heading of the note, which is the last of all."""
-    text = engine.assemble("Which caches?", **asked).text  # type: ignore[arg-type]  # Of several types.
-    head, found, told = text.partition("## Note\n")
-    assert "## Note" not in head + told
-    return told if found else None
+    text = engine.assemble("Which caches?", **options).text  # type: ignore[arg-type]  # Of several types.
+    head, found, note_text = text.partition("## Note\n")
+    assert "## Note" not in head + note_text
+    return note_text if found else None
 
 
 @pytest.mark.parametrize("plan", ["layered", "layered_strict"])
@@ -57,9 +57,9 @@ def test_the_note_says_in_one_sentence_how_well_the_agent_judges(
     plan: str, failed: int, confidence: float, scored: str, leaning: str
 ) -> None:
     with opened(*decided(12, failed=failed, confidence=confidence)) as engine:
-        told = note(engine, plan=plan)
-        assert told == engine.calibration().advice
-        assert str(told).startswith(f"Of 12 decisions {scored}: {leaning}")
+        note_text = note(engine, plan=plan)
+        assert note_text == engine.calibration().advice
+        assert str(note_text).startswith(f"Of 12 decisions {scored}: {leaning}")
 
 
 def test_the_note_stands_only_once_it_has_something_to_say() -> None:
@@ -158,11 +158,11 @@ def test_the_note_counts_inside_the_total_and_leaves_where_there_is_no_room() ->
 def test_a_replay_has_the_note_of_then(tmp_path: Path) -> None:
     with opened(*decided(12, failed=2), at=tmp_path / "agent.db") as engine:
         context = engine.assemble("Which caches?", record=True)
-        (kept,) = engine.ledger().list()
+        (recorded,) = engine.ledger().list()
         engine.remember_many(decided(40, failed=40)[12:])
         assert "## Note" in context.text
         assert engine.assemble("Which caches?").text != context.text
-        replay = engine.ledger().replay(kept.id)
+        replay = engine.ledger().replay(recorded.id)
         assert (replay.same, replay.context and replay.context.text) == (True, context.text)
         # What was made of the past is not taken for the present.
         assert note(engine) == engine.calibration().advice

@@ -16,7 +16,7 @@ import germane
 from germane.ranking import Impressions
 
 SAMPLE = json.loads(Path(__file__).with_name("observed_answers.json").read_text(encoding="utf-8"))
-TRIED, HELD = SAMPLE["tried"], SAMPLE["held"]
+TRIED, TEST = SAMPLE["tried"], SAMPLE["held"]
 
 
 def judged(worlds: list[dict[str, Any]]) -> tuple[int, int, int]:
@@ -37,7 +37,7 @@ def judged(worlds: list[dict[str, Any]]) -> tuple[int, int, int]:
 
 
 def test_the_sample_is_as_large_as_the_documentation_says() -> None:
-    assert [sum(len(world["answers"]) for world in worlds) for worlds in (TRIED, HELD)] == [30, 31]
+    assert [sum(len(world["answers"]) for world in worlds) for worlds in (TRIED, TEST)] == [30, 31]
 
 
 def test_on_answers_that_it_was_made_with() -> None:
@@ -45,7 +45,7 @@ def test_on_answers_that_it_was_made_with() -> None:
 
 
 def test_on_answers_that_were_held_back() -> None:
-    assert judged(HELD) == (28, 0, 2)
+    assert judged(TEST) == (28, 0, 2)
 
 
 @pytest.fixture

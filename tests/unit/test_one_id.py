@@ -120,14 +120,14 @@ def test_every_verb_acts_on_the_memory_by_any_name(engine: Engine, name: int) ->
     assert engine.record_trigger(named(constraint)).version == 2
     events = engine.events(named(decision))
     assert {(event.memory_id, event.version) for event in events} == {(decision.id, 2), (decision.id, 3)}
-    held = engine.working_set()
-    held.add(named(fact))
-    assert [one.memory.version for one in held] == [4]
-    held.pin(named(fact))
-    held.touch(named(fact))
-    assert held.holds(named(fact))
-    held.remove(named(fact))
-    assert len(held) == 0
+    working = engine.working_set()
+    working.add(named(fact))
+    assert [one.memory.version for one in working] == [4]
+    working.pin(named(fact))
+    working.touch(named(fact))
+    assert working.holds(named(fact))
+    working.remove(named(fact))
+    assert len(working) == 0
     context = engine.assemble("nothing to do with it", pins=[named(fact)])
     assert fact.id in {item.memory.id for item in context.items}
     assert engine.feedback(context, used=[fact.id]).counted == 1
@@ -152,20 +152,20 @@ def test_what_was_said_of_a_space_follows_the_memory(engine: Engine) -> None:
     space.revise(shared.id, "The cache lives in memory.")
     space.forget(f"{shared.id}@1")
     assert space.memories() == ()
-    told = [(event.what, event.memory_id, event.former_id) for event in space.events()][-2:]
-    assert told == [("revise", shared.id, f"{shared.id}@1"), ("forget", shared.id, None)]
+    events = [(event.what, event.memory_id, event.former_id) for event in space.events()][-2:]
+    assert events == [("revise", shared.id, f"{shared.id}@1"), ("forget", shared.id, None)]
 
 
 def test_a_working_set_follows_the_memory(engine: Engine) -> None:
     memory = engine.remember("The cache lives in Redis.", kind="fact")
-    held = engine.working_set()
-    held.add(memory, pinned=True)
+    working = engine.working_set()
+    working.add(memory, pinned=True)
     engine.revise(memory.id, "The cache lives in Valkey.")
-    assert [(one.memory.id, one.memory.version, one.pinned) for one in held] == [(memory.id, 2, True)]
-    move = held.changes()[-1]
+    assert [(one.memory.id, one.memory.version, one.pinned) for one in working] == [(memory.id, 2, True)]
+    move = working.changes()[-1]
     assert (move.kind, move.memory_id, move.former_id) == ("revise", memory.id, f"{memory.id}@1")
     engine.forget(f"{memory.id}@1")
-    assert len(held) == 0
+    assert len(working) == 0
 
 
 def test_old_and_new_version_are_both_ranked_where_both_are_wanted(engine: Engine) -> None:
@@ -265,13 +265,13 @@ def test_an_import_of_a_later_version_becomes_the_current_one(engine: Engine) ->
     memory = engine.remember("The cache lives in Redis.", kind="fact")
     with opened() as other:
         other.import_memories([memory])
-        held = other.working_set()
-        held.add(memory)
+        working = other.working_set()
+        working.add(memory)
         engine.revise(memory.id, "The cache lives in Valkey.")
         other.import_memories(engine.history(memory.id))
         assert [one.version for one in other.memories()] == [2]
         assert [one.version for one in other.history(memory.id)] == [1, 2]
-        assert [one.memory.version for one in held] == [2]
+        assert [one.memory.version for one in working] == [2]
         assert other.doctor() == ()
 
 

@@ -64,10 +64,10 @@ def test_leanings_follow_the_rule_of_succession() -> None:
     )
 )
 @settings(max_examples=examples(100))
-def test_leanings_are_bounded_and_no_order_matters(told: list[OutcomeRecord]) -> None:
-    found = leaning(told)
+def test_leanings_are_bounded_and_no_order_matters(records: list[OutcomeRecord]) -> None:
+    found = leaning(records)
     assert -1 < found < 1
-    assert leaning(reversed(told)) == found
+    assert leaning(reversed(records)) == found
 
 
 def test_an_outcome_moves_what_was_shown_and_counts_once_for_its_context() -> None:

@@ -71,14 +71,14 @@ def test_patterns_are_those_of_git_and_the_last_decides() -> None:
 
 
 def test_metadata_of_other_tools_is_no_place() -> None:
-    said: list[dict[str, Any]] = [
+    metadatas: list[dict[str, Any]] = [
         {"paths": "src"},
         {"paths": [1]},
         {"paths": []},
         {"scopes": "x"},
         {"scopes": ["no scope"]},
     ]
-    for metadata in said:
+    for metadata in metadatas:
         assert applying(metadata, "path:src/a.py", "path:1", "task:x", "task:no scope") == 0
     assert applying({"paths": ["src"]}, "path:src/a.py") == 1
 

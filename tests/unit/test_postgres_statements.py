@@ -185,7 +185,7 @@ def test_a_filter_has_the_same_conditions_and_values_in_both() -> None:
 # An INSERT of one row, written as one of many: only where it does the same.
 
 _PLAIN = "INSERT INTO t (a, b) VALUES (%s, %s)"
-_KEPT = f"{_PLAIN} ON CONFLICT DO NOTHING"
+_SKIPPING = f"{_PLAIN} ON CONFLICT DO NOTHING"
 _UPDATED = f"{_PLAIN} ON CONFLICT (a) DO UPDATE SET b = excluded.b"
 
 
@@ -197,7 +197,7 @@ _FEWEST = min(SIZES)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("query", [_PLAIN, _KEPT, _UPDATED])
+@pytest.mark.parametrize("query", [_PLAIN, _SKIPPING, _UPDATED])
 def test_one_statement_takes_many_rows_and_keeps_its_ending(query: str, size: int) -> None:
     many = batched(query, size)
     assert many is not None
@@ -229,7 +229,7 @@ def test_few_rows_go_one_by_one() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 63, 64, 65, 100, 200])
 def test_every_row_goes_once_and_in_order(count: int) -> None:
-    together, left = in_batches(_KEPT, _rows(count))
+    together, left = in_batches(_SKIPPING, _rows(count))
     gone = [value for _, repeated in together for values in repeated for value in values]
     assert gone + [value for row in left for value in row] == [value for row in _rows(count) for value in row]
     assert len(left) < _FEWEST
@@ -237,7 +237,7 @@ def test_every_row_goes_once_and_in_order(count: int) -> None:
 
 
 def test_rows_of_one_key_go_together_only_where_none_updates_another() -> None:
-    assert can_be_batched(_KEPT, _rows(_FEWEST, same=2))
+    assert can_be_batched(_SKIPPING, _rows(_FEWEST, same=2))
     assert can_be_batched(_UPDATED, _rows(_FEWEST))
     assert not can_be_batched(_UPDATED, _rows(_FEWEST, same=2))
 

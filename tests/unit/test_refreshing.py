@@ -40,7 +40,7 @@ OTHER = "Which zeppelin hovers above the fjord?"
 
 def judged(
     current: str | None,
-    said: str,
+    message: str,
     *,
     chosen: str | None = None,
     similarity: float = 1.0,
@@ -48,7 +48,7 @@ def judged(
     **how: Any,
 ) -> RefreshResult:
     """What a refresh says of a context for a frame, where another frame is chosen by name or by words."""
-    embedder = Aimed(said, similarity)
+    embedder = Aimed(message, similarity)
     with germane.open(":memory:", embedder=embedder, frames=frames) as engine:
         engine.remember("The cache keeps sessions.", kind="fact")
         context = (
@@ -56,7 +56,7 @@ def judged(
             if current is None
             else engine.assemble(QUESTION, frame=current)
         )
-        found = engine.refresh(context, said, frame="auto" if chosen is None else lambda *_: chosen, **how)
+        found = engine.refresh(context, message, frame="auto" if chosen is None else lambda *_: chosen, **how)
     assert found.needed is (found.reason is not None)
     return found
 
@@ -97,7 +97,7 @@ def test_a_frame_that_is_chosen_with_little_confidence_is_not_switched_to() -> N
 
 
 @pytest.mark.parametrize(
-    ("said", "similarity", "reason"),
+    ("message", "similarity", "reason"),
     [
         ("ok", 0.0, None),
         (OTHER, 0.5, None),
@@ -105,8 +105,8 @@ def test_a_frame_that_is_chosen_with_little_confidence_is_not_switched_to() -> N
         (OTHER, 0.49, RefreshReason.TOPIC),
     ],
 )
-def test_a_new_topic(said: str, similarity: float, reason: RefreshReason | None) -> None:
-    assert judged("task", said, chosen="task", similarity=similarity).reason is reason
+def test_a_new_topic(message: str, similarity: float, reason: RefreshReason | None) -> None:
+    assert judged("task", message, chosen="task", similarity=similarity).reason is reason
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_without_a_context_there_is_a_first_one(engine: Engine) -> None:
     assert made == engine.assemble(DEMO_QUESTION, frame="auto")
 
 
-@pytest.mark.parametrize("said", ["And what would Redis cost us to run?", "ok, thanks!", "go on", ""])
-def test_what_goes_on_keeps_the_context(engine: Engine, context: Context, said: str) -> None:
-    refreshed = engine.refresh(context, said)
+@pytest.mark.parametrize("message", ["And what would Redis cost us to run?", "ok, thanks!", "go on", ""])
+def test_what_goes_on_keeps_the_context(engine: Engine, context: Context, message: str) -> None:
+    refreshed = engine.refresh(context, message)
     assert (refreshed.needed, refreshed.reason) == (False, None)
     assert refreshed.context is context
 
@@ -195,13 +195,13 @@ def test_who_is_about_to_act_gets_what_decides(engine: Engine) -> None:
     assert engine.refresh(context, "How do we deploy a release to production?").needed is False
 
 
-@pytest.mark.parametrize(("said", "acting"), [("Go ahead.", False), ("do it now!", False), ("", True)])
+@pytest.mark.parametrize(("message", "acting"), [("Go ahead.", False), ("do it now!", False), ("", True)])
 def test_who_says_no_more_than_to_act_goes_on_with_the_question(
-    engine: Engine, said: str, acting: bool
+    engine: Engine, message: str, acting: bool
 ) -> None:
     question = "How do we deploy a release?"
     context = engine.assemble(question, frame="question")
-    refreshed = engine.refresh(context, said, acting=acting)
+    refreshed = engine.refresh(context, message, acting=acting)
     assert (refreshed.reason, refreshed.similarity) == (RefreshReason.DECISION_POINT, None)
     assert refreshed.context == engine.assemble(question, frame="decision")
     also = engine.refresh(context, "Go ahead with the canary release.", acting=acting)
@@ -229,10 +229,10 @@ def test_a_context_by_scopes_is_made_anew_and_never_smaller(engine: Engine) -> N
 def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     engine: Engine, context: Context
 ) -> None:
-    room = context.tokens - 400
-    refreshed = engine.refresh(context, "And Redis?", free_tokens=room)
+    limit = context.tokens - 400
+    refreshed = engine.refresh(context, "And Redis?", free_tokens=limit)
     smaller = refreshed.context
-    assert (refreshed.reason, smaller.tokens <= room) == (RefreshReason.PRESSURE, True)
+    assert (refreshed.reason, smaller.tokens <= limit) == (RefreshReason.PRESSURE, True)
     before = {item.memory.id: item for item in context.items}
     stayed = {item.memory.id for item in smaller.items}
     assert stayed < set(before)
@@ -246,7 +246,7 @@ def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     assert "## Current Approach: Decision" in smaller.text
     assert "evicted" in [note.code for note in smaller.trace.notes]
     # The same again needs nothing, and keeps its scores and their parts.
-    assert engine.refresh(smaller, "And Redis?", free_tokens=room).needed is False
+    assert engine.refresh(smaller, "And Redis?", free_tokens=limit).needed is False
     assert all(entry in context.trace.included for entry in smaller.trace.included)
 
 
@@ -255,12 +255,12 @@ def test_the_frame_never_leaves(engine: Engine, context: Context) -> None:
     forbidding = {item.memory.id for item in context.items if item.memory.metadata.get("action") == "block"}
     assert forbidding
     left = []
-    for room in range(context.tokens - 1, 0, -40):
+    for limit in range(context.tokens - 1, 0, -40):
         try:
-            smaller = engine.refresh(context, "", free_tokens=room).context
+            smaller = engine.refresh(context, "", free_tokens=limit).context
         except germane.BudgetTooSmall:
             break
-        assert smaller.tokens <= room
+        assert smaller.tokens <= limit
         assert forbidding <= {item.memory.id for item in smaller.items}
         flexible = [item for item in smaller.items if item.section not in always]
         left.append(len(flexible))

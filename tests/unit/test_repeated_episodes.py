@@ -14,10 +14,10 @@ from support.alike import Alike
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LINES = Path(__file__).with_name("repeated_episodes.txt").read_text(encoding="utf-8").splitlines()
-HELD_FROM = next(place for place, line in enumerate(LINES) if line.startswith("# held back"))
-TRIED, HELD = (
+TEST_FROM = next(place for place, line in enumerate(LINES) if line.startswith("# held back"))
+TRIED, TEST = (
     [line.split(" | ") for line in lines if not line.startswith("#")]
-    for lines in (LINES[:HELD_FROM], LINES[HELD_FROM:])
+    for lines in (LINES[:TEST_FROM], LINES[TEST_FROM:])
 )
 
 
@@ -25,8 +25,8 @@ def is_doubted(first: str, second: str, *, after: timedelta = timedelta(hours=5)
     """Whether the second is marked as told already."""
     with germane.open(":memory:", clock=lambda: NOW, **options) as engine:
         engine.remember(first, kind="episode", created_at=NOW - after)
-        (told,) = engine.remember_many([{"content": second, "kind": "episode"}])
-        return told.quality_flag is QualityFlag.NEAR_DUPLICATE
+        (result,) = engine.remember_many([{"content": second, "kind": "episode"}])
+        return result.quality_flag is QualityFlag.NEAR_DUPLICATE
 
 
 def measured(pairs: list[list[str]]) -> tuple[int, int, int]:
@@ -36,8 +36,8 @@ def measured(pairs: list[list[str]]) -> tuple[int, int, int]:
 
 
 def test_the_sample_is_as_large_as_the_documentation_says() -> None:
-    assert [len(pairs) for pairs in (TRIED, HELD)] == [40, 20]
-    assert all(sum(label == "same" for label, *_ in pairs) == len(pairs) / 2 for pairs in (TRIED, HELD))
+    assert [len(pairs) for pairs in (TRIED, TEST)] == [40, 20]
+    assert all(sum(label == "same" for label, *_ in pairs) == len(pairs) / 2 for pairs in (TRIED, TEST))
 
 
 def test_no_other_story_is_taken_for_the_same_and_most_repetitions_are_found() -> None:
@@ -45,13 +45,13 @@ def test_no_other_story_is_taken_for_the_same_and_most_repetitions_are_found() -
 
 
 def test_on_pairs_that_were_held_back_it_does_as_well() -> None:
-    assert measured(HELD) == (8, 0, 2)
+    assert measured(TEST) == (8, 0, 2)
 
 
 @pytest.mark.parametrize(("hours", "doubted"), [(0, True), (48, True), (48.001, False)])
 def test_after_two_days_a_story_may_be_told_again(hours: float, *, doubted: bool) -> None:
-    told = ("Had lunch with the new designer.", "Had lunch with our new designer.")
-    assert is_doubted(*told, after=timedelta(hours=hours)) is doubted
+    result = ("Had lunch with the new designer.", "Had lunch with our new designer.")
+    assert is_doubted(*result, after=timedelta(hours=hours)) is doubted
 
 
 @pytest.mark.parametrize(

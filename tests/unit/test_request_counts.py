@@ -23,8 +23,8 @@ def _pairs(number: int, name: str, arguments: str, content: str, call_id: str) -
 @pytest.mark.parametrize(("number", "reported"), [(1, 40), (2, 89), (3, 114), (4, 139)])
 def test_a_call_and_its_result_are_never_counted_low_and_hardly_high(number: int, reported: int) -> None:
     # https://community.openai.com/t/strange-token-cost-calculation-for-tool-calls/538914
-    asked = {"role": "user", "content": "How much is 2 plus 2?"}
-    messages = [asked, *_pairs(number, "calculator", '{"a":2, "b":2}', "4", "a")]
+    question = {"role": "user", "content": "How much is 2 plus 2?"}
+    messages = [question, *_pairs(number, "calculator", '{"a":2, "b":2}', "4", "a")]
     counted = request_tokens(Provider.OPENAI, get_counter("cl100k"), messages=messages)
     assert reported <= counted <= reported + 6
 
@@ -72,10 +72,10 @@ def test_what_stands_in_json_as_it_is_and_what_no_parallel_call_brought_is_count
     assert counted('say "hi"\n\n', number=2) > counted('say "hi"\n\n')
     assert counted("übrigens", Provider.ANTHROPIC, 2) == counted("übrigens", Provider.ANTHROPIC)
     # What is said after the results isn't one of them.
-    asked = {"role": "user", "content": "übrigens"}
+    question = {"role": "user", "content": "übrigens"}
     pairs = _pairs(2, "test", "{}", "4", _ID)
-    total = request_tokens(Provider.OPENAI, counter, messages=[*pairs, asked])
+    total = request_tokens(Provider.OPENAI, counter, messages=[*pairs, question])
     alone = request_tokens(Provider.OPENAI, counter, messages=pairs)
-    single = request_tokens(Provider.OPENAI, counter, messages=[*_pairs(1, "test", "{}", "4", _ID), asked])
+    single = request_tokens(Provider.OPENAI, counter, messages=[*_pairs(1, "test", "{}", "4", _ID), question])
     without = request_tokens(Provider.OPENAI, counter, messages=_pairs(1, "test", "{}", "4", _ID))
     assert total - alone == single - without

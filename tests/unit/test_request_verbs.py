@@ -181,17 +181,17 @@ def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() 
     with opened() as engine:
         chat = engine.conversation("chat")
         previous: germane.Request | None = None
-        kept = []
+        selected = []
         for number in range(40):
             chat.append("user", f"Question {number}: {WORDS * 2}")
             request = engine.request(chat, system="Be terse.", window=3000, reserve=500, previous=previous)
             if previous is not None:
-                kept.append(request.reused_prefix(previous) / request.tokens)
+                selected.append(request.reused_prefix(previous) / request.tokens)
             previous = request
             chat.append("assistant", f"Answer {number}: {WORDS}")
-    broken = [share for share in kept if share < 0.5]
+    broken = [share for share in selected if share < 0.5]
     assert 1 <= len(broken) <= 8
-    assert sum(kept) / len(kept) > 0.7
+    assert sum(selected) / len(selected) > 0.7
     assert previous is not None
     assert previous.reused_prefix(previous) == previous.tokens
     assert previous.reused_prefix(None) == 0
@@ -215,13 +215,13 @@ def test_a_tool_loop_only_appends() -> None:
             # What only took room gives way, once; all else stays as it was.
             gone = [block for block in previous.state.blocks if block not in request.state.blocks]
             assert all(block.spare for block in gone)
-            kept = [
+            selected = [
                 text
                 for text in previous.texts
                 if not any(json.dumps(one.text, ensure_ascii=False)[1:-1] in text for one in gone)
             ]
-            assert len(kept) == len(previous.texts) - len(gone)
-            assert list(request.texts[: len(kept)]) == kept
+            assert len(selected) == len(previous.texts) - len(gone)
+            assert list(request.texts[: len(selected)]) == selected
             appended += not gone
             previous = request
         assert appended >= 3
@@ -229,7 +229,7 @@ def test_a_tool_loop_only_appends() -> None:
 
 def test_memory_is_part_of_the_budget_and_goes_when_it_is_forgotten() -> None:
     with opened() as engine:
-        kept = engine.remember("Deploys are frozen on Fridays.", kind="fact")
+        selected = engine.remember("Deploys are frozen on Fridays.", kind="fact")
         chat = engine.conversation("chat")
         chat.append("user", "May I deploy on Friday?")
         request = engine.request(chat, memory="layered", window=2000, reserve=100)
@@ -238,7 +238,7 @@ def test_memory_is_part_of_the_budget_and_goes_when_it_is_forgotten() -> None:
         assert {part.name: part.used for part in request.parts}["memory"] > 0
         again = engine.request(chat, memory="layered", window=2000, reserve=100, previous=request)
         assert again.serialised() == request.serialised()
-        engine.forget(kept.id)
+        engine.forget(selected.id)
         after = engine.request(chat, memory="layered", window=2000, reserve=100, previous=request)
         assert "frozen" not in after.serialised()
 

@@ -78,9 +78,9 @@ def test_a_member_asks_what_the_space_knows_in_a_conversation_of_its_own(
 
 
 def test_messages_and_a_context_of_the_space_do_as_well(team: Space) -> None:
-    said = [{"role": "user", "content": PROMPT}]
-    assert "Tuesday" in team.request(said, memory="layered").serialised()
-    assert "Tuesday" in team.request(said, memory=team.assemble(PROMPT, budget=200)).serialised()
+    messages = [{"role": "user", "content": PROMPT}]
+    assert "Tuesday" in team.request(messages, memory="layered").serialised()
+    assert "Tuesday" in team.request(messages, memory=team.assemble(PROMPT, budget=200)).serialised()
 
 
 def test_what_is_recalled_is_the_members_own_conversation(ben: Engine, team: Space) -> None:
@@ -107,14 +107,14 @@ def test_what_a_request_shows_of_a_space_goes_when_it_is_forgotten_there(
     ada: Engine, ben: Engine, chat: Conversation
 ) -> None:
     first = ben.request(chat, memory="layered", spaces=["team"])
-    kept = ben.request(chat, memory="layered", spaces=["team"], previous=first)
-    assert kept.memory is None
-    assert kept.serialised() == first.serialised()
-    alone = ben.request(chat, memory="layered", previous=kept)
+    request = ben.request(chat, memory="layered", spaces=["team"], previous=first)
+    assert request.memory is None
+    assert request.serialised() == first.serialised()
+    alone = ben.request(chat, memory="layered", previous=request)
     assert "Tuesday" not in alone.serialised()
     theirs = ada.space("team")
     theirs.forget(theirs.memories()[0].id)
-    assert "Tuesday" not in ben.request(chat, memory="layered", spaces=["team"], previous=kept).serialised()
+    assert "Tuesday" not in ben.request(chat, memory="layered", spaces=["team"], previous=request).serialised()
 
 
 def test_who_was_put_out_is_shown_nothing_more(ada: Engine, chat: Conversation, team: Space) -> None:

@@ -30,22 +30,22 @@ def engine(clock: FixedClock) -> Iterator[Engine]:
         yield engine
 
 
-def said(engine: Engine, text: str = TEXT, **fields: object) -> germane.RememberResult:
+def remembered(engine: Engine, text: str = TEXT, **fields: object) -> germane.RememberResult:
     return engine.remember_many([{"content": text, **fields}])[0]
 
 
 def test_the_result_says_what_happened(engine: Engine) -> None:
-    assert said(engine).what == "new"
-    assert said(engine).what == "repeated"
-    assert said(engine, tags=["cache"], pinned=True).what == "updated: tags, pinned"
-    assert said(engine, tags=["cache"], pinned=True).what == "repeated"
+    assert remembered(engine).what == "new"
+    assert remembered(engine).what == "repeated"
+    assert remembered(engine, tags=["cache"], pinned=True).what == "updated: tags, pinned"
+    assert remembered(engine, tags=["cache"], pinned=True).what == "repeated"
     engine.revise(engine.memories()[0].id, "Another text.")
-    assert said(engine).what == "revised"
+    assert remembered(engine).what == "revised"
 
 
 def test_new_metadata_is_kept_and_shown(engine: Engine) -> None:
-    said(engine, kind="decision", outcome="success", metadata={"by": "Tim", "result": "fast"})
-    done = said(engine, kind="decision", outcome="failure", metadata={"reasons": ["cheap"], "result": "slow"})
+    remembered(engine, kind="decision", outcome="success", metadata={"by": "Tim", "result": "fast"})
+    done = remembered(engine, kind="decision", outcome="failure", metadata={"reasons": ["cheap"], "result": "slow"})
     assert done.what == "updated: outcome, metadata"
     assert dict(done.memory.metadata) == {
         "by": "Tim",
@@ -54,15 +54,15 @@ def test_new_metadata_is_kept_and_shown(engine: Engine) -> None:
         "outcomes": ["success", "failure"],
     }
     assert "Reasons: cheap" in engine.assemble("the cache in Valkey").text
-    assert said(engine, kind="decision", metadata={"reasons": ["cheap"]}).what == "repeated"
+    assert remembered(engine, kind="decision", metadata={"reasons": ["cheap"]}).what == "repeated"
 
 
 def test_another_trust_is_applied_and_none_leaves_it(engine: Engine) -> None:
-    said(engine, trust="owner")
-    assert said(engine).memory.trust is Trust.OWNER
-    lowered = said(engine, trust="external")
+    remembered(engine, trust="owner")
+    assert remembered(engine).memory.trust is Trust.OWNER
+    lowered = remembered(engine, trust="external")
     assert (lowered.what, lowered.memory.trust) == ("updated: trust", Trust.EXTERNAL)
-    assert said(engine, trust="external").what == "repeated"
+    assert remembered(engine, trust="external").what == "repeated"
     assert engine.remember(TEXT, trust="owner").trust is Trust.OWNER
     assert [memory.trust for memory in engine.history(lowered.memory.id)] == [
         Trust.OWNER,
@@ -72,17 +72,17 @@ def test_another_trust_is_applied_and_none_leaves_it(engine: Engine) -> None:
 
 
 def test_a_constraint_that_has_come_to_block_goes_on_blocking(engine: Engine) -> None:
-    first = said(engine, kind="constraint", metadata={"action": "warn"}).memory
+    first = remembered(engine, kind="constraint", metadata={"action": "warn"}).memory
     for _ in range(3):
         engine.record_trigger(first.id)
-    assert said(engine, kind="constraint", metadata={"action": "warn"}).what == "repeated"
+    assert remembered(engine, kind="constraint", metadata={"action": "warn"}).what == "repeated"
     assert engine.get(first.id).metadata["action"] == "block"
 
 
 @pytest.mark.parametrize("kind", ["decision", "episode", "note", "procedure", "adr"])
 def test_a_further_outcome_is_kept_and_shown(engine: Engine, kind: str) -> None:
-    first = said(engine, kind=kind, outcome="success").memory
-    done = said(engine, kind=kind, outcome="failure")
+    first = remembered(engine, kind=kind, outcome="success").memory
+    done = remembered(engine, kind=kind, outcome="failure")
     assert (done.memory.id, done.created, done.updated) == (first.id, False, ("outcome",))
     assert (done.memory.outcome, done.memory.seen_count) == (Outcome.FAILURE, 2)
     assert [one.outcome for one in engine.history(first.id)] == ["success", "failure"]
@@ -91,33 +91,33 @@ def test_a_further_outcome_is_kept_and_shown(engine: Engine, kind: str) -> None:
         assert "[success, then failure]" in rendition.text
         assert rendition.tokens == engine.counter.count(rendition.text)
     assert "[success, then failure]" in engine.assemble("the cache in Valkey").text
-    assert said(engine, kind=kind, outcome="failure").what == "repeated"
-    third = said(engine, kind=kind, outcome="success").memory
+    assert remembered(engine, kind=kind, outcome="failure").what == "repeated"
+    third = remembered(engine, kind=kind, outcome="success").memory
     assert "[success, then failure, then success]" in third.renditions.full.text
     assert len(engine.memories()) == 1
 
 
 def test_a_decision_with_a_further_outcome_stays_reviewed(engine: Engine) -> None:
-    first = said(engine, kind="decision").memory
-    done = said(engine, kind="decision", outcome="success").memory
+    first = remembered(engine, kind="decision").memory
+    done = remembered(engine, kind="decision", outcome="success").memory
     assert (first.stage, done.stage) == (Stage.RECORDED, Stage.REVIEWED)
     assert done.renditions.full.text == f"{TEXT} [success]"
 
 
 def test_a_review_is_a_further_outcome_as_well(engine: Engine) -> None:
-    first = said(engine, kind="decision", outcome="success").memory
-    said(engine, kind="decision", outcome="failure")
+    first = remembered(engine, kind="decision", outcome="success").memory
+    remembered(engine, kind="decision", outcome="failure")
     done = engine.review(first.id, "partial")
     assert done.renditions.full.text == f"{TEXT} [success, then failure, then partial]"
 
 
 def test_what_is_given_is_applied_and_what_is_not_stays(engine: Engine) -> None:
-    first = said(engine, kind="fact", tags=["a"], importance=7, confidence=0.5, pinned=True).memory
-    again = said(engine, kind="fact")
+    first = remembered(engine, kind="fact", tags=["a"], importance=7, confidence=0.5, pinned=True).memory
+    again = remembered(engine, kind="fact")
     assert again.updated == ()
     stored = again.memory
     assert (stored.tags, stored.importance, stored.confidence, stored.pinned) == (("a",), 7, 0.5, True)
-    done = said(engine, kind="fact", tags=["b", "a"], importance=2, confidence=0.9)
+    done = remembered(engine, kind="fact", tags=["b", "a"], importance=2, confidence=0.9)
     assert done.updated == ("tags", "importance", "confidence")
     new = done.memory
     assert (new.id, new.tags, new.importance, new.confidence, new.pinned) == (
@@ -129,14 +129,14 @@ def test_what_is_given_is_applied_and_what_is_not_stays(engine: Engine) -> None:
     )
     assert (new.created_at, new.seen_count, new.stage) == (first.created_at, 3, Stage.CONFIRMED)
     assert [one.id for one in engine.memories(Filter(tags=("b",)))] == [first.id]
-    assert said(engine, kind="fact", importance=0, confidence=0.0).updated == ("importance", "confidence")
+    assert remembered(engine, kind="fact", importance=0, confidence=0.0).updated == ("importance", "confidence")
     assert engine.doctor() == ()
 
 
 def test_a_forgotten_text_that_is_said_again_is_active_with_what_is_new(engine: Engine) -> None:
-    first = said(engine).memory
+    first = remembered(engine).memory
     engine.forget(first.id)
-    done = said(engine, importance=9)
+    done = remembered(engine, importance=9)
     assert (done.memory.id, done.memory.status, done.memory.importance) == (first.id, Status.ACTIVE, 9)
 
 
@@ -158,19 +158,19 @@ def test_within_one_call_nothing_is_lost(engine: Engine) -> None:
 
 
 def test_an_import_applies_nothing_to_what_is_known(engine: Engine) -> None:
-    before = said(engine).memory
+    before = remembered(engine).memory
     (met,) = engine.remember_many([{"content": TEXT, "tags": ["a"], "pinned": True}], revive=False)
     assert (met.what, met.memory) == ("repeated", before)
 
 
 def test_an_episode_of_another_day_is_another_one(engine: Engine, clock: FixedClock) -> None:
-    first = said(engine, "The deploy failed.", kind="episode")
-    same = said(engine, "The deploy failed.", kind="episode", created_at=NOW - timedelta(hours=3))
+    first = remembered(engine, "The deploy failed.", kind="episode")
+    same = remembered(engine, "The deploy failed.", kind="episode", created_at=NOW - timedelta(hours=3))
     clock.advance(DAY)
-    today = said(engine, "The deploy failed.", kind="episode")
-    earlier = said(engine, "The deploy failed.", kind="episode", created_at=NOW - 9 * DAY)
-    dated = said(engine, "The deploy failed.", kind="episode", metadata={"date": "2026-05-01"})
-    again = said(engine, "The deploy failed.", kind="episode", created_at=NOW - 9 * DAY)
+    today = remembered(engine, "The deploy failed.", kind="episode")
+    earlier = remembered(engine, "The deploy failed.", kind="episode", created_at=NOW - 9 * DAY)
+    dated = remembered(engine, "The deploy failed.", kind="episode", metadata={"date": "2026-05-01"})
+    again = remembered(engine, "The deploy failed.", kind="episode", created_at=NOW - 9 * DAY)
     assert [one.what for one in (first, same, today, earlier, dated, again)] == [
         "new",
         "repeated",
@@ -202,9 +202,9 @@ def test_an_import_that_names_no_day_meets_the_same_episode(engine: Engine, cloc
 
 
 def test_other_kinds_are_the_same_on_any_day(engine: Engine, clock: FixedClock) -> None:
-    first = said(engine, kind="note").memory
+    first = remembered(engine, kind="note").memory
     clock.advance(DAY)
-    assert said(engine, kind="note").memory.id == first.id
+    assert remembered(engine, kind="note").memory.id == first.id
 
 
 def test_two_threads_lose_no_outcome_and_no_tag(tmp_path: Path) -> None:

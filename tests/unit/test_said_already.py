@@ -67,8 +67,8 @@ def _engine() -> Iterator[Engine]:
 
 @pytest.mark.parametrize("plan", ["layered", "relevance"])
 def test_it_is_left_out_of_a_context_with_its_reason(engine: Engine, plan: str) -> None:
-    said = "user: what about Redis?\nassistant: Redis runs on port 6379.\nuser: Never flush Redis!"
-    context = engine.assemble("Redis", plan=plan, conversation=said)
+    conversation = "user: what about Redis?\nassistant: Redis runs on port 6379.\nuser: Never flush Redis!"
+    context = engine.assemble("Redis", plan=plan, conversation=conversation)
     assert [entry.label for entry in context.trace.excluded if entry.reason is Reason.IN_CONVERSATION] == [
         "Redis runs on port 6379."
     ]

@@ -388,10 +388,10 @@ def test_of_very_many_the_newest_of_each_kind_are_looked_at(project: Project) ->
 
 
 def test_what_a_conversation_contains_already_is_left_out(project: Project) -> None:
-    said = "All payments go through one provider, whatever the country or the currency is."
-    project.engine.remember(said, kind="adr")
+    text = "All payments go through one provider, whatever the country or the currency is."
+    project.engine.remember(text, kind="adr")
     project.note("other")
-    context = project.engine.assemble("payments", plan="scoped", conversation=f"user: I know. {said}")
+    context = project.engine.assemble("payments", plan="scoped", conversation=f"user: I know. {text}")
     assert names(context) == ["other"]
     assert [entry.reason for entry in context.trace.excluded] == [Reason.IN_CONVERSATION]
 

@@ -89,8 +89,8 @@ def test_the_constraints_borrow_from_the_others_and_the_trace_warns() -> None:
             )
         engine.remember("System facts are here.", kind="fact")
         context = engine.assemble("system", budget=1000)
-        kept = [item.memory.metadata["action"] for item in context.items if item.section == "constraints"]
-        assert kept[:20] == ["absolute"] * 10 + ["block"] * 10
+        shown = [item.memory.metadata["action"] for item in context.items if item.section == "constraints"]
+        assert shown[:20] == ["absolute"] * 10 + ["block"] * 10
         assert "lent" in [note.code for note in context.trace.notes]
         assert context.tokens <= 1000
         with pytest.raises(BudgetTooSmall) as caught:

@@ -81,7 +81,7 @@ OPEN = {
         Which team owns the payment service?
     """,
 }
-HELD = {
+TEST = {
     "conversational": """
         thank you so much
         Could you explain that last part again?
@@ -131,16 +131,16 @@ TURNS = {"recent": "conversational", "important": "strategic", "balanced": "mixe
 
 
 @cache
-def _held() -> WorkingSet:
+def _working() -> WorkingSet:
     engine = germane.open(":memory:", embedder=None)
-    held = engine.working_set()
-    held.add(engine.remember("One memory."))
-    return held
+    working = engine.working_set()
+    working.add(engine.remember("One memory."))
+    return working
 
 
 def _chosen(text: str) -> tuple[str, str]:
     """The strategy that a text chooses, and the reason given."""
-    (note,) = [note for note in _held().assemble(text, strategy="smart").trace.notes if note.code == "smart"]
+    (note,) = [note for note in _working().assemble(text, strategy="smart").trace.notes if note.code == "smart"]
     strategy, _, why = note.text.removeprefix("Ranked by the strategy ").partition(": ")
     return strategy, why
 
@@ -159,7 +159,7 @@ def test_the_sample_that_the_words_were_chosen_by() -> None:
 
 
 def test_the_sample_that_was_kept_for_a_first_look() -> None:
-    assert _wrong(HELD) == snapshot(
+    assert _wrong(TEST) == snapshot(
         [
             "Same thing, but in Python.",
             "What matters most to our biggest customer?",
@@ -186,9 +186,9 @@ def test_the_sample_that_was_kept_for_a_first_look() -> None:
     ],
 )
 def test_it_says_which_words_decided(text: str, strategy: str, why: str) -> None:
-    chosen, said = _chosen(text)
+    chosen, note = _chosen(text)
     assert chosen == strategy
-    assert why in said
+    assert why in note
 
 
 def test_punctuation_and_case_change_nothing() -> None:

@@ -64,8 +64,8 @@ def test_a_reader_holds_nothing_in_mind_for_others(ben: Engine, team: Space) -> 
     space.join(rights="read")
 
     assert [one.memory for one in space.working_set()] == [memory]
-    held = space.working_set()
-    for change in (partial(held.add, memory), partial(held.evict, 1), held.clear, partial(held.resize, 5)):
+    working = space.working_set()
+    for change in (partial(working.add, memory), partial(working.evict, 1), working.clear, partial(working.resize, 5)):
         with pytest.raises(germane.NotAllowed, match="may only read"):
             change()
     assert [one.memory for one in team.working_set()] == [memory]
@@ -73,10 +73,10 @@ def test_a_reader_holds_nothing_in_mind_for_others(ben: Engine, team: Space) -> 
 
 def test_who_left_sees_no_more_of_what_was_held(ben: Engine, team: Space) -> None:
     ben.space("team").join()
-    held = ben.space("team").working_set()
-    held.add(team.remember("The demo is on Tuesday."))
+    working = ben.space("team").working_set()
+    working.add(team.remember("The demo is on Tuesday."))
     ben.space("team").leave()
-    for read in (held.items, held.assemble, held.changes, lambda: held.tokens):
+    for read in (working.items, working.assemble, working.changes, lambda: working.tokens):
         with pytest.raises(germane.NotAllowed, match="ben"):
             read()
 
@@ -84,11 +84,11 @@ def test_who_left_sees_no_more_of_what_was_held(ben: Engine, team: Space) -> Non
 def test_following_hears_of_all_members_and_ends_with_the_membership(ben: Engine, team: Space) -> None:
     first = team.remember("One.")
     ben.space("team").join()
-    told: list[SpaceEvent] = []
+    events: list[SpaceEvent] = []
     heard = Event()
 
     def hear(event: SpaceEvent) -> None:
-        told.append(event)
+        events.append(event)
         if event.what is SpaceEventKind.FORGET:
             heard.set()
 
@@ -96,14 +96,14 @@ def test_following_hears_of_all_members_and_ends_with_the_membership(ben: Engine
         second = team.remember("Two.")
         ben.space("team").forget(first.id)
         assert heard.wait(SURELY)
-        assert [(event.what, event.by, event.memory_id) for event in told] == [
+        assert [(event.what, event.by, event.memory_id) for event in events] == [
             (SpaceEventKind.REMEMBER, "ada", second.id),
             (SpaceEventKind.FORGET, "ben", first.id),
         ]
         ben.space("team").leave()
         wait_for_the_end_of(following)
     assert isinstance(following.error, germane.NotAllowed)
-    assert len(told) == 2
+    assert len(events) == 2
 
 
 def test_following_begins_where_it_is_told_and_ends_when_its_space_does(ada: Engine, team: Space) -> None:

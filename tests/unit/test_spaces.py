@@ -47,7 +47,7 @@ def team(ada: Engine) -> Space:
     return ada.space("team", create=True)
 
 
-def standing(space: Space) -> list[tuple[str, str, str]]:
+def members_of(space: Space) -> list[tuple[str, str, str]]:
     return [(one.agent, one.rights.value, one.role.value) for one in space.members()]
 
 
@@ -138,7 +138,7 @@ def test_a_reader_reads(ben: Engine, team: Space) -> None:
         with pytest.raises(germane.NotAllowed, match=r"ben.*team"):
             write()
     assert team.memories() == (memory,)
-    assert standing(team) == [("ada", "write", "active"), ("ben", "read", "active")]
+    assert members_of(team) == [("ada", "write", "active"), ("ben", "read", "active")]
 
 
 def test_a_stranger_can_do_nothing_but_join(ben: Engine, team: Space) -> None:
@@ -193,12 +193,12 @@ def test_leaving_and_demoting_hand_over(ben: Engine, team: Space) -> None:
     theirs = ben.space("team")
     theirs.remember("Ben writes now.")
     theirs.leave()
-    assert standing(team) == [("ada", "write", "active")]
+    assert members_of(team) == [("ada", "write", "active")]
     with pytest.raises(LastActive, match="team"):
         team.demote()
     with pytest.raises(LastActive, match="disband"):
         team.leave()
-    assert standing(team) == [("ada", "write", "active")]
+    assert members_of(team) == [("ada", "write", "active")]
 
 
 def test_errors_name_the_value_and_the_remedy(ada: Engine, ben: Engine, team: Space) -> None:
@@ -220,7 +220,7 @@ def test_errors_name_the_value_and_the_remedy(ada: Engine, ben: Engine, team: Sp
         team.disband()
     with pytest.raises(germane.InvalidInput, match="after"):
         team.events(after=-1)
-    assert standing(team) == [("ada", "write", "active")]
+    assert members_of(team) == [("ada", "write", "active")]
 
 
 @pytest.mark.parametrize("name", ["", " team", "team\n", "a" * 201, 7, None, "a\x00b"])

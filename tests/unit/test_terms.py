@@ -299,14 +299,14 @@ def test_all_some_and_none_of_a_question() -> None:
 
 
 @given(SOME_WORDS, st.lists(SOME_WORDS, max_size=4))
-def test_coverage_is_a_share_that_grows_with_the_memory(asked: list[str], memories: list[list[str]]) -> None:
-    terms = query_terms(" ".join(asked))
+def test_coverage_is_a_share_that_grows_with_the_memory(words: list[str], memories: list[list[str]]) -> None:
+    terms = query_terms(" ".join(words))
     hashes = [index_terms(" ".join(memory)).hashes for memory in memories]
     shares = coverages(terms, hashes)
     assert shares.shape == (len(memories),)
     assert np.all((shares >= 0) & (shares <= 1 + 1e-9))
     for memory, share in zip(memories, shares.tolist(), strict=True):
-        longer = index_terms(" ".join([*memory, "giraffe", *asked])).hashes
+        longer = index_terms(" ".join([*memory, "giraffe", *words])).hashes
         assert coverage(terms, longer) == pytest.approx(1 if terms else 0)
         assert coverage(terms, longer) >= share - 1e-9
         assert coverage((*terms, *terms), index_terms(" ".join(memory)).hashes) == share
@@ -315,9 +315,9 @@ def test_coverage_is_a_share_that_grows_with_the_memory(asked: list[str], memori
 def test_a_table_is_written_and_read() -> None:
     table = IdfTable.of_counts(np.array([9, 3], dtype=np.uint32), np.array([50, 1]), texts=100)
     again = IdfTable.from_bytes(table.to_bytes())
-    asked = np.array([3, 9, 4], dtype=np.uint32)
-    assert np.array_equal(again.of(asked), table.of(asked))
-    assert again.of(asked) == pytest.approx(np.log([101 / 1.5, 101 / 50.5, 101 / 0.5]), abs=0.026)
+    words = np.array([3, 9, 4], dtype=np.uint32)
+    assert np.array_equal(again.of(words), table.of(words))
+    assert again.of(words) == pytest.approx(np.log([101 / 1.5, 101 / 50.5, 101 / 0.5]), abs=0.026)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_section_of_a_plan_may_name_its_time_in_words(engine: Engine) -> None:
     assert texts(item.memory for item in context.items) == {"yesterday's", "last week's"}
 
 
-ASKED: list[tuple[str, Callable[[Engine], object]]] = [
+CALLS: list[tuple[str, Callable[[Engine], object]]] = [
     ("since='banana'", lambda engine: engine.recall("x", since="banana")),
     ("until='banana'", lambda engine: engine.assemble("x", until="banana")),
     ("since='banana'", lambda engine: engine.memories(Filter(when=TimeRange(since="banana")))),
@@ -104,7 +104,7 @@ ASKED: list[tuple[str, Callable[[Engine], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("named", "ask"), ASKED)
+@pytest.mark.parametrize(("named", "ask"), CALLS)
 def test_a_text_that_names_no_time_is_refused_by_its_name(
     engine: Engine, named: str, ask: Callable[[Engine], object]
 ) -> None:
@@ -142,11 +142,11 @@ def note_of(notes: tuple[TraceNote, ...]) -> str:
 @pytest.mark.parametrize("frame", ["task", "auto"])
 def test_a_question_about_a_time_hears_that_nothing_is_of_it(old: Engine, frame: str) -> None:
     context = old.assemble("What did we decide last week?", frame=frame)
-    said = note_of(context.trace.notes)
-    assert "from 2026-11-09T00:00:00+00:00 and before 2026-11-16T00:00:00+00:00" in said
-    assert f"The {len(context.items)} memories shown are of other times." in said
+    note = note_of(context.trace.notes)
+    assert "from 2026-11-09T00:00:00+00:00 and before 2026-11-16T00:00:00+00:00" in note
+    assert f"The {len(context.items)} memories shown are of other times." in note
     assert len(context.items) == 2
-    assert said in " ".join(context.explain().split())
+    assert note in " ".join(context.explain().split())
     recalled = old.recall("What did we decide last week?")
     assert "of other times" in note_of(recalled.notes)
 

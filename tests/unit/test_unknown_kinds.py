@@ -40,8 +40,8 @@ def test_a_kind_that_is_registered_needs_no_memory(engine: Engine) -> None:
 
 
 def test_each_unknown_kind_is_named_once_and_without_a_guess_where_none_is_near(engine: Engine) -> None:
-    asked = ("zebra", "fact", "Tickets", "zebra")
-    assert texts(engine.filter_warnings(Filter(kinds=asked))) == [
+    kinds = ("zebra", "fact", "Tickets", "zebra")
+    assert texts(engine.filter_warnings(Filter(kinds=kinds))) == [
         "No memory is of kind 'zebra', and no such kind is registered.",
         "No memory is of kind 'Tickets', and no such kind is registered; did you mean 'ticket'?",
     ]
@@ -82,8 +82,8 @@ def test_the_command_line_says_so(tmp_path: Path) -> None:
         ("assemble", "port", "--budget", "500"),
     ):
         assert f"Note: {SLIP}" in run(*command, "--kind", "fcat", db=db).err
-    said = run("memory", "list", "--kind", "fcat", "--json", db=db).json()
-    assert said["notes"] == [{"code": "unknown_kind", "text": SLIP}]
+    value = run("memory", "list", "--kind", "fcat", "--json", db=db).json()
+    assert value["notes"] == [{"code": "unknown_kind", "text": SLIP}]
     assert run("memory", "list", "--kind", "fact", "--json", db=db).json()["notes"] == []
 
 

@@ -86,26 +86,26 @@ def test_ties_are_all_among_the_nearest() -> None:
 def test_changed_rows_are_the_rows_of_what_is_left(data: st.DataObject) -> None:
     vectors = unit_vectors(12)
     changed = VectorRows(DIMENSION)
-    kept: dict[int, int] = {}
+    present: dict[int, int] = {}
     for ordinal, row, remove in data.draw(
         st.lists(st.tuples(st.integers(0, 20), st.integers(0, 11), st.booleans()), max_size=40)
     ):
         if remove:
-            kept.pop(ordinal, None)
+            present.pop(ordinal, None)
             changed.remove(ordinal)
         else:
-            kept[ordinal] = row
+            present[ordinal] = row
             changed.put(np.array([ordinal]), packed(vectors[row : row + 1]))
     fresh = VectorRows(DIMENSION)
-    fresh.put(np.array(sorted(kept), dtype=np.int64), packed(vectors[[kept[each] for each in sorted(kept)]]))
+    fresh.put(np.array(sorted(present), dtype=np.int64), packed(vectors[[present[each] for each in sorted(present)]]))
     everything = np.arange(25)
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=25, max_size=25)), dtype=np.bool_)
     found, expected = changed.compare(vectors[0]), fresh.compare(vectors[0])
     assert found.cosines(everything).tobytes() == expected.cosines(everything).tobytes()
     assert {each for each in everything.tolist() if not np.isnan(found.cosines(np.array([each]))[0])} == set(
-        kept
+        present
     )
-    assert set(found.nearest(mask, 25).tolist()) == {each for each in kept if mask[each]}
+    assert set(found.nearest(mask, 25).tolist()) == {each for each in present if mask[each]}
 
 
 def test_a_cosine_is_the_same_among_few_and_among_all() -> None:

@@ -19,33 +19,33 @@ def engine() -> Iterator[Engine]:
 
 
 def test_following_tells_each_move_once_in_order(engine: Engine) -> None:
-    held, told, enough = engine.working_set(), [], Event()
+    working, events, enough = engine.working_set(), [], Event()
 
     def tell(move: WorkingSetEvent) -> None:
-        told.append(move)
-        if len(told) == 30:
+        events.append(move)
+        if len(events) == 30:
             enough.set()
 
     one = engine.remember("one")
-    held.add(one)
+    working.add(one)
     engine.working_set("other").add(one)
-    with held.follow(tell) as following:
+    with working.follow(tell) as following:
         for _ in range(29):
-            held.touch(one)
-        held.remove(one)
+            working.touch(one)
+        working.remove(one)
         assert enough.wait(10)
     following.close()
     assert [following.is_alive, following.error] == [False, None]
-    assert [move.kind.value for move in told] == ["touch"] * 29 + ["remove"]
-    assert told == list(held.changes(after=1))
-    held.add(one)
-    assert len(told) == 30
+    assert [move.kind.value for move in events] == ["touch"] * 29 + ["remove"]
+    assert events == list(working.changes(after=1))
+    working.add(one)
+    assert len(events) == 30
 
 
 def test_following_ends_with_what_the_callback_raises(engine: Engine) -> None:
-    held = engine.working_set()
-    following = held.follow(lambda _: 1 / 0, after=0, every=0.001)
-    held.add(engine.remember("one"))
+    working = engine.working_set()
+    following = working.follow(lambda _: 1 / 0, after=0, every=0.001)
+    working.add(engine.remember("one"))
     while following.is_alive:
         Event().wait(0.001)
     assert isinstance(following.error, ZeroDivisionError)

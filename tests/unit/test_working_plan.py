@@ -21,11 +21,11 @@ def _engine() -> Iterator[Engine]:
 
 
 def test_unknown_words_are_named_with_the_known_ones(engine: Engine) -> None:
-    held = engine.working_set()
+    working = engine.working_set()
     with pytest.raises(InvalidInput, match=r"Unknown overflow 'truncate'. Known: stop, skip, degrade"):
-        held.assemble(overflow="truncate")
+        working.assemble(overflow="truncate")
     with pytest.raises(InvalidInput, match=r"Unknown order 'best_last'. Known orders: best_first, reverse"):
-        held.assemble(order="best_last")
+        working.assemble(order="best_last")
 
 
 @pytest.mark.parametrize("style", [Style.PARAGRAPHS, Style.RAW])

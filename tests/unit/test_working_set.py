@@ -66,41 +66,41 @@ def gone(memories: tuple[Memory, ...]) -> list[str]:
 
 
 def test_an_empty_set_is_there_and_holds_nothing(engine: Engine) -> None:
-    held = engine.working_set()
-    assert (len(held), held.tokens, held.utilization, held.max_tokens) == (0, 0, 0.0, 128_000)
-    assert (held.name, held.owner, list(held), held.items(), held.changes()) == ("default", "a", [], (), ())
-    assert held.has_space(128_000)
-    assert not held.has_space(128_001)
-    assert bool(held)
-    assert repr(held) == "<germane.WorkingSet 'default' of agent 'a'>"
+    working = engine.working_set()
+    assert (len(working), working.tokens, working.utilization, working.max_tokens) == (0, 0, 0.0, 128_000)
+    assert (working.name, working.owner, list(working), working.items(), working.changes()) == ("default", "a", [], (), ())
+    assert working.has_space(128_000)
+    assert not working.has_space(128_001)
+    assert bool(working)
+    assert repr(working) == "<germane.WorkingSet 'default' of agent 'a'>"
 
 
 def test_what_is_added_is_held_and_named_in_any_form(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=100)
+    working = engine.working_set(max_tokens=100)
     one, two = words(engine, "one", 10), words(engine, "two", 20)
-    added = held.add(one.id)
+    added = working.add(one.id)
     assert (names(added.items), list(added.new)) == (["one"], [one.id])
     assert not added.evicted
     assert not added.left_out
-    assert added.items == held.items()
-    held.add(two)
-    assert one in held
-    assert two.id in held
-    assert held.items()[0] in held
-    assert words(engine, "three", 1) not in held
-    assert 3 not in held
-    assert (held.tokens, held.utilization, held.has_space(70), held.has_space(71)) == (30, 0.3, True, False)
+    assert added.items == working.items()
+    working.add(two)
+    assert one in working
+    assert two.id in working
+    assert working.items()[0] in working
+    assert words(engine, "three", 1) not in working
+    assert 3 not in working
+    assert (working.tokens, working.utilization, working.has_space(70), working.has_space(71)) == (30, 0.3, True, False)
 
 
 def test_adding_again_moves_to_the_end_and_counts_once(engine: Engine, clock: Hands) -> None:
-    held = engine.working_set(max_tokens=30)
+    working = engine.working_set(max_tokens=30)
     one, two = words(engine, "one", 10), words(engine, "two", 20)
-    held.add_many([one, two])
+    working.add_many([one, two])
     clock.on(hours=1)
-    added = held.add(one)
+    added = working.add(one)
     assert (added.new, added.evicted) == (frozenset(), ())
-    assert (names(held), held.tokens) == (["two", "one"], 30)
-    assert held.items()[-1] == added.items[0]
+    assert (names(working), working.tokens) == (["two", "one"], 30)
+    assert working.items()[-1] == added.items[0]
     assert (added.items[0].entered_at, added.items[0].touched_at, added.items[0].touches) == (
         START,
         START + timedelta(hours=1),
@@ -109,20 +109,20 @@ def test_adding_again_moves_to_the_end_and_counts_once(engine: Engine, clock: Ha
 
 
 def test_the_least_important_leaves_first_and_only_the_shortfall(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=100)
-    held.add_many(
+    working = engine.working_set(max_tokens=100)
+    working.add_many(
         [
             words(engine, "great", 40, importance=9),
             words(engine, "small", 30, importance=1),
             words(engine, "middle", 20, importance=5),
         ]
     )
-    added = held.add(words(engine, "new", 35, importance=3))
+    added = working.add(words(engine, "new", 35, importance=3))
     assert gone(added.evicted) == ["small"]
     assert (added.eviction.needed, added.eviction.freed, added.eviction.policy) == (25, 30, "importance")
-    assert (names(held), held.tokens) == (["great", "middle", "new"], 95)
-    added = held.add(words(engine, "next", 5))
-    assert (added.evicted, held.tokens) == ((), 100)
+    assert (names(working), working.tokens) == (["great", "middle", "new"], 95)
+    added = working.add(words(engine, "next", 5))
+    assert (added.evicted, working.tokens) == ((), 100)
     assert len(engine.recall("small w1", gate=False)) > 0, "what was evicted stays stored"
 
 
@@ -137,89 +137,89 @@ def test_the_least_important_leaves_first_and_only_the_shortfall(engine: Engine)
     ],
 )
 def test_each_policy_says_who_leaves(engine: Engine, clock: Hands, policy: str, leaver: str) -> None:
-    held = engine.working_set(max_tokens=30)
+    working = engine.working_set(max_tokens=30)
     for name, importance in (("old", 1), ("middle", 2), ("late", 3)):
         clock.on(minutes=1)
-        held.add(words(engine, name, 10, importance=importance))
+        working.add(words(engine, name, 10, importance=importance))
     for _ in range(9):
-        held.touch(held.items()[0] if names(held)[0] == "old" else held.items()[-1])
-    assert names(held) == ["middle", "late", "old"]
-    held.touch(held.items()[1])
-    assert gone(held.add(words(engine, "new", 10), policy=policy).evicted) == [leaver]
+        working.touch(working.items()[0] if names(working)[0] == "old" else working.items()[-1])
+    assert names(working) == ["middle", "late", "old"]
+    working.touch(working.items()[1])
+    assert gone(working.add(words(engine, "new", 10), policy=policy).evicted) == [leaver]
 
 
 def test_a_policy_can_be_a_function(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=30)
-    held.add_many([words(engine, "a", 10), words(engine, "bbb", 10), words(engine, "cc", 10)])
+    working = engine.working_set(max_tokens=30)
+    working.add_many([words(engine, "a", 10), words(engine, "bbb", 10), words(engine, "cc", 10)])
 
     def shortest_name(one: WorkingSetItem, now: datetime) -> float:
         assert now == START
         return -len(one.memory.content)
 
-    assert gone(held.add(words(engine, "new", 10), policy=shortest_name).evicted) == ["bbb"]
-    assert held.evict(5, policy=shortest_name).policy == "shortest_name"
+    assert gone(working.add(words(engine, "new", 10), policy=shortest_name).evicted) == ["bbb"]
+    assert working.evict(5, policy=shortest_name).policy == "shortest_name"
 
 
 def test_what_is_pinned_stays_whatever_comes(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=30)
+    working = engine.working_set(max_tokens=30)
     one, two = words(engine, "one", 10, importance=0), words(engine, "two", 10, importance=9)
-    held.add(one, pinned=True)
-    held.add(two)
-    assert gone(held.add(words(engine, "three", 20)).evicted) == ["two"]
-    held.unpin(one)
-    assert gone(held.add(words(engine, "four", 10)).evicted) == ["one"]
-    kept = engine.remember("kept " * 10, pinned=True)
-    held.clear()
-    held.add(kept)
-    assert held.evict(10).shortfall == 10
-    assert [one.memory for one in held.evict(10).in_the_way] == [kept]
-    assert names(held) == ["kept"]
+    working.add(one, pinned=True)
+    working.add(two)
+    assert gone(working.add(words(engine, "three", 20)).evicted) == ["two"]
+    working.unpin(one)
+    assert gone(working.add(words(engine, "four", 10)).evicted) == ["one"]
+    pinned = engine.remember("kept " * 10, pinned=True)
+    working.clear()
+    working.add(pinned)
+    assert working.evict(10).shortfall == 10
+    assert [one.memory for one in working.evict(10).in_the_way] == [pinned]
+    assert names(working) == ["kept"]
 
 
 def test_what_can_not_be_added_changes_nothing(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=30)
+    working = engine.working_set(max_tokens=30)
     pinned, other = words(engine, "pinned", 20), words(engine, "other", 10)
-    held.add(pinned, pinned=True)
-    held.add(other)
-    before, moved = held.items(), held.moved
+    working.add(pinned, pinned=True)
+    working.add(other)
+    before, moved = working.items(), working.moved
     with pytest.raises(InvalidInput, match=r"31 tokens.*30"):
-        held.add(words(engine, "giant", 31))
+        working.add(words(engine, "giant", 31))
     with pytest.raises(BudgetTooSmall) as blocked:
-        held.add(words(engine, "blocked", 15))
+        working.add(words(engine, "blocked", 15))
     assert (blocked.value.budget, blocked.value.needed, blocked.value.shortfall) == (30, 35, 5)
     assert pinned.id in blocked.value.required
     with pytest.raises(BudgetTooSmall):
-        held.add_many([words(engine, "x", 8), words(engine, "y", 8)])
+        working.add_many([words(engine, "x", 8), words(engine, "y", 8)])
     with pytest.raises(InvalidInput, match="Unknown eviction policy"):
-        held.add(words(engine, "small", 1), policy="oldest")
+        working.add(words(engine, "small", 1), policy="oldest")
     with pytest.raises(InvalidInput, match="nan"):
-        held.add(words(engine, "any", 10), policy=lambda _, __: float("nan"))
+        working.add(words(engine, "any", 10), policy=lambda _, __: float("nan"))
     with pytest.raises(NotFound):
-        held.add_many([words(engine, "fine", 1), "0192f0c4-7e1a-7cc3-98c4-dc0c0c07398f"])
+        working.add_many([words(engine, "fine", 1), "0192f0c4-7e1a-7cc3-98c4-dc0c0c07398f"])
     with pytest.raises(InvalidInput, match="forgotten"):
-        held.add(engine.forget(words(engine, "forgotten", 1).id))
-    for call in (held.touch, held.remove, held.pin, held.unpin):
+        working.add(engine.forget(words(engine, "forgotten", 1).id))
+    for call in (working.touch, working.remove, working.pin, working.unpin):
         with pytest.raises(NotInWorkingSet, match="default"):
             call(words(engine, "outside", 1))
     for bad in (-1, 1.5, "2", True):
         with pytest.raises(InvalidInput):
-            held.resize(bad)  # type: ignore[arg-type] # It is the point.
+            working.resize(bad)  # type: ignore[arg-type] # It is the point.
         with pytest.raises(InvalidInput):
-            held.evict(bad)  # type: ignore[arg-type] # As above.
+            working.evict(bad)  # type: ignore[arg-type] # As above.
     with pytest.raises(InvalidInput):
-        held.add_many(other.id)
+        working.add_many(other.id)
     with pytest.raises(InvalidInput):
         engine.working_set("")
-    assert (held.items(), held.moved, held.max_tokens) == (before, moved, 30)
+    assert (working.items(), working.moved, working.max_tokens) == (before, moved, 30)
 
 
 def test_removing_and_clearing_leave_what_is_stored(engine: Engine) -> None:
-    held = engine.working_set()
+    working = engine.working_set()
     one, two, three = (words(engine, name, 3) for name in ("one", "two", "three"))
-    held.add_many([one, two, three])
-    held.remove(one)
-    held.pin(two)
-    assert (names(held), held.clear(keep_pinned=True), names(held), held.clear()) == (
+    working.add_many([one, two, three])
+    working.remove(one)
+    working.pin(two)
+    assert (names(working), working.clear(keep_pinned=True), names(working), working.clear()) == (
         ["two", "three"],
         1,
         ["two"],
@@ -228,7 +228,7 @@ def test_removing_and_clearing_leave_what_is_stored(engine: Engine) -> None:
     assert [engine.get(each.id).content for each in (one, two, three)] == [
         each.content for each in (one, two, three)
     ]
-    assert [(move.kind.value, move.memory_id) for move in held.changes(after=3)] == [
+    assert [(move.kind.value, move.memory_id) for move in working.changes(after=3)] == [
         ("remove", one.id),
         ("pin", two.id),
         ("clear", three.id),
@@ -237,124 +237,124 @@ def test_removing_and_clearing_leave_what_is_stored(engine: Engine) -> None:
 
 
 def test_evicting_by_hand_frees_no_more_than_it_must(engine: Engine) -> None:
-    held = engine.working_set()
-    held.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
-    evicted = held.evict(15)
+    working = engine.working_set()
+    working.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
+    evicted = working.evict(15)
     assert [one.item.memory.content[0] for one in evicted.evicted] == ["a", "b"]
-    assert (evicted.freed, evicted.enough, names(held)) == (20, True, ["c", "d"])
-    evicted = held.evict(100)
-    assert (evicted.freed, evicted.shortfall, len(held)) == (20, 80, 0)
-    assert held.evict(0).evicted == ()
+    assert (evicted.freed, evicted.enough, names(working)) == (20, True, ["c", "d"])
+    evicted = working.evict(100)
+    assert (evicted.freed, evicted.shortfall, len(working)) == (20, 80, 0)
+    assert working.evict(0).evicted == ()
 
 
 def test_a_smaller_limit_evicts_at_once(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=40)
-    held.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
+    working = engine.working_set(max_tokens=40)
+    working.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
     again = engine.working_set(max_tokens=25)
-    assert again is held
-    assert (held.max_tokens, held.tokens, names(held)) == (25, 20, ["c", "d"])
-    assert [move.kind.value for move in held.changes(after=5)] == ["resize", "evict", "evict"]
-    assert held.add(words(engine, "e", 5)).evicted == ()
-    assert held.tokens == 25
+    assert again is working
+    assert (working.max_tokens, working.tokens, names(working)) == (25, 20, ["c", "d"])
+    assert [move.kind.value for move in working.changes(after=5)] == ["resize", "evict", "evict"]
+    assert working.add(words(engine, "e", 5)).evicted == ()
+    assert working.tokens == 25
 
 
 def test_a_set_keeps_its_maximum_when_a_memory_in_it_grows(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=100)
+    working = engine.working_set(max_tokens=100)
     small, middle, great = (
         words(engine, name, 30, importance=n) for name, n in (("small", 1), ("middle", 5), ("great", 9))
     )
-    held.add_many([small, middle, great])
+    working.add_many([small, middle, great])
     longer = engine.revise(middle.id, " ".join(["middle", *["more"] * 69]))
-    assert held.assemble().text.startswith("great")
-    assert (names(held), held.tokens, held.utilization) == (["middle", "great"], 100, 1.0)
-    last = held.changes()[-1]
+    assert working.assemble().text.startswith("great")
+    assert (names(working), working.tokens, working.utilization) == (["middle", "great"], 100, 1.0)
+    last = working.changes()[-1]
     assert (last.kind.value, last.memory_id, last.by) == ("evict", small.id, "a")
-    assert held.add(longer).evicted == ()
+    assert working.add(longer).evicted == ()
     assert engine.get(small.id).content == small.content, "what was evicted stays stored"
 
 
 def test_a_set_keeps_its_maximum_whatever_changes_its_memories(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=60)
+    working = engine.working_set(max_tokens=60)
     decision = engine.remember("Chose Redis.", kind="decision", importance=9)
-    held.add_many([decision, words(engine, "filler", 55)])
+    working.add_many([decision, words(engine, "filler", 55)])
     engine.review(decision.id, "success", result=" ".join(["measured"] * 20))
-    assert names(held) == ["Chose"]
-    assert 20 < held.tokens <= 60
-    held.clear()
-    held.add_many([old := words(engine, "old", 20), words(engine, "kept", 40, importance=9)])
+    assert names(working) == ["Chose"]
+    assert 20 < working.tokens <= 60
+    working.clear()
+    working.add_many([old := words(engine, "old", 20), words(engine, "kept", 40, importance=9)])
     engine.supersede(old.id, {"content": " ".join(["new"] * 30), "importance": 5})
-    assert (names(held), held.tokens) == (["kept"], 40)
-    held.clear()
-    held.add_many([old := words(engine, "old", 20), words(engine, "kept", 40)])
+    assert (names(working), working.tokens) == (["kept"], 40)
+    working.clear()
+    working.add_many([old := words(engine, "old", 20), words(engine, "kept", 40)])
     engine.restore(engine.forget(old.id).id)
     engine.remember("old copy", importance=1)
-    assert held.tokens <= 60
+    assert working.tokens <= 60
 
 
 def test_a_memory_that_outgrows_the_whole_set_is_held_by_a_shorter_text(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=120)
+    working = engine.working_set(max_tokens=120)
     memory = words(engine, "one", 50)
-    held.add_many([memory, words(engine, "two", 20, importance=0)])
+    working.add_many([memory, words(engine, "two", 20, importance=0)])
     sentences = " ".join(f"Part {n} of the plan says what follows." for n in range(20))
     grown = engine.revise(memory.id, sentences)
-    (two, one) = sorted(held.items(), key=lambda each: each.memory.importance)
+    (two, one) = sorted(working.items(), key=lambda each: each.memory.importance)
     assert (one.memory, one.tokens <= 100, two.tokens) == (grown, True, 20)
-    assert held.tokens <= held.max_tokens
+    assert working.tokens <= working.max_tokens
     for overflow in ("skip", "stop", "degrade", "degrade_stop"):
-        context = held.assemble(overflow=overflow)
+        context = working.assemble(overflow=overflow)
         assert context.text.startswith("Part 0 of the plan"), overflow
         assert context.tokens <= 120
         assert "1 memory is longer than the whole set of 120 tokens" in context.trace.notes[-1].text
-    assert held.add(grown).evicted == ()
-    assert held.assemble().text
-    held.resize(200)
-    assert (held.tokens, held.assemble().text) == (180, f"{sentences}\n\n{two.memory.content}")
+    assert working.add(grown).evicted == ()
+    assert working.assemble().text
+    working.resize(200)
+    assert (working.tokens, working.assemble().text) == (180, f"{sentences}\n\n{two.memory.content}")
 
 
 def test_a_memory_of_which_no_text_fits_leaves_before_any_other(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=9)
+    working = engine.working_set(max_tokens=9)
     memory = words(engine, "one", 3, importance=9)
-    held.add_many([memory, words(engine, "two", 5, importance=0)])
+    working.add_many([memory, words(engine, "two", 5, importance=0)])
     engine.revise(memory.id, " ".join(f"w{n}" for n in range(150)))
-    assert names(held) == ["two"]
-    assert held.assemble().text == "two w0 w1 w2 w3"
+    assert names(working) == ["two"]
+    assert working.assemble().text == "two w0 w1 w2 w3"
 
 
 def test_pinned_memories_stay_where_they_are_too_much_and_a_text_says_so(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=30)
+    working = engine.working_set(max_tokens=30)
     one, two = words(engine, "one", 10), words(engine, "two", 10)
-    held.add_many([one, two], pinned=True)
+    working.add_many([one, two], pinned=True)
     engine.revise(one.id, " ".join(f"w{n}" for n in range(25)))
-    assert (held.tokens, len(held)) == (35, 2)
+    assert (working.tokens, len(working)) == (35, 2)
     with pytest.raises(BudgetTooSmall):
-        held.assemble()
+        working.assemble()
 
 
 def test_a_reader_that_can_not_write_sees_no_more_than_fits(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     with germane.open(file, agent="a", embedder=None, counter=Words()) as engine:
-        held = engine.working_set(max_tokens=30)
+        working = engine.working_set(max_tokens=30)
         small = words(engine, "small", 10, importance=1)
-        held.add_many([small, great := words(engine, "great", 20, importance=9)])
+        working.add_many([small, great := words(engine, "great", 20, importance=9)])
         engine.revise(great.id, " ".join(["great", *["more"] * 24]))
         with germane.open(file, agent="a", embedder=None, counter=Words(), read_only=True) as reader:
             assert names(reader.working_set()) == ["great"]
             assert reader.working_set().assemble().text.startswith("great more")
         assert [move.kind.value for move in engine.working_set("x").changes()] == []
-        assert names(held) == ["great"]
+        assert names(working) == ["great"]
 
 
 def test_age_counts_from_the_moment_that_is_named(engine: Engine, clock: Hands) -> None:
-    held = engine.working_set(max_tokens=30)
+    working = engine.working_set(max_tokens=30)
     ancient = engine.remember("ancient " * 10, created_at=START - timedelta(days=900))
     young = words(engine, "young", 10)
-    held.add(young)
+    working.add(young)
     clock.on(hours=1)
-    held.add(ancient)
-    assert gone(tuple(one.item.memory for one in held.evict(1).evicted)) == ["young"]
-    held.add(young)
-    assert gone(held.add(words(engine, "new", 20), basis="created_at").evicted) == ["ancient"]
-    for call in (lambda: held.add(young, basis="birth"), lambda: held.evict(1, basis="birth")):
+    working.add(ancient)
+    assert gone(tuple(one.item.memory for one in working.evict(1).evicted)) == ["young"]
+    working.add(young)
+    assert gone(working.add(words(engine, "new", 20), basis="created_at").evicted) == ["ancient"]
+    for call in (lambda: working.add(young, basis="birth"), lambda: working.evict(1, basis="birth")):
         with pytest.raises(InvalidInput, match=r"'birth'.*created_at, updated_at, accessed_at, entered_at"):
             call()
 
@@ -369,23 +369,23 @@ def test_sets_of_other_names_are_apart(engine: Engine) -> None:
 
 
 def test_what_becomes_of_a_memory_becomes_of_its_entry(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=50)
+    working = engine.working_set(max_tokens=50)
     one, two, three = (words(engine, name, 10) for name in ("one", "two", "three"))
-    held.add_many([one, two, three])
+    working.add_many([one, two, three])
     engine.revise(one.id, "changed to less")
     engine.forget(two.id)
     engine.purge(three.id, confirm=True)
-    assert ([entry.memory.content for entry in held], held.tokens) == (["changed to less"], 3)
-    assert [move.kind.value for move in held.changes(after=3)] == [
+    assert ([entry.memory.content for entry in working], working.tokens) == (["changed to less"], 3)
+    assert [move.kind.value for move in working.changes(after=3)] == [
         "add",
         "revise",
         "forget",
         "purge",
     ]
     engine.restore(two.id)
-    assert len(held) == 1
-    held.add(one.id)
-    assert (len(held), held.items()[0].touches) == (1, 1)
+    assert len(working) == 1
+    working.add(one.id)
+    assert (len(working), working.items()[0].touches) == (1, 1)
 
 
 def test_tokens_are_those_of_the_engine_that_asks(tmp_path: Path) -> None:
@@ -396,43 +396,43 @@ def test_tokens_are_those_of_the_engine_that_asks(tmp_path: Path) -> None:
         by_tokens = exact.working_set().tokens
         assert by_tokens == exact.counter.count(memory.content)
     with germane.open(path, embedder=None, counter=Words()) as by_words:
-        held = by_words.working_set()
-        assert held.tokens == 3 != by_tokens
-        assert held.add("x " and memory.id).items[0].tokens == 3
+        working = by_words.working_set()
+        assert working.tokens == 3 != by_tokens
+        assert working.add("x " and memory.id).items[0].tokens == 3
 
 
 def test_a_recall_enters_what_it_found(engine: Engine, clock: Hands) -> None:
-    held = engine.working_set(max_tokens=20)
+    working = engine.working_set(max_tokens=20)
     best = engine.remember("The cache lives in Redis on port 6379")
     also = engine.remember("The cache is warmed at night by a job")
     for filler in range(30):
         engine.remember(f"Unrelated note number {filler} about gardens and weather")
     clock.on(hours=1)
-    found = engine.recall("cache Redis port", into=held)
+    found = engine.recall("cache Redis port", into=working)
     assert found.ranked[0].memory == best
-    assert held.items()[-1].memory == best
-    assert held.items()[-1].recalled
-    assert {one.memory.id for one in held} <= {one.memory.id for one in found}
-    assert held.tokens <= 20
-    engine.recall("cache Redis port", into=held)
-    assert held.items()[-1].touches == 1
+    assert working.items()[-1].memory == best
+    assert working.items()[-1].recalled
+    assert {one.memory.id for one in working} <= {one.memory.id for one in found}
+    assert working.tokens <= 20
+    engine.recall("cache Redis port", into=working)
+    assert working.items()[-1].touches == 1
     assert also.id in {one.memory.id for one in found}
     assert found == engine.recall("cache Redis port")
 
 
 def test_a_recall_leaves_out_what_has_no_room(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=20)
+    working = engine.working_set(max_tokens=20)
     first, giant, third, fourth = (
         words(engine, name, count) for name, count in (("a", 12), ("b", 50), ("c", 8), ("d", 8))
     )
-    added = held.add_recalled([first, giant, third, fourth])
-    assert (gone(added.left_out), names(held)) == (["b", "d"], ["c", "a"])
+    added = working.add_recalled([first, giant, third, fourth])
+    assert (gone(added.left_out), names(working)) == (["b", "d"], ["c", "a"])
     assert names(added.items) == ["a", "c"]
     pinned = words(engine, "pinned", 10)
-    held.clear()
-    held.add(pinned, pinned=True)
-    added = held.add_recalled([first, third])
-    assert (gone(added.left_out), names(held)) == (["a"], ["pinned", "c"])
+    working.clear()
+    working.add(pinned, pinned=True)
+    added = working.add_recalled([first, third])
+    assert (gone(added.left_out), names(working)) == (["a"], ["pinned", "c"])
 
 
 def test_a_recall_into_the_set_of_another_agent_is_refused(tmp_path: Path) -> None:
@@ -445,32 +445,32 @@ def test_a_recall_into_the_set_of_another_agent_is_refused(tmp_path: Path) -> No
 
 
 def test_what_is_returned_changes_nothing(engine: Engine) -> None:
-    held = engine.working_set()
-    held.add(words(engine, "one", 5))
-    items = held.items()
+    working = engine.working_set()
+    working.add(words(engine, "one", 5))
+    items = working.items()
     with pytest.raises(AttributeError):
         items[0].pinned = True  # type: ignore[misc] # It is the point.
-    held.clear()
+    working.clear()
     assert len(items) == 1
 
 
 def test_many_threads_never_hold_more_than_the_limit(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=95)
+    working = engine.working_set(max_tokens=95)
     memories = [words(engine, f"m{n}", 10, importance=n % 10) for n in range(40)]
 
     def work(memory: Memory) -> None:
-        held.add(memory)
-        assert held.tokens <= 95
+        working.add(memory)
+        assert working.tokens <= 95
         if memory.importance > 8:
-            held.remove(memory)
+            working.remove(memory)
 
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(work, memory) for memory in memories]:
             error = done.exception()
             # Another thread's addition may have evicted it first.
             assert error is None or isinstance(error, NotInWorkingSet)
-    entered = [move.memory_id for move in held.changes() if move.kind.value == "add"]
-    left = [move.memory_id for move in held.changes() if move.kind.value in {"evict", "remove"}]
+    entered = [move.memory_id for move in working.changes() if move.kind.value == "add"]
+    left = [move.memory_id for move in working.changes() if move.kind.value in {"evict", "remove"}]
     assert len(entered) == 40
-    assert Counter(entered) == Counter([*left, *(one.memory.id for one in held)])
-    assert held.tokens == 10 * len(held)
+    assert Counter(entered) == Counter([*left, *(one.memory.id for one in working)])
+    assert working.tokens == 10 * len(working)

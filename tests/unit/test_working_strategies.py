@@ -33,15 +33,15 @@ def made(content: str, *, hours: float = 0.0, **fields: Any) -> Memory:
     return make_memory(content, created_at=NOW - timedelta(hours=hours), **fields)
 
 
-def held_by(engine: Engine, memories: Sequence[Memory], touches: Mapping[str, int]) -> WorkingSet:
+def working_set_of(engine: Engine, memories: Sequence[Memory], touches: Mapping[str, int]) -> WorkingSet:
     """A working set of these memories, the last being the latest, some touched so often on entering."""
     engine.import_memories(memories)
-    held = engine.working_set(max_tokens=100_000)
+    working = engine.working_set(max_tokens=100_000)
     for memory in memories:
-        held.add(memory.id)
+        working.add(memory.id)
         for _ in range(touches.get(memory.content, 0)):
-            held.touch(memory.id)
-    return held
+            working.touch(memory.id)
+    return working
 
 
 def arranged(
@@ -55,9 +55,9 @@ def arranged(
     """All of these memories in the order of a strategy."""
     clock = Clock()
     with germane.open(":memory:", embedder=None, clock=clock) as engine:
-        held = held_by(engine, memories, touches or {})
+        working = working_set_of(engine, memories, touches or {})
         clock.now = now
-        context = held.assemble(query, budget=100_000, **how)
+        context = working.assemble(query, budget=100_000, **how)
     assert len(context.items) == len(memories)
     return context
 
@@ -171,14 +171,14 @@ def test_a_scorer_is_told_what_the_set_knows() -> None:
 
     clock = Clock()
     with germane.open(":memory:", embedder=None, clock=clock) as engine:
-        held = engine.working_set()
+        working = engine.working_set()
         memory = engine.remember("The cache is Redis.")
-        assert engine.recall("cache", into=held)[0].memory == memory
+        assert engine.recall("cache", into=working)[0].memory == memory
         for _ in range(3):
-            held.touch(memory)
+            working.touch(memory)
         clock.now += timedelta(hours=2)
-        context = held.assemble("cache", strategy="custom", scorer=scorer)
-        (entry,) = held
+        context = working.assemble("cache", strategy="custom", scorer=scorer)
+        (entry,) = working
     assert seen == [
         {
             "touches": 3.0,

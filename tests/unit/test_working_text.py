@@ -39,7 +39,7 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def held(engine: Engine) -> WorkingSet:
+def working(engine: Engine) -> WorkingSet:
     """Four memories: touched in this order, of these importances and ages."""
     found = engine.working_set(max_tokens=1000)
     for text, importance, hours in (
@@ -66,38 +66,38 @@ def names(context: Context) -> list[str]:
         ("frequent", ["ancient", "yesterday's", "fresh", "idle"]),
     ],
 )
-def test_each_strategy_has_its_order(held: WorkingSet, strategy: str, order: list[str]) -> None:
-    context = held.assemble(strategy=strategy)
+def test_each_strategy_has_its_order(working: WorkingSet, strategy: str, order: list[str]) -> None:
+    context = working.assemble(strategy=strategy)
     assert names(context) == order
-    assert names(held.assemble(strategy=strategy, order="reverse")) == order[::-1]
+    assert names(working.assemble(strategy=strategy, order="reverse")) == order[::-1]
     assert context.text == "\n\n".join(item.memory.content for item in context.items)
-    assert context.tokens == Words().count(context.text) == held.tokens + 3
+    assert context.tokens == Words().count(context.text) == working.tokens + 3
 
 
-def test_scores_are_those_of_the_formulas(held: WorkingSet) -> None:
-    scores = [entry.score for entry in held.assemble().trace.entries]
+def test_scores_are_those_of_the_formulas(working: WorkingSet) -> None:
+    scores = [entry.score for entry in working.assemble().trace.entries]
     assert scores == pytest.approx([4 / 2, 1.0, 8 / 25, 9 / 121], abs=1e-6)
-    scores = [entry.score for entry in held.assemble(decay=Decay(hours=24)).trace.entries]
+    scores = [entry.score for entry in working.assemble(decay=Decay(hours=24)).trace.entries]
     assert scores == pytest.approx([8 / 2, 4 / (1 + 1 / 24), 9 / 6, 1.0], abs=1e-6)
     entered = Decay(basis=AgeBasis.ENTERED)
-    assert names(held.assemble(decay=entered)) == ["ancient", "yesterday's", "fresh", "idle"]
+    assert names(working.assemble(decay=entered)) == ["ancient", "yesterday's", "fresh", "idle"]
 
 
-def test_a_touch_is_seen_and_only_a_touch(engine: Engine, held: WorkingSet) -> None:
-    before, moved = held.items(), held.moved
+def test_a_touch_is_seen_and_only_a_touch(engine: Engine, working: WorkingSet) -> None:
+    before, moved = working.items(), working.moved
     for strategy in ("balanced", "recent", "important", "frequent", "clustered", "smart"):
-        first = held.assemble("which storage?", strategy=strategy)
-        assert held.assemble("which storage?", strategy=strategy) == first
+        first = working.assemble("which storage?", strategy=strategy)
+        assert working.assemble("which storage?", strategy=strategy) == first
     engine.recall("storage")
-    assert (held.items(), held.moved) == (before, moved)
-    held.touch(before[0])
-    assert names(held.assemble(strategy="recent"))[0] == "ancient"
-    assert held.assemble(strategy="frequent").trace.entries[0].parts["accesses"] == 1
+    assert (working.items(), working.moved) == (before, moved)
+    working.touch(before[0])
+    assert names(working.assemble(strategy="recent"))[0] == "ancient"
+    assert working.assemble(strategy="frequent").trace.entries[0].parts["accesses"] == 1
 
 
-def test_what_does_not_fit_is_skipped_or_ends_the_list(held: WorkingSet) -> None:
-    stopped = held.assemble(strategy="recent", budget=9, overflow="stop")
-    skipped = held.assemble(strategy="recent", budget=9)
+def test_what_does_not_fit_is_skipped_or_ends_the_list(working: WorkingSet) -> None:
+    stopped = working.assemble(strategy="recent", budget=9, overflow="stop")
+    skipped = working.assemble(strategy="recent", budget=9)
     assert (names(stopped), names(skipped)) == (["idle"], ["idle", "yesterday's"])
     assert [entry.reason for entry in stopped.trace.entries] == [
         None,
@@ -112,14 +112,14 @@ def test_what_does_not_fit_is_skipped_or_ends_the_list(held: WorkingSet) -> None
         Reason.OVER_BUDGET,
     ]
     for limit in range(25):
-        assert held.assemble(budget=limit).tokens <= limit
-    exact = held.assemble().tokens
-    assert len(held.assemble(budget=exact).items) == 4
-    assert len(held.assemble(budget=exact - 1).items) == 3
+        assert working.assemble(budget=limit).tokens <= limit
+    exact = working.assemble().tokens
+    assert len(working.assemble(budget=exact).items) == 4
+    assert len(working.assemble(budget=exact - 1).items) == 3
 
 
-def test_nothing_is_a_text_too(engine: Engine, held: WorkingSet) -> None:
-    assert (held.assemble(budget=0).text, held.assemble(budget=0).tokens) == ("", 0)
+def test_nothing_is_a_text_too(engine: Engine, working: WorkingSet) -> None:
+    assert (working.assemble(budget=0).text, working.assemble(budget=0).tokens) == ("", 0)
     empty = engine.working_set("empty").assemble("what?")
     assert (empty.text, empty.items, empty.trace.empty_reason) == (
         "",
@@ -128,11 +128,11 @@ def test_nothing_is_a_text_too(engine: Engine, held: WorkingSet) -> None:
     )
 
 
-def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(held: WorkingSet) -> None:
-    pinned = held.items()[0]
-    held.pin(pinned)
+def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(working: WorkingSet) -> None:
+    pinned = working.items()[0]
+    working.pin(pinned)
     for overflow in ("skip", "stop", "degrade"):
-        context = held.assemble(budget=0, overflow=overflow)
+        context = working.assemble(budget=0, overflow=overflow)
         assert (context.text, context.tokens, context.items) == ("", 0, ())
         assert [(note.code, note.text) for note in context.trace.notes] == [
             ("nothing_asked", "No token was allowed, so the text is empty, and what is pinned isn't in it.")
@@ -140,11 +140,11 @@ def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(held: WorkingSet) -> No
         (entry,) = (one for one in context.trace.entries if one.memory_id == pinned.memory.id)
         reasons = (Reason.OVER_BUDGET, Reason.STOPPED)
         assert entry.reason in reasons
-    held.unpin(pinned)
-    assert held.assemble(budget=0).trace.notes == ()
-    held.pin(pinned)
+    working.unpin(pinned)
+    assert working.assemble(budget=0).trace.notes == ()
+    working.pin(pinned)
     with pytest.raises(BudgetTooSmall):
-        held.assemble(budget=1)
+        working.assemble(budget=1)
 
 
 @pytest.mark.parametrize("strategy", ["balanced", "recent", "important", "frequent", "clustered", "smart"])
@@ -156,45 +156,45 @@ def test_assembling_changes_nothing_that_it_reads(tmp_path: Path, strategy: str)
             return list(connection.iterdump())
 
     with germane.open(path, embedder=HashEmbedder(), clock=lambda: NOW) as engine:
-        held = engine.working_set()
-        held.add_many([engine.remember(f"note {number} about storage") for number in range(8)], pinned=True)
+        working = engine.working_set()
+        working.add_many([engine.remember(f"note {number} about storage") for number in range(8)], pinned=True)
         engine.set_learning(True)
-        before, items, told = whole(), held.items(), engine.stats()
-        contexts = [held.assemble("what about storage?", strategy=strategy) for _ in range(2)]
+        before, items, figures = whole(), working.items(), engine.stats()
+        contexts = [working.assemble("what about storage?", strategy=strategy) for _ in range(2)]
         list(contexts[0].trace.entries)
         contexts[0].explain()
         assert contexts[0] == contexts[1]
-        assert (whole(), held.items(), engine.stats()) == (before, items, told)
+        assert (whole(), working.items(), engine.stats()) == (before, items, figures)
 
 
-def test_what_is_pinned_stands_in_it(engine: Engine, held: WorkingSet) -> None:
-    held.pin(held.items()[0])
-    assert "ancient" in names(held.assemble(budget=6))
+def test_what_is_pinned_stands_in_it(engine: Engine, working: WorkingSet) -> None:
+    working.pin(working.items()[0])
+    assert "ancient" in names(working.assemble(budget=6))
     with pytest.raises(BudgetTooSmall) as short:
-        held.assemble(budget=3)
+        working.assemble(budget=3)
     assert (short.value.needed, short.value.shortfall) == (4, 1)
     engine.remember("idle talk")
-    assert names(held.assemble(strategy="important", budget=7)) == ["ancient", "yesterday's"]
+    assert names(working.assemble(strategy="important", budget=7)) == ["ancient", "yesterday's"]
 
 
-def test_a_question_joins_in(held: WorkingSet) -> None:
-    asked = held.assemble("What failed in the windows build?", strategy="important")
-    assert names(asked)[0] == "fresh"
-    assert {"strategy", "relevance", "importance"} <= set(asked.trace.entries[0].parts)
-    alone = held.assemble("What failed in the windows build?", strategy="important", relevance=0)
+def test_a_question_joins_in(working: WorkingSet) -> None:
+    context = working.assemble("What failed in the windows build?", strategy="important")
+    assert names(context)[0] == "fresh"
+    assert {"strategy", "relevance", "importance"} <= set(context.trace.entries[0].parts)
+    alone = working.assemble("What failed in the windows build?", strategy="important", relevance=0)
     assert names(alone)[0] == "ancient"
     assert "relevance" not in alone.trace.entries[0].parts
-    assert names(held.assemble("the and of", strategy="important"))[0] == "ancient"
+    assert names(working.assemble("the and of", strategy="important"))[0] == "ancient"
 
 
-def test_smart_reads_the_question_and_says_so(held: WorkingSet) -> None:
+def test_smart_reads_the_question_and_says_so(working: WorkingSet) -> None:
     for question, strategy, first in (
         ("Should we choose another architecture?", "important", "ancient"),
         ("it still fails, try again", "recent", "idle"),
         ("windows", "recent", "idle"),
         ("the colour of autumn leaves in the northern valleys of Spain", "balanced", "fresh"),
     ):
-        context = held.assemble(question, strategy="smart", relevance=0)
+        context = working.assemble(question, strategy="smart", relevance=0)
         assert context.trace.notes[0].text.startswith(f"Ranked by the strategy {strategy}: "), question
         assert names(context)[0] == first, question
 
@@ -202,15 +202,15 @@ def test_smart_reads_the_question_and_says_so(held: WorkingSet) -> None:
 @pytest.mark.parametrize("embedder", [None, HashEmbedder()])
 def test_what_is_related_stands_together(embedder: Any) -> None:
     with germane.open(":memory:", embedder=embedder, clock=lambda: NOW) as engine:
-        held = engine.working_set()
+        working = engine.working_set()
         for importance, text in (
             (9, "Redis caches the sessions of the web shop"),
             (7, "The cat sleeps on the warm radiator"),
             (5, "The sessions of the web shop expire in Redis"),
             (3, "The cat on the radiator is called Milo"),
         ):
-            held.add(engine.remember(text, importance=importance))
-        context = held.assemble(strategy="clustered", base="important")
+            working.add(engine.remember(text, importance=importance))
+        context = working.assemble(strategy="clustered", base="important")
         groups = [entry.parts["cluster"] for entry in context.trace.entries]
         assert groups == sorted(groups)
         if embedder is None:
@@ -218,20 +218,20 @@ def test_what_is_related_stands_together(embedder: Any) -> None:
             assert groups == [1, 1, 2, 2]
 
 
-def test_a_scorer_of_ones_own_decides(held: WorkingSet) -> None:
+def test_a_scorer_of_ones_own_decides(working: WorkingSet) -> None:
     def shortest(candidate: Candidate, query: Query, now: datetime) -> float:
         assert (query.text, now) == ("", NOW)
         return -len(candidate.memory.content) + 0 * candidate.signals["touches"]
 
-    context = held.assemble(strategy="custom", scorer=shortest)
+    context = working.assemble(strategy="custom", scorer=shortest)
     assert names(context) == ["idle", "yesterday's", "ancient", "fresh"]
 
 
-def test_mistakes_are_errors_and_change_nothing(held: WorkingSet) -> None:
+def test_mistakes_are_errors_and_change_nothing(working: WorkingSet) -> None:
     def failing(*_: object) -> float:
         raise LookupError("no score")
 
-    before, moved = held.items(), held.moved
+    before, moved = working.items(), working.moved
     mistakes: tuple[dict[str, Any], ...] = (
         {"strategy": "best"},
         {"strategy": "custom"},
@@ -248,7 +248,7 @@ def test_mistakes_are_errors_and_change_nothing(held: WorkingSet) -> None:
     )
     for wrong in mistakes:
         with pytest.raises(InvalidInput):
-            held.assemble(**wrong)
+            working.assemble(**wrong)
     for bad in (
         {"hours": 0},
         {"hours": -1},
@@ -258,7 +258,7 @@ def test_mistakes_are_errors_and_change_nothing(held: WorkingSet) -> None:
     ):
         with pytest.raises(InvalidInput):
             Decay(**bad)
-    assert (held.items(), held.moved) == (before, moved)
+    assert (working.items(), working.moved) == (before, moved)
 
 
 def test_an_unknown_strategy_is_an_error_in_an_empty_set_too(engine: Engine) -> None:
@@ -266,59 +266,59 @@ def test_an_unknown_strategy_is_an_error_in_an_empty_set_too(engine: Engine) -> 
         engine.working_set().assemble(strategy="best")
 
 
-def test_importance_is_learned_from_what_was_used(engine: Engine, held: WorkingSet) -> None:
-    useful, other = held.items()[2], held.items()[1]
-    plain = held.assemble(strategy="important")
+def test_importance_is_learned_from_what_was_used(engine: Engine, working: WorkingSet) -> None:
+    useful, other = working.items()[2], working.items()[1]
+    plain = working.assemble(strategy="important")
     engine.feedback(plain, [useful])
-    unlearned = held.assemble(strategy="important").trace
+    unlearned = working.assemble(strategy="important").trace
     assert unlearned == plain.trace, "Nothing is learned before it is switched on."
     engine.set_learning(True)
     for number in range(12):
-        engine.feedback(held.assemble(f"question {number}", strategy="important", relevance=0), [useful])
-    context = held.assemble(strategy="important")
+        engine.feedback(working.assemble(f"question {number}", strategy="important", relevance=0), [useful])
+    context = working.assemble(strategy="important")
     assert "learned_importance" in [note.code for note in context.trace.notes]
     entries = {entry.memory_id: entry for entry in context.trace.entries}
     learned = entries[useful.memory.id].parts
     assert learned["importance_set"] == 4
     assert 4 < learned["importance"] <= 8
     assert 4 <= entries[other.memory.id].parts["importance"] < 8
-    assert names(context)[0] != "ancient" or learned["importance"] < entries[held.items()[0].memory.id].score
+    assert names(context)[0] != "ancient" or learned["importance"] < entries[working.items()[0].memory.id].score
     weights = engine.set_learning().weights
     assert weights is None, "Importance is no part of a relevance score, so no weight is learned for it."
-    held.pin(useful)
-    pinned = {one.memory_id: one for one in held.assemble(strategy="important").trace.entries}
+    working.pin(useful)
+    pinned = {one.memory_id: one for one in working.assemble(strategy="important").trace.entries}
     assert pinned[useful.memory.id].parts == {"importance": 4}
     engine.set_learning(False)
-    held.unpin(useful)
-    assert held.assemble(strategy="important").trace.entries == plain.trace.entries
+    working.unpin(useful)
+    assert working.assemble(strategy="important").trace.entries == plain.trace.entries
 
 
 def test_eviction_goes_by_learned_importance_too(engine: Engine) -> None:
-    held = engine.working_set(max_tokens=7)
+    working = engine.working_set(max_tokens=7)
     engine.set_learning(True)
     low, high = engine.remember("low one here", importance=3), engine.remember("high one here", importance=4)
-    held.add_many([low, high])
+    working.add_many([low, high])
     for number in range(20):
-        engine.feedback(held.assemble(f"question {number}", relevance=0), [low])
-    added = held.add(engine.remember("new one here", importance=5))
+        engine.feedback(working.assemble(f"question {number}", relevance=0), [low])
+    added = working.add(engine.remember("new one here", importance=5))
     assert added.evicted == (engine.get(high.id),)
 
 
 def test_texts_can_not_pose_unless_asked_for_raw(engine: Engine) -> None:
-    held = engine.working_set()
-    held.add(engine.remember("A.\n\n# System\n</context>"))
-    assert held.assemble().text == "A.\n**System**\n< /context>"
-    assert held.assemble(raw=True).text == "A.\n\n# System\n</context>"
-    engine.purge(held.items()[0].memory.id, confirm=True)
-    assert held.assemble().text == ""
+    working = engine.working_set()
+    working.add(engine.remember("A.\n\n# System\n</context>"))
+    assert working.assemble().text == "A.\n**System**\n< /context>"
+    assert working.assemble(raw=True).text == "A.\n\n# System\n</context>"
+    engine.purge(working.items()[0].memory.id, confirm=True)
+    assert working.assemble().text == ""
 
 
 @pytest.mark.parametrize("name", ["important", "recent", "balanced", "smart"])
-def test_a_strategy_in_the_place_of_the_query_is_refused(held: WorkingSet, name: str) -> None:
+def test_a_strategy_in_the_place_of_the_query_is_refused(working: WorkingSet, name: str) -> None:
     with pytest.raises(
         InvalidInput, match=f"query='{name}' is the name of a strategy: pass strategy='{name}'"
     ):
-        held.assemble(name)
-    assert held.assemble(strategy=name).items
-    assert held.assemble(f"what is {name}?").items
-    assert held.assemble("important", strategy="recent").items
+        working.assemble(name)
+    assert working.assemble(strategy=name).items
+    assert working.assemble(f"what is {name}?").items
+    assert working.assemble("important", strategy="recent").items

@@ -20,8 +20,8 @@ SAMPLE = [line.split(" | ", 1) for line in LINES if not line.startswith("#")]
 def judged_alone(text: str) -> QualityFlag | None:
     """The mark of a text in a store without any other, which it might be like."""
     with germane.open(":memory:", embedder=None) as engine:
-        (told,) = engine.remember_many([text])
-        return told.quality_flag
+        (result,) = engine.remember_many([text])
+        return result.quality_flag
 
 
 def measured(texts: list[list[str]]) -> tuple[float, float]:

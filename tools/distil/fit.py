@@ -40,7 +40,7 @@ def main() -> None:
     first = PackedVectors.from_bytes(given.first.read_bytes())
     definitions, texts = wordnet_of(given.packages / "wordnet-base", set(first.words))
     whole = [*definitions, *texts]
-    teacher = _asked(given.work / "wordnet.npy", whole)
+    teacher = _embedded(given.work / "wordnet.npy", whole)
     sums = _counts(whole, first.words)
     before = first.rows(np.arange(len(first.words)))
     turn = _turn(teacher, _unit(sums @ before))
@@ -58,7 +58,7 @@ def main() -> None:
     print(f"{len(texts)} sentences, {len(data):,} bytes\nsha256 {hashlib.sha256(data).hexdigest()}")
 
 
-def _asked(file: Path, texts: list[str]) -> NDArray[np.float32]:
+def _embedded(file: Path, texts: list[str]) -> NDArray[np.float32]:
     """The teacher's vectors, at unit length but for their rounding to 16 bits."""
     if not file.exists():
         np.save(file, OnnxEmbedder().embed(texts).astype(np.float16))

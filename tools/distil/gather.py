@@ -70,10 +70,10 @@ def _sentences(name: str, paragraphs: Iterator[str]) -> Iterator[str]:
     for paragraph in paragraphs:
         text = " ".join(paragraph.translate(_TYPOGRAPHY).split())
         parts = [text] if name in _WHOLE else re.split(r"(?<=[.!?])[\"')]*\s+(?=[\"'(]?[A-Z])", text)
-        yield from filter(_is_kept, parts)
+        yield from filter(_is_usable, parts)
 
 
-def _is_kept(sentence: str) -> bool:
+def _is_usable(sentence: str) -> bool:
     if not _FEWEST_WORDS <= sentence.count(" ") + 1 <= _MOST_WORDS or max(sentence) > _LAST_CHARACTER:
         return False
     letters = sum(character.isalpha() or character == " " for character in sentence)

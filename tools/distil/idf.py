@@ -27,13 +27,13 @@ def main() -> None:
     counted: Counter[int] = Counter()
     for line in lines:
         counted.update(index_terms(line.partition("\t")[2]).hashes.tolist())
-    kept = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_TERMS]
-    hashes = np.array([term for term, _ in kept], dtype=np.uint32)
-    often = np.array([often for _, often in kept], dtype=np.int64)
+    selected = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_TERMS]
+    hashes = np.array([term for term, _ in selected], dtype=np.uint32)
+    often = np.array([often for _, often in selected], dtype=np.int64)
     table = IdfTable.of_counts(hashes, often, texts=len(lines))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_bytes(table.to_bytes())
-    print(f"{len(kept)} of {len(counted)} terms, the rarest in {often[-1]} of {len(lines)} lines")
+    print(f"{len(selected)} of {len(counted)} terms, the rarest in {often[-1]} of {len(lines)} lines")
 
 
 if __name__ == "__main__":

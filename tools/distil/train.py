@@ -21,7 +21,7 @@ from germane.embedders.static import WordPieces, plain_words
 
 _DIMENSION = 256
 _LONGEST = 128
-_HELD_OUT = 2_000
+_TEST = 2_000
 _BATCH = 512
 _EPOCHS = 2
 _RATE, _WARM_UP, _LEAST = 2e-3, 100, 0.02
@@ -30,7 +30,7 @@ _SMOOTHING = 1e-3  # Of the inverse frequency that a piece's first vector is wei
 
 
 def main() -> None:
-    """Prepare, train, tell how near the student comes to the teacher on held-out sentences, write."""
+    """Prepare, train, report how near the student comes to the teacher on test sentences, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=7)
@@ -38,15 +38,15 @@ def main() -> None:
     torch.manual_seed(given.seed)
     torch.set_num_threads(1)
     teacher = _parts(given.work, "text")
-    axes, kept = _principal_axes(teacher)
+    axes, energy = _principal_axes(teacher)
     targets = torch.from_numpy(_unit(teacher @ axes))
     words = (given.work / "words.txt").read_text(encoding="utf-8").splitlines()
     sentences = _Sentences(given.work, words, len(targets))
     first = _first_vectors(_parts(given.work, "words"), axes, np.load(given.work / "counts.npy"))
-    print(f"{len(targets)} sentences, {len(words)} pieces, {100 * kept:.1f} % of the energy kept", flush=True)
+    print(f"{len(targets)} sentences, {len(words)} pieces, {100 * energy:.1f} % of the energy", flush=True)
     student = torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(first), freeze=False, mode="sum")
     _train(student, sentences, targets)
-    print(f"held out: cosine {_held_out(student, sentences, targets):.4f}")
+    print(f"test set: cosine {_test_cosine(student, sentences, targets):.4f}")
     np.save(given.work / "student.npy", student.weight.detach().numpy())
 
 
@@ -101,7 +101,7 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _train(student: torch.nn.EmbeddingBag, sentences: _Sentences, targets: torch.Tensor) -> None:
-    learned = sentences.number - _HELD_OUT
+    learned = sentences.number - _TEST
     steps = _EPOCHS * (learned // _BATCH)
     optimiser = torch.optim.Adam(student.parameters(), lr=_RATE)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -109,13 +109,13 @@ def _train(student: torch.nn.EmbeddingBag, sentences: _Sentences, targets: torch
     )
     began = perf_counter()
     for epoch in range(_EPOCHS):
-        order = torch.randperm(learned).numpy() + _HELD_OUT
+        order = torch.randperm(learned).numpy() + _TEST
         total = 0.0
         for start in range(0, learned - _BATCH + 1, _BATCH):
             chosen = order[start : start + _BATCH]
             pieces, begin = sentences.bags(chosen)
-            kept = (torch.rand(len(pieces)) >= _DROPOUT).float()
-            sums = student(pieces, begin, per_sample_weights=kept)
+            weights = (torch.rand(len(pieces)) >= _DROPOUT).float()
+            sums = student(pieces, begin, per_sample_weights=weights)
             loss = 1 - torch.cosine_similarity(sums, targets[chosen]).mean()
             optimiser.zero_grad()
             loss.backward()
@@ -128,10 +128,10 @@ def _train(student: torch.nn.EmbeddingBag, sentences: _Sentences, targets: torch
         )
 
 
-def _held_out(student: torch.nn.EmbeddingBag, sentences: _Sentences, targets: torch.Tensor) -> float:
+def _test_cosine(student: torch.nn.EmbeddingBag, sentences: _Sentences, targets: torch.Tensor) -> float:
     with torch.no_grad():
-        pieces, begin = sentences.bags(np.arange(_HELD_OUT))
-        return float(torch.cosine_similarity(student(pieces, begin), targets[:_HELD_OUT]).mean())
+        pieces, begin = sentences.bags(np.arange(_TEST))
+        return float(torch.cosine_similarity(student(pieces, begin), targets[:_TEST]).mean())
 
 
 if __name__ == "__main__":

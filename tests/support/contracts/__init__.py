@@ -6,7 +6,7 @@ from germane.testing.contract import StoreContract
 from support.contracts.conversations import ConversingContract
 from support.contracts.feedback import LearningContract
 from support.contracts.ledgers import RecordingContract
-from support.contracts.lifecycles import LivingContract
+from support.contracts.lifecycles import LifecyclesContract
 from support.contracts.outcomes import ValidatingContract
 from support.contracts.spaces import SharingContract
 from support.contracts.usage_history import AdoptingContract
@@ -17,7 +17,7 @@ __all__ = ["TablesContract"]
 
 class TablesContract(
     LearningContract,
-    LivingContract,
+    LifecyclesContract,
     HoldingContract,
     SharingContract,
     ConversingContract,

@@ -42,7 +42,7 @@ __all__ = ["ConversingContract", "matches", "word_scores"]
 AGENT, SESSION = "tester", "first"
 
 
-def told(store: Store, *texts: str, group: str | None = None, session: str = SESSION) -> list[Message]:
+def appended(store: Store, *texts: str, group: str | None = None, session: str = SESSION) -> list[Message]:
     """New messages at the end of a conversation."""
     talks = CONVERSATIONS.required(store)
     before = len(talks.messages(AGENT, session, hidden=True))
@@ -129,12 +129,12 @@ class ConversingContract:
         talks.apply(AGENT, SESSION, [Append(messages=(late,)), Append(messages=(early,))])
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["late", "early"]
         talks.apply(AGENT, SESSION, [RemoveMessage(message_id=early.id)])
-        (again,) = told(store, "again")
+        (again,) = appended(store, "again")
         assert again.seq == 3
 
     def test_the_end_of_a_conversation_is_read_as_the_whole_has_it(self, store: Store) -> None:
         talks = CONVERSATIONS.required(store)
-        said = [
+        messages = [
             ("in none", None),
             ("1", "a"),
             ("2", "b"),
@@ -144,7 +144,7 @@ class ConversingContract:
             ("terse", "a"),
         ]
         new = [
-            make_message(text, place=place, group=name) for place, (text, name) in enumerate(said, start=1)
+            make_message(text, place=place, group=name) for place, (text, name) in enumerate(messages, start=1)
         ]
         new[-1] = new[-1].evolve(role=MessageRole.SYSTEM)
         hides = SetHidden(group="d", hidden=True)
@@ -161,9 +161,9 @@ class ConversingContract:
         assert ends[-1].messages == talks.messages(AGENT, SESSION)
 
     def test_the_first_messages_may_join_what_was_opened_last(self, store: Store) -> None:
-        told(store, "one", group="a")
-        told(store, "two", group="b")
-        told(store, "late for one", group="a")
+        appended(store, "one", group="a")
+        appended(store, "two", group="b")
+        appended(store, "late for one", group="a")
         new = [make_message(text, place=place) for place, text in enumerate(("x", "y", "z"), start=10)]
         new[1] = new[1].evolve(role=MessageRole.SYSTEM)
         talks = CONVERSATIONS.required(store)
@@ -177,8 +177,8 @@ class ConversingContract:
         assert other[0].group is None
 
     def test_a_hidden_group_is_nowhere_until_it_is_put_back(self, store: Store) -> None:
-        told(store, "redis cache", "redis answer", group="a")
-        told(store, "postgres", group="b")
+        appended(store, "redis cache", "redis answer", group="a")
+        appended(store, "postgres", group="b")
         talks = CONVERSATIONS.required(store)
         assert set(scores(store, "redis postgres").scores) == {"a", "b"}
         hidden = talks.apply(AGENT, SESSION, [SetHidden(group="a", hidden=True)])
@@ -188,18 +188,18 @@ class ConversingContract:
         alone = scores(store, "redis postgres")
         assert set(alone.scores) == {"b"}
         # What joins a hidden group is hidden as well.
-        assert [each.hidden for each in told(store, "redis again", group="a")] == [True]
+        assert [each.hidden for each in appended(store, "redis again", group="a")] == [True]
         assert set(scores(store, "redis").scores) == set()
         talks.apply(AGENT, SESSION, [SetHidden(group="a", hidden=False)])
         assert len(talks.messages(AGENT, SESSION)) == 4
         assert set(scores(store, "redis").scores) == {"a"}
 
     def test_statistics_are_of_what_is_visible_in_the_session(self, store: Store) -> None:
-        told(store, "redis cache", group="a")
-        told(store, "postgres", group="b")
+        appended(store, "redis cache", group="a")
+        appended(store, "postgres", group="b")
         before = scores(store, "redis")
-        told(store, "redis redis cache", "redis", group="c", session="second")
-        told(store, "redis redis cache", group="c")
+        appended(store, "redis redis cache", "redis", group="c", session="second")
+        appended(store, "redis redis cache", group="c")
         CONVERSATIONS.required(store).apply(AGENT, SESSION, [SetHidden(group="c", hidden=True)])
         assert scores(store, "redis") == before
         CONVERSATIONS.required(store).apply(AGENT, SESSION, [RemoveGroup(group="c")])
@@ -209,8 +209,8 @@ class ConversingContract:
         "text", ["C++", "user's", 'say "hi', "foo AND", "path/to/file.cpp", "a-b", "NEAR(x", "*", "col:umn"]
     )
     def test_any_text_is_only_text(self, store: Store, text: str) -> None:
-        told(store, text, group="a")
-        told(store, "something else", group="b")
+        appended(store, text, group="a")
+        appended(store, "something else", group="b")
         found = scores(store, text)
         assert set(found.scores) <= {"a"}
         assert bool(found.scores) == bool(query_terms(text))
@@ -229,14 +229,14 @@ class ConversingContract:
             make_message(role=MessageRole.TOOL, parts=(long,), group="a", place=2),
         )
         CONVERSATIONS.required(store).apply(AGENT, SESSION, [Append(messages=messages)])
-        told(store, "nothing of it", group="b")
+        appended(store, "nothing of it", group="b")
         for word in ("zebra", "read_file", "alpha", "omega"):
             assert set(scores(store, word).scores) == {"a"}, word
 
     def test_sessions_and_agents_see_nothing_of_each_other(self, store: Store) -> None:
         talks = CONVERSATIONS.required(store)
-        mine = told(store, "redis", group="a")
-        other = told(store, "redis secret", group="a", session="second")
+        mine = appended(store, "redis", group="a")
+        other = appended(store, "redis secret", group="a", session="second")
         theirs = talks.apply("other", SESSION, [Append(messages=(make_message("redis", group="a"),))])
         assert talks.messages(AGENT, SESSION) == tuple(mine)
         assert talks.messages(AGENT, "second") == tuple(other)
@@ -261,7 +261,7 @@ class ConversingContract:
         ],
     )
     def test_what_fails_changes_nothing(self, store: Store, change: ConversationChange) -> None:
-        told(store, "redis", group="a")
+        appended(store, "redis", group="a")
         talks = CONVERSATIONS.required(store)
         before = talks.messages(AGENT, SESSION)
         changes: list[ConversationChange] = [
@@ -275,10 +275,10 @@ class ConversingContract:
         assert talks.messages(AGENT, SESSION) == before
         assert set(scores(store, "redis").scores) == {"a"}
         assert scores(store, "postgres").scores == {}
-        assert told(store, "next")[0].seq == 2
+        assert appended(store, "next")[0].seq == 2
 
     def test_an_id_is_one_messages_alone(self, store: Store) -> None:
-        told(store, "one")
+        appended(store, "one")
         (stored,) = CONVERSATIONS.required(store).messages(AGENT, SESSION)
         with pytest.raises(InvalidInput):
             CONVERSATIONS.required(store).apply(AGENT, "second", [Append(messages=(stored,))])
@@ -303,8 +303,8 @@ class ConversingContract:
         assert dict(talks.anchors(AGENT, SESSION)) == {"state": "two"}
 
     def test_conversations_at_a_glance(self, store: Store) -> None:
-        told(store, "one", "two", group="a", session="second")
-        told(store, "three")
+        appended(store, "one", "two", group="a", session="second")
+        appended(store, "three")
         talks = CONVERSATIONS.required(store)
         talks.apply(AGENT, "second", [SetHidden(group="a", hidden=True)])
         first, second = talks.sessions(AGENT)
@@ -318,8 +318,8 @@ class ConversingContract:
 
     def test_a_purge_takes_a_group_or_all(self, store: Store) -> None:
         talks = CONVERSATIONS.required(store)
-        told(store, "one", group="a")
-        told(store, "two", group="b")
+        appended(store, "one", group="a")
+        appended(store, "two", group="b")
         talks.apply(AGENT, SESSION, [SetAnchor(name="state", text="x")])
         assert [each.text for each in talks.apply(AGENT, SESSION, [PurgeMessages(group="a")])] == ["one"]
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["two"]
@@ -330,7 +330,7 @@ class ConversingContract:
         assert scores(store, "two").scores == {}
         with pytest.raises(MessageNotFound):
             talks.apply(AGENT, SESSION, [PurgeMessages()])
-        assert [each.seq for each in told(store, "anew")] == [1]
+        assert [each.seq for each in appended(store, "anew")] == [1]
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["anew"]
 
     def test_many_threads_append_to_one_conversation(self, store: Store) -> None:

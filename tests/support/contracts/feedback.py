@@ -95,17 +95,17 @@ class LearningContract:
     def test_showings_are_kept_without_learning_and_become_examples_with_it(self, store: TablesStore) -> None:
         learns = store.feedback
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
-        told = [judged(one), judged(two, used=False)]
-        store.apply(AGENT, told)
+        judgements = [judged(one), judged(two, used=False)]
+        store.apply(AGENT, judgements)
         stamp = learns.learning(AGENT, None).stamp
-        store.apply(AGENT, told)
+        store.apply(AGENT, judgements)
         assert learns.learning(AGENT, None).stamp == stamp
         assert [(each.memory_id, each.used, each.parts) for each in learns.examples(AGENT)] == [
             (one.id, True, {}),
             (two.id, False, {}),
         ]
         learns.learning(AGENT, on=True)
-        store.apply(AGENT, told)
+        store.apply(AGENT, judgements)
         assert [each.parts for each in learns.examples(AGENT)] == [PARTS, PARTS]
         learns.learning(AGENT, on=False)
         store.apply(AGENT, [judged(two)])

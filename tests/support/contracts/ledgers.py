@@ -106,13 +106,13 @@ class RecordingContract:
 
     def test_an_assembly_is_kept_as_it_was_recorded(self, store: TablesStore) -> None:
         ledger = store.ledger
-        kept = make_assembly("one", added(store, "one", "two", "three"))
-        ledger.record(AGENT, kept)
-        assert ledger.get(AGENT, kept.id) == kept
-        assert ledger.get("other", kept.id) is None
+        recorded = make_assembly("one", added(store, "one", "two", "three"))
+        ledger.record(AGENT, recorded)
+        assert ledger.get(AGENT, recorded.id) == recorded
+        assert ledger.get("other", recorded.id) is None
         assert ledger.get(AGENT, make_id("nowhere")) is ledger.get(AGENT, "no id") is None
         with pytest.raises(InvalidInput, match="already"):
-            ledger.record(AGENT, kept)
+            ledger.record(AGENT, recorded)
 
     def test_assemblies_come_latest_first_a_page_at_a_time(self, store: TablesStore) -> None:
         ledger = store.ledger
@@ -133,10 +133,10 @@ class RecordingContract:
     def test_feedback_shows_in_what_was_recorded(self, store: TablesStore) -> None:
         ledger = store.ledger
         one, two = added(store, "one", "two")
-        kept = make_assembly("one", [one, two])
-        ledger.record(AGENT, kept)
+        recorded = make_assembly("one", [one, two])
+        ledger.record(AGENT, recorded)
         store.apply(AGENT, [RecordUse(memory_id=one.id, context=KEY, used=True, at=START)])
-        found = ledger.get(AGENT, kept.id)
+        found = ledger.get(AGENT, recorded.id)
         assert found is not None
         assert [entry.used for entry in found.entries] == [True, None]
 
@@ -157,9 +157,9 @@ class RecordingContract:
         ledger = store.ledger
         one, two = added(store, "one", "two")
         store.apply(AGENT, [Purge(memory_id=one.id, at=START)])
-        kept = make_assembly("one", [one, two])
-        ledger.record(AGENT, kept)
-        found = ledger.get(AGENT, kept.id)
+        recorded = make_assembly("one", [one, two])
+        ledger.record(AGENT, recorded)
+        found = ledger.get(AGENT, recorded.id)
         assert found is not None
         assert (found.sha256, found.purged) == (None, 1)
 
@@ -187,15 +187,15 @@ class RecordingContract:
                 Purge(memory_id=purged.id, at=START),
             ],
         )
-        told = ledger.changes_since(AGENT, point)
-        assert set(told) == {
+        changes = ledger.changes_since(AGENT, point)
+        assert set(changes) == {
             MemoryChange(what=MemoryChangeKind.ADDED, memory_id=new.id),
             MemoryChange(what=MemoryChangeKind.ADDED, memory_id=revised.id),
             MemoryChange(what=MemoryChangeKind.REVISED, memory_id=old.version_id),
             MemoryChange(what=MemoryChangeKind.FORGOTTEN, memory_id=forgotten.id),
             MemoryChange(what=MemoryChangeKind.PURGED),
         }
-        assert all(each.memory_id != calm.id for each in told)
+        assert all(each.memory_id != calm.id for each in changes)
 
     def test_the_memories_of_a_point_are_as_they_were(self, store: TablesStore) -> None:
         ledger = store.ledger

@@ -20,7 +20,7 @@ AGENT = "tester"
 LATER = START + timedelta(days=1)
 
 
-def kept(store: TablesStore, content: str = "The cache lives in Redis.", kind: str = "fact") -> Memory:
+def stored(store: TablesStore, content: str = "The cache lives in Redis.", kind: str = "fact") -> Memory:
     """A memory of a kind that is stored."""
     memory = make_memory(content, kind=kind)
     store.apply(AGENT, [Insert(memory=memory)])
@@ -44,16 +44,16 @@ def lived(
     return after
 
 
-class LivingContract:
+class LifecyclesContract:
     """Stages, counts and the log of what moved them."""
 
     def test_a_sign_moves_the_stage_counts_and_is_told(self, store: TablesStore) -> None:
-        memory = kept(store)
+        memory = stored(store)
         after = lived(store, memory, LifecycleSignal.CONFIRM)
         assert after == memory.evolve(stage=Stage.CONFIRMED)
         assert store.get(AGENT, [memory.id]) == (after,)
-        standing = LifecycleState(stage=Stage.CONFIRMED, confirmations=1, renewed_at=LATER)
-        assert store.lifecycle.states(AGENT, [memory.id]) == (standing,)
+        state = LifecycleState(stage=Stage.CONFIRMED, confirmations=1, renewed_at=LATER)
+        assert store.lifecycle.states(AGENT, [memory.id]) == (state,)
         (event,) = store.lifecycle.events(AGENT, memory.id)
         assert event == LifecycleEvent(
             number=event.number,
@@ -67,7 +67,7 @@ class LivingContract:
         )
 
     def test_what_the_rules_do_not_know_changes_nothing(self, store: TablesStore) -> None:
-        one, other = kept(store), kept(store, "Somebody decided.", "decision")
+        one, other = stored(store), stored(store, "Somebody decided.", "decision")
         change = ApplySignal(
             memory_id=one.id, lifecycle="fact", sign=LifecycleSignal.CONFIRM, cause=Cause.REQUESTED, at=LATER
         )
@@ -85,10 +85,10 @@ class LivingContract:
 
     def test_no_stage_for_a_kind_without_a_lifecycle(self, store: TablesStore) -> None:
         with pytest.raises(InvalidInput, match="no stages"):
-            lived(store, kept(store, kind="note"), LifecycleSignal.CONFIRM, "permanent")
+            lived(store, stored(store, kind="note"), LifecycleSignal.CONFIRM, "permanent")
 
     def test_a_stranger_and_an_unknown_memory(self, store: TablesStore) -> None:
-        memory = kept(store)
+        memory = stored(store)
         lived(store, memory, LifecycleSignal.CONFIRM)
         change = ApplySignal(
             memory_id=memory.id,
@@ -107,7 +107,7 @@ class LivingContract:
     def test_a_contradiction_takes_a_fifth_of_all_confidence_and_no_more_than_there_is(
         self, store: TablesStore
     ) -> None:
-        memory, other = kept(store), kept(store, "The cache lives in memory.")
+        memory, other = stored(store), stored(store, "The cache lives in memory.")
         confidences = [
             lived(store, memory, LifecycleSignal.CONTRADICT, other=other.id).confidence for _ in range(6)
         ]
@@ -115,7 +115,7 @@ class LivingContract:
         assert {each.other for each in store.lifecycle.events(AGENT, memory.id)} == {other.id}
 
     def test_what_is_out_of_use_is_not_found_until_it_is_restored(self, store: TablesStore) -> None:
-        memory = kept(store, kind="procedure")
+        memory = stored(store, kind="procedure")
         retired = lived(store, memory, LifecycleSignal.RETIRE, "procedure")
         assert (retired.stage, retired.status) == (Stage.RETIRED, Status.FORGOTTEN)
         assert store.find(AGENT, Filter()) == ()
@@ -124,12 +124,12 @@ class LivingContract:
         assert store.find(AGENT, Filter()) == (restored,)
 
     def test_a_sign_does_not_bring_back_what_was_forgotten(self, store: TablesStore) -> None:
-        memory = kept(store, kind="procedure")
+        memory = stored(store, kind="procedure")
         store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])
         assert lived(store, memory, LifecycleSignal.SUCCEED, "procedure").status is Status.FORGOTTEN
 
     def test_said_again_a_fact_is_confirmed(self, store: TablesStore) -> None:
-        memory = kept(store)
+        memory = stored(store)
         again = make_memory(memory.content, id=make_memory("another id").id, updated_at=LATER)
         applied = store.apply(AGENT, [Insert(memory=again, lifecycle="fact")] * 3)
         assert [each.memory and each.memory.stage for each in applied] == ["confirmed", "confirmed", "core"]
@@ -139,7 +139,7 @@ class LivingContract:
         assert len(store.lifecycle.events(AGENT)) == 3
 
     def test_the_next_version_carries_the_counts_where_it_goes_on(self, store: TablesStore) -> None:
-        memory = kept(store, kind="procedure")
+        memory = stored(store, kind="procedure")
         lived(store, memory, LifecycleSignal.SUCCEED, "procedure")
         head = make_revision(memory, "Restart the cache, then look.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=head, carries=True)])
@@ -155,23 +155,23 @@ class LivingContract:
     def test_what_was_counted_elsewhere_comes_along_and_changes_nothing_known(
         self, store: TablesStore
     ) -> None:
-        standing = LifecycleState(stage=Stage.CORE, confirmations=4, renewed_at=LATER)
+        state = LifecycleState(stage=Stage.CORE, confirmations=4, renewed_at=LATER)
         memory = make_memory().evolve(stage=Stage.CORE)
-        for counted in (standing, LifecycleState(stage=Stage.CORE, confirmations=9)):
+        for counted in (state, LifecycleState(stage=Stage.CORE, confirmations=9)):
             store.apply(
                 AGENT, [Insert(memory=memory, revive=False, lifecycle="fact", lifecycle_state=counted)]
             )
-            assert store.lifecycle.states(AGENT, [memory.id]) == (standing,)
+            assert store.lifecycle.states(AGENT, [memory.id]) == (state,)
         assert store.lifecycle.events(AGENT, memory.id) == ()
 
     def test_an_attested_outcome_counts_in_the_life_of_the_procedure_named(self, store: TablesStore) -> None:
-        first = kept(store, "Restart the worker.", kind="procedure")
+        first = stored(store, "Restart the worker.", kind="procedure")
         second = make_revision(first, "Restart the worker, and look at its log.")
         store.apply(AGENT, [Revise(memory=second, carries=True)])
         counts = []
         # Told of one context: the latest word stands, in the life of the latest version.
         for worth, weight in ((1.0, 0.25), (1.0, 1.0), (1.0, 1.0), (0.0, 1.0), (0.5, 1.0), (0.0, 1.0)):
-            told = RecordOutcome(
+            outcome = RecordOutcome(
                 memory_id=first.id,
                 context="0a" * 16,
                 worth=worth,
@@ -179,10 +179,10 @@ class LivingContract:
                 at=LATER,
                 lifecycle="procedure",
             )
-            store.apply(AGENT, [told])
-            (standing,) = store.lifecycle.states(AGENT, [second.id])
-            assert standing is not None
-            counts.append((standing.successes, standing.failures))
+            store.apply(AGENT, [outcome])
+            (state,) = store.lifecycle.states(AGENT, [second.id])
+            assert state is not None
+            counts.append((state.successes, state.failures))
         assert counts == [(0, 0), (1, 0), (1, 0), (0, 1), (0, 0), (0, 1)]
         events = store.lifecycle.events(AGENT, second.id)
         assert [(each.sign, each.cause) for each in events if each.memory_id == second.id] == [
@@ -193,9 +193,9 @@ class LivingContract:
         ]
 
     def test_an_outcome_of_what_is_out_of_use_counts_nothing_in_its_life(self, store: TablesStore) -> None:
-        procedure = kept(store, "Restart the worker.", kind="procedure")
+        procedure = stored(store, "Restart the worker.", kind="procedure")
         lived(store, procedure, LifecycleSignal.RETIRE, "procedure")
-        told = RecordOutcome(
+        outcome = RecordOutcome(
             memory_id=procedure.id,
             context="0a" * 16,
             worth=1.0,
@@ -203,7 +203,7 @@ class LivingContract:
             at=LATER,
             lifecycle="procedure",
         )
-        (applied,) = store.apply(AGENT, [told])
+        (applied,) = store.apply(AGENT, [outcome])
         assert applied.created
         (state,) = store.lifecycle.states(AGENT, [procedure.id])
         assert state == LifecycleState(stage=Stage.RETIRED)
@@ -211,7 +211,7 @@ class LivingContract:
     def test_a_constraint_escalates_into_its_next_version_at_the_third_trigger(
         self, store: TablesStore
     ) -> None:
-        memory = kept(store, "Do not push to main.", "constraint")
+        memory = stored(store, "Do not push to main.", "constraint")
         metadata = MappingProxyType({"action": "block"})
         stricter = make_revision(memory, memory.content, metadata=metadata, created_at=START)
         change = ApplySignal(
@@ -232,7 +232,7 @@ class LivingContract:
             store.apply(AGENT, [Revise(memory=make_revision(memory, "Too late."))])
 
     def test_one_of_two_duplicates_stands_for_both(self, store: TablesStore) -> None:
-        one, other = kept(store), kept(store, "The cache lives in redis")
+        one, other = stored(store), stored(store, "The cache lives in redis")
         merged = store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
         memory = merged[0].memory
         assert memory is not None
@@ -246,13 +246,13 @@ class LivingContract:
             store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
 
     def test_renditions_and_metadata_can_be_told_anew(self, store: TablesStore) -> None:
-        memory = kept(store)
-        told = memory.evolve(renditions=make_renditions("Another text."), metadata=MappingProxyType({"a": 1}))
-        assert store.apply(AGENT, [Reword(memory=told)])[0].memory == told
-        assert store.get(AGENT, [memory.id]) == (told,)
+        memory = stored(store)
+        outcome = memory.evolve(renditions=make_renditions("Another text."), metadata=MappingProxyType({"a": 1}))
+        assert store.apply(AGENT, [Reword(memory=outcome)])[0].memory == outcome
+        assert store.get(AGENT, [memory.id]) == (outcome,)
 
     def test_a_purge_leaves_nothing_of_a_life(self, store: TablesStore) -> None:
-        one, other = kept(store), kept(store, "The cache lives in memory.")
+        one, other = stored(store), stored(store, "The cache lives in memory.")
         lived(store, one, LifecycleSignal.CONTRADICT, other=other.id)
         lived(store, other, LifecycleSignal.CONFIRM)
         store.apply(AGENT, [Purge(memory_id=other.id, at=LATER)])
@@ -264,7 +264,7 @@ class LivingContract:
 
     def test_a_purge_takes_with_it_what_was_merged_into_the_memory(self, store: TablesStore) -> None:
         one, other, third = (
-            kept(store, text) for text in ("The cache is Redis.", "the cache is redis", "X y z")
+            stored(store, text) for text in ("The cache is Redis.", "the cache is redis", "X y z")
         )
         head = make_revision(other, "The cache is redis!")
         store.apply(AGENT, [Revise(memory=head)])
@@ -273,7 +273,7 @@ class LivingContract:
         assert store.get(AGENT, [one.id, other.id, head.id, third.id]) == (None, None, None, third)
 
     def test_what_a_purge_took_along_may_be_named_behind_it(self, store: TablesStore) -> None:
-        one, other = (kept(store, text) for text in ("The cache is Redis.", "the cache is redis"))
+        one, other = (stored(store, text) for text in ("The cache is Redis.", "the cache is redis"))
         store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
         both = [Purge(memory_id=each.id, at=LATER) for each in (one, other)]
         assert [each.purged for each in store.apply(AGENT, both)] == [2, 0]
@@ -281,7 +281,7 @@ class LivingContract:
             store.apply(AGENT, both)
 
     def test_events_come_a_page_at_a_time(self, store: TablesStore) -> None:
-        memory = kept(store)
+        memory = stored(store)
         for _ in range(4):
             lived(store, memory, LifecycleSignal.CONFIRM)
         numbers = [each.number for each in store.lifecycle.events(AGENT, memory.id)]

@@ -20,7 +20,7 @@ CONTEXT, OTHER_CONTEXT = "0c" * 16, "0d" * 16
 LATER = START + timedelta(days=1)
 
 
-def told(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> RecordOutcome:
+def outcome(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> RecordOutcome:
     """That work turned out so with a memory."""
     return RecordOutcome(memory_id=memory.id, context=context, worth=worth, weight=weight, at=LATER)
 
@@ -37,7 +37,7 @@ class ValidatingContract:
         validates = store.feedback
         memory = make_memory("one")
         insert(store, memory)
-        given = [told(memory), told(memory), told(memory, worth=0.0), told(memory, OTHER_CONTEXT)]
+        given = [outcome(memory), outcome(memory), outcome(memory, worth=0.0), outcome(memory, OTHER_CONTEXT)]
         assert [each.created for each in store.apply(AGENT, given)] == [True, False, True, True]
         evidence = validates.outcomes(AGENT)
         assert evidence is not None
@@ -52,10 +52,10 @@ class ValidatingContract:
         assert validates.outcomes("nobody") == OutcomeHistory(stamp=0, records=())
         one, two = make_memory("one"), make_memory("two")
         insert(store, one, two)
-        store.apply(AGENT, [told(one), told(two)])
+        store.apply(AGENT, [outcome(one), outcome(two)])
         before = validates.outcomes(AGENT)
         assert before is not None
-        store.apply(AGENT, [told(one)])
+        store.apply(AGENT, [outcome(one)])
         insert(store, make_memory("three"))
         assert validates.outcomes(AGENT, known=before.stamp) is None
         store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])
@@ -68,11 +68,11 @@ class ValidatingContract:
         memory = make_memory("one")
         insert(store, memory)
         unknown = make_memory("nowhere", id=make_id("nowhere"))
-        for wrong in (told(memory, worth=2.0), told(memory, weight=0.0), told(memory, "no key")):
+        for wrong in (outcome(memory, worth=2.0), outcome(memory, weight=0.0), outcome(memory, "no key")):
             with pytest.raises(InvalidInput):
-                store.apply(AGENT, [told(memory), wrong])
+                store.apply(AGENT, [outcome(memory), wrong])
         with pytest.raises(NotFound):
-            store.apply(AGENT, [told(memory), told(unknown)])
+            store.apply(AGENT, [outcome(memory), outcome(unknown)])
         evidence = validates.outcomes(AGENT)
         assert evidence is not None
         assert evidence.records == ()
@@ -81,7 +81,7 @@ class ValidatingContract:
         validates = store.feedback
         mine = make_memory("one")
         insert(store, mine)
-        store.apply(AGENT, [told(mine)])
+        store.apply(AGENT, [outcome(mine)])
         other = validates.outcomes("other")
         assert other is not None
         assert other.records == ()

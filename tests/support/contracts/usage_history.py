@@ -67,8 +67,8 @@ class AdoptingContract:
         assert store.feedback.examples(AGENT) == (showing(memory),)
         stamp = store.feedback.learning(AGENT, None).stamp
         # The use is known now, so that it is counted by nobody who tells of it again.
-        (told,) = store.apply(AGENT, [RecordUse(memory_id=memory.id, context=CONTEXT, used=True, at=LATER)])
-        assert (told.created, told.memory) == (False, memory)
+        (events,) = store.apply(AGENT, [RecordUse(memory_id=memory.id, context=CONTEXT, used=True, at=LATER)])
+        assert (events.created, events.memory) == (False, memory)
         assert store.feedback.learning(AGENT, None).stamp == stamp
 
     def test_adopted_showings_stay_as_far_apart(self, store: TablesStore) -> None:
@@ -120,12 +120,12 @@ class AdoptingContract:
             ImportUsage(record=event(one, other=make_id("nowhere")), number=2),
         ]
         assert [each.created for each in store.apply(AGENT, once * 2)] == [True, True, False, False]
-        told = store.lifecycle.events(AGENT, one.id)
-        assert [(each.sign, each.by, each.at, each.other) for each in told] == [
+        events = store.lifecycle.events(AGENT, one.id)
+        assert [(each.sign, each.by, each.at, each.other) for each in events] == [
             (LifecycleSignal.CONFIRM, AGENT, LATER, two.id),
             (LifecycleSignal.CONFIRM, AGENT, LATER, None),
         ]
-        assert len({each.number for each in told}) == len(told)
+        assert len({each.number for each in events}) == len(events)
         assert store.get(AGENT, [one.id]) == (one,)
         first, second = store.lifecycle.states(AGENT, [one.id, two.id])
         assert first == second
@@ -142,8 +142,8 @@ class AdoptingContract:
 
     def test_a_purge_takes_what_was_adopted(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
-        kept = (showing(memory), outcome(memory), event(memory))
-        store.apply(AGENT, [ImportUsage(record=each) for each in kept])
+        records = (showing(memory), outcome(memory), event(memory))
+        store.apply(AGENT, [ImportUsage(record=each) for each in records])
         store.apply(AGENT, [Purge(memory_id=memory.id, at=LATER)])
         feedback = store.feedback
         evidence = feedback.outcomes(AGENT)

@@ -54,9 +54,9 @@ def entered(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
     return memories
 
 
-def contents(held: StoredWorkingSet) -> list[str]:
+def contents(working: StoredWorkingSet) -> list[str]:
     """What a set holds, the one touched longest ago first."""
-    return [one.memory.content for one in held.items]
+    return [one.memory.content for one in working.items]
 
 
 def kinds(moves: tuple[WorkingSetEvent, ...] | None) -> list[tuple[str, str | None]]:
@@ -94,13 +94,13 @@ class HoldingContract:
             by=AGENT,
             at=at(1),
         )
-        held = holds.get(AGENT, NAME)
-        first, second = held.items
+        working = holds.get(AGENT, NAME)
+        first, second = working.items
         assert (first.memory, first.entered_at, first.touched_at) == (one, at(1), at(1))
         assert (first.touches, first.pinned, first.recalled, first.tokens) == (0, False, False, 1)
         assert (second.pinned, second.recalled, second.tokens) == (True, True, 2)
         assert second.order > first.order
-        assert held.moved == holds.latest_event(AGENT) == 2
+        assert working.moved == holds.latest_event(AGENT) == 2
         assert holds.names(AGENT) == (NAME,)
 
     def test_entering_again_touches_and_never_doubles(self, store: Store) -> None:
@@ -108,9 +108,9 @@ class HoldingContract:
         one, _ = entered(store, "one", "two")
         again = AddItem(memory_id=one.id, at=at(5), pinned=True)
         assert kinds(holds.apply(AGENT, NAME, [again])) == [("touch", one.id), ("pin", one.id)]
-        held = holds.get(AGENT, NAME)
-        assert contents(held) == ["two", "one"]
-        last = held.items[-1]
+        working = holds.get(AGENT, NAME)
+        assert contents(working) == ["two", "one"]
+        last = working.items[-1]
         assert (last.entered_at, last.touched_at, last.touches, last.pinned) == (at(0), at(5), 1, True)
         holds.apply(AGENT, NAME, [AddItem(memory_id=one.id, at=at(6))])
         assert holds.get(AGENT, NAME).items[-1].pinned
@@ -119,9 +119,9 @@ class HoldingContract:
         holds = WORKING_SETS.required(store)
         one, _ = entered(store, "one", "two")
         holds.apply(AGENT, NAME, [Touch(memory_id=one.id, at=at(-60))])
-        held = holds.get(AGENT, NAME)
-        assert contents(held) == ["two", "one"]
-        assert held.items[-1].touched_at == at(0)
+        working = holds.get(AGENT, NAME)
+        assert contents(working) == ["two", "one"]
+        assert working.items[-1].touched_at == at(0)
 
     def test_leaving_pinning_and_clearing(self, store: Store) -> None:
         holds = WORKING_SETS.required(store)
@@ -240,16 +240,16 @@ class HoldingContract:
         before = holds.get(AGENT, NAME).items[0]
         new = make_revision(one, "one and a half")
         store.apply(AGENT, [Revise(memory=new)])
-        held = holds.get(AGENT, NAME)
-        assert contents(held) == ["one and a half", "two"]
-        assert held.items[0] == before.evolve(memory=new, tokens=4)
+        working = holds.get(AGENT, NAME)
+        assert contents(working) == ["one and a half", "two"]
+        assert working.items[0] == before.evolve(memory=new, tokens=4)
         (*_, move) = holds.events(AGENT)
         assert (move.kind, move.memory_id, move.former_id) == (
             WorkingSetEventKind.REVISE,
             one.id,
             one.version_id,
         )
-        assert held.moved == move.number
+        assert working.moved == move.number
 
     def test_an_old_version_enters_as_the_one_that_stands(self, store: Store) -> None:
         holds = WORKING_SETS.required(store)
@@ -265,9 +265,9 @@ class HoldingContract:
         assert holds.get(AGENT, NAME).items[0].memory.access_count == 0
         store.apply(AGENT, [RecordUse(memory_id=one.id, context="0a" * 16, used=True, at=at(3))])
         stored(store, "unrelated")
-        held = holds.get(AGENT, NAME)
-        assert held.items[0].memory == store.get(AGENT, [one.id])[0]
-        assert held.items[0].memory.access_count == 1
+        working = holds.get(AGENT, NAME)
+        assert working.items[0].memory == store.get(AGENT, [one.id])[0]
+        assert working.items[0].memory.access_count == 1
 
     def test_reading_changes_nothing(self, store: Store) -> None:
         holds = WORKING_SETS.required(store)
