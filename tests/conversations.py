@@ -19,12 +19,12 @@ __all__ = [
     "call",
     "conversations",
     "exchange",
+    "message",
     "numbered",
     "plain",
     "prompt",
     "request_tokens",
     "result",
-    "said",
     "system",
     "word_cost",
 ]

@@ -1,4 +1,4 @@
-"""The package's source as syntax trees, for the tests of the house."""
+"""The package's source as syntax trees, for the tests of conventions."""
 
 from __future__ import annotations
 

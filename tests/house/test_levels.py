@@ -5,7 +5,7 @@ from __future__ import annotations
 from house.source import modules
 
 # From the most general to the most particular; what shares a line may import each other's files
-# unless a line of WINGS below keeps them apart.
+# unless a test below separates them.
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("germane.errors", "germane.forks", "germane.exports"),
     ("germane.model", "germane.ledger", "germane.working_sets"),
@@ -47,8 +47,10 @@ STORAGE = ("germane.stores", "germane.retrieval", "germane.embedders")
 
 def level_name(name: str) -> str:
     """The entry of LEVELS that a module belongs to; the longest that matches."""
-    prefixes = [prefix for level in LEVELS for prefix in level if name == prefix or name.startswith(prefix + ".")]
-    assert prefixes, f"{name} is in no room of the house; give it one in a decision record first."
+    prefixes = [
+        prefix for level in LEVELS for prefix in level if name == prefix or name.startswith(prefix + ".")
+    ]
+    assert prefixes, f"{name} is in no level; add it to one in a decision record first."
     return max(prefixes, key=len)
 
 
@@ -94,7 +96,7 @@ def test_retrieval_does_not_know_the_stores() -> None:
     assert wrong == []
 
 
-def test_only_the_outermost_rooms_use_the_public_door() -> None:
+def test_only_outer_packages_import_the_public_module() -> None:
     outer = LEVELS[-1] + LEVELS[-2]
     wrong = [
         module.name

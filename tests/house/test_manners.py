@@ -1,4 +1,4 @@
-"""What a linter doesn't see: purity, reasons beside exceptions, nothing unfinished, one public door."""
+"""What a linter doesn't see: purity, reasons beside exceptions, nothing unfinished, one public module."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IMPURE_CALLS = re.compile(
 )
 
 
-def test_the_pure_rooms_read_no_clock_no_chance_and_no_file() -> None:
+def test_the_pure_packages_read_no_clock_no_chance_and_no_file() -> None:
     wrong = [
         f"{module.name}:{node.lineno} {ast.unparse(node.func)}"
         for module in modules()
@@ -118,7 +118,7 @@ def test_a_public_name_has_one_home() -> None:
     assert [several for several in homes.values() if len(several) > 1] == []
 
 
-# What these promise stands once, at the door that they fill, in protocols.py.
+# The protocol in protocols.py documents these methods for all implementations.
 PROTOCOL_METHODS = {
     "apply",
     "close",

@@ -11,7 +11,7 @@ LINES_OF_A_FUNCTION = 60
 METHODS_OF_A_PROTOCOL = 6
 # Declarations with nothing to read in them but parameters and what they mean; none may be added.
 LONGER: dict[str, int] = {}
-# Rooms whose protocols describe things of theirs or of others, and are no doors for users.
+# Packages whose protocols are internal; users don't implement them.
 INNER = ("germane.importers", "germane.evaluation", "germane.embedders", "germane.stores")
 
 
@@ -51,7 +51,7 @@ def test_no_protocol_has_more_methods_than_the_limit() -> None:
     assert wide == {}
 
 
-def test_every_door_for_users_stands_in_one_file() -> None:
+def test_every_protocol_for_users_is_in_one_file() -> None:
     protocols = [
         f"{module.name}.{node.name}"
         for module in modules()

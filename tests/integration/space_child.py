@@ -15,7 +15,7 @@ OPERATIONS = 250
 
 
 def work(path: str, agent: str, seed: str) -> None:
-    """Do 250 things to the space when told to, and say how it looks when told again."""
+    """Do 250 things to the space at the first signal, and print its content at the second."""
     chance = random.Random(int(seed))  # noqa: S311 - a test has to repeat.
     with germane.open(path, agent=agent, embedder=None, counter=COUNTER, durability="relaxed") as engine:
         space = engine.space("team")

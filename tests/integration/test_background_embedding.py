@@ -161,7 +161,7 @@ def test_the_newest_come_first() -> None:
     assert sorted(later) == sorted(f"Memory number {number}" for number in range(200))
 
 
-def test_what_has_no_meaning_to_the_model_is_asked_once(tmp_path: Path) -> None:
+def test_what_has_no_meaning_to_the_model_is_embedded_once(tmp_path: Path) -> None:
     embedder = Scripted()
     for number, given in enumerate((embedder, HashEmbedder(16, name="scripted"))):
         with germane.open(tmp_path / "agent.db", embedder=given) as engine:
@@ -305,7 +305,7 @@ def test_another_model_replaces_the_vectors_of_all_agents(tmp_path: Path) -> Non
         reembed(tmp_path / "none.db", embedder=HashEmbedder(16))
 
 
-def test_an_engine_with_the_model_of_before_is_told(tmp_path: Path) -> None:
+def test_an_engine_with_the_model_of_before_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with germane.open(path, embedder=HashEmbedder(16, name="old")) as engine:
         memory = engine.remember("The cache lives in Redis.")

@@ -26,7 +26,7 @@ def test_remember_makes_the_store_and_says_what_it_stored(tmp_path: Path) -> Non
     assert db.exists()
 
 
-def test_the_same_memory_said_again_is_counted(db: Path) -> None:
+def test_the_same_memory_remembered_again_is_counted(db: Path) -> None:
     ran = run("remember", "Postgres runs on port 5433.", "--kind", "fact", db=db)
 
     assert ran.out.startswith("Known already, seen 2 times: ")
@@ -251,7 +251,7 @@ def test_an_export_comes_back_byte_for_byte(db: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
 
 
-def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Path, tmp_path: Path) -> None:
+def test_what_was_learned_is_exported_unless_memories_alone_are_requested(db: Path, tmp_path: Path) -> None:
     context = tmp_path / "context.json"
     context.write_text(run("assemble", "Postgres", "--plan", "relevance", "--json", db=db).out, "utf-8")
     used = id_of(db, "ChromaDB")
@@ -289,7 +289,7 @@ def test_doctor_finds_nothing_wrong_with_a_good_store(db: Path) -> None:
     assert "nothing wrong" in ran.out
 
 
-def test_agents_are_kept_apart(db: Path) -> None:
+def test_agents_are_isolated(db: Path) -> None:
     run("remember", "A zeppelin landed.", "--agent", "other", db=db)
 
     assert run("recall", "zeppelin", "--json", db=db).json()["results"] == []

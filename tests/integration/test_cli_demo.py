@@ -52,7 +52,7 @@ def test_it_shows_text_bars_and_explanation(tmp_path: Path) -> None:
     assert "\x1b" not in ran.out
 
 
-def test_a_project_is_asked_about_from_its_docs_and_its_history(tmp_path: Path) -> None:
+def test_a_project_is_queried_from_its_docs_and_its_history(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "tokens.md").write_text(
         "# Tokens\n\nTokens are counted exactly and offline.\n", encoding="utf-8"

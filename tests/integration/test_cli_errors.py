@@ -1,4 +1,4 @@
-"""What goes wrong is said in one line, or as one object, with an exit code that tells whose fault it was."""
+"""An error is printed in one line, or as one object, with an exit code that tells whose fault it was."""
 
 from __future__ import annotations
 

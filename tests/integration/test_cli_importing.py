@@ -170,7 +170,7 @@ def test_a_watch_tells_people_what_it_did(tmp_path: Path, app: Path) -> None:
     assert errors.endswith(f"{app}: no longer watched.\n")
 
 
-def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
+def test_what_is_counted_of_a_life_moves_along(tmp_path: Path) -> None:
     one, other, file = tmp_path / "one.db", tmp_path / "other.db", tmp_path / "export.jsonl"
     for _ in range(4):
         run("remember", "Ana leads billing.", "--kind", "fact", db=one)

@@ -89,7 +89,7 @@ def test_an_answer_says_itself_what_was_used(db: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["assemble", "recall"])
-def test_an_answer_is_held_against_what_json_says(db: Path, command: str) -> None:
+def test_an_answer_is_compared_with_what_json_says(db: Path, command: str) -> None:
     file, _ = shown(db, command)
     found = run("context", "observe", "It caches sessions.", "--context", str(file), "--json", db=db).json()
     assert list(found) == fields("`germane context observe`")

@@ -199,7 +199,7 @@ def test_a_word_like_no_command_is_answered_without_a_guess() -> None:
         ("germane nothing ", []),
     ],
 )
-def test_bash_is_told_what_may_follow(typed: str, offered: list[str]) -> None:
+def test_bash_gets_what_may_follow(typed: str, offered: list[str]) -> None:
     ran = process(
         COMMAND.removeprefix(LOADED),
         _GERMANE_COMPLETE="complete_bash",
@@ -217,13 +217,13 @@ def test_the_script_that_is_shown_makes_bash_complete() -> None:
     shown = subprocess.run(
         ["/bin/bash", "-c", f"{script} --show-completion; true"], capture_output=True, text=True, check=True
     ).stdout
-    asked = f"""{shown}
+    completion = f"""{shown}
         COMP_WORDS=({script} ass); COMP_CWORD=1
         _germane_completion {script}
         echo "${{COMPREPLY[@]}}"
     """
 
-    done = subprocess.run(["/bin/bash", "-c", asked], capture_output=True, text=True, check=True)
+    done = subprocess.run(["/bin/bash", "-c", completion], capture_output=True, text=True, check=True)
 
     assert "complete -o default -F _germane_completion germane" in shown
     assert done.stdout == "assemble\n"

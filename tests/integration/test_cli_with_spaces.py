@@ -22,17 +22,17 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_recall_names_whose_each_memory_is(db: Path) -> None:
-    asked = ("recall", "When is the demo?", "--agent", "ben", "--json")
-    alone, together = run(*asked, db=db), run(*asked, "--with-space", "team", db=db)
+    call = ("recall", "When is the demo?", "--agent", "ben", "--json")
+    alone, together = run(*call, db=db), run(*call, "--with-space", "team", db=db)
     assert _owners(alone.json()["results"]) == {"ben"}
     assert _owners(together.json()["results"]) == {"ben", "space:team"}
 
 
 @pytest.mark.parametrize("command", ["assemble", "context project"])
 def test_a_context_shows_what_the_space_holds(db: Path, command: str) -> None:
-    asked = (*command.split(), "demo", "--agent", "ben")
-    assert "on Tuesday" not in run(*asked, db=db).out
-    assert "on Tuesday" in run(*asked, "--with-space", "team", db=db).out
+    call = (*command.split(), "demo", "--agent", "ben")
+    assert "on Tuesday" not in run(*call, db=db).out
+    assert "on Tuesday" in run(*call, "--with-space", "team", db=db).out
 
 
 def test_explain_accounts_for_it(db: Path) -> None:
@@ -41,9 +41,9 @@ def test_explain_accounts_for_it(db: Path) -> None:
 
 
 def test_a_request_shows_it_beside_the_agents_own(db: Path) -> None:
-    asked = ("chat", "request", "talk", "--agent", "ben", "--memory", "layered", "--json")
-    assert "on Tuesday" not in run(*asked, db=db).out
-    both = run(*asked, "--with-space", "team", db=db).out
+    call = ("chat", "request", "talk", "--agent", "ben", "--memory", "layered", "--json")
+    assert "on Tuesday" not in run(*call, db=db).out
+    both = run(*call, "--with-space", "team", db=db).out
     assert "on Tuesday" in both
     assert "projector" in both
 
@@ -56,7 +56,7 @@ def test_a_request_shows_it_beside_the_agents_own(db: Path) -> None:
         (("chat", "request", "talk", "--with-space", "team", "--space", "team"), "Use one of them"),
     ],
 )
-def test_what_cant_take_part_is_told(db: Path, command: tuple[str, ...], needle: str) -> None:
+def test_what_cant_take_part_is_reported(db: Path, command: tuple[str, ...], needle: str) -> None:
     ran = run(*command, "--agent", "ben", db=db)
     assert ran.code != 0
     assert needle in ran.err

@@ -1,4 +1,4 @@
-"""Two revisions of one head: one stands, the other is told of it, and there never are two heads."""
+"""Two revisions of one head: one stands, the other raises, and there never are two heads."""
 
 from __future__ import annotations
 

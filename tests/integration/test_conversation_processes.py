@@ -84,7 +84,7 @@ def test_a_purged_conversation_leaves_no_byte(tmp_path: Path, driver: str) -> No
     assert child.returncode == 0
     lines = out.splitlines()
     assert len(lines) == 12
-    # The file holds all that was kept, which shows that a trace would have been seen.
+    # The file holds all remaining texts, which shows that a trace would have been seen.
     for line in lines:
         assert line.endswith("traces of []")
         if line.startswith("agent.db keeps"):
@@ -92,7 +92,7 @@ def test_a_purged_conversation_leaves_no_byte(tmp_path: Path, driver: str) -> No
             assert present == current
 
 
-def test_an_open_engine_hears_what_another_said_and_did(tmp_path: Path) -> None:
+def test_an_open_engine_hears_what_another_wrote_and_did(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with (
         germane.open(path, agent="ada", embedder=None) as one,

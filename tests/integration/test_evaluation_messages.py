@@ -149,7 +149,7 @@ def test_a_line_that_does_not_fit_is_named_and_stops_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("question", "said"),
+    ("question", "error"),
     [
         ({"question": "Where?", "evidence": "k7"}, "jsonl:1: k7 names none; there are such as m1, m2, 3"),
         ({"question": "Where?", "evidence": {"a": 1}}, r"questions.jsonl, line 1: ids .* \{'a': 1\}"),
@@ -157,9 +157,9 @@ def test_a_line_that_does_not_fit_is_named_and_stops_nothing(tmp_path: Path) -> 
     ],
 )
 def test_without_any_question_left_the_error_says_what_did_not_fit(
-    tmp_path: Path, question: dict[str, Any], said: str
+    tmp_path: Path, question: dict[str, Any], error: str
 ) -> None:
-    with pytest.raises(UnreadableSource, match=said):
+    with pytest.raises(UnreadableSource, match=error):
         measured(tmp_path, [question])
 
 

@@ -81,7 +81,7 @@ def test_questions_about_a_store_are_found_by_source_and_by_id(stored: Stored, t
     assert "7 memories" in report.to_text()
 
 
-def test_a_store_is_asked_with_the_vectors_that_it_has(tmp_path: Path) -> None:
+def test_a_store_is_queried_with_the_vectors_that_it_has(tmp_path: Path) -> None:
     database = tmp_path / "vectors.db"
     embedder = HashEmbedder(dimension=16)
     with germane.open(database, agent="a", embedder=embedder) as engine:
@@ -118,7 +118,7 @@ def test_each_stage_names_what_it_lost(stored: Stored, tmp_path: Path) -> None:
     assert [piece.stage for piece in cut.questions[0].lost] == [LossStage.CUT]
 
 
-def test_what_the_gate_kept_out_is_named_so(stored: Stored, tmp_path: Path) -> None:
+def test_what_the_gate_dropped_is_named_so(stored: Stored, tmp_path: Path) -> None:
     options = {
         "question": "Which gateway port listens for encrypted traffic beyond the cache?",
         "evidence": ["adr/1", "ports.md"],
@@ -199,7 +199,7 @@ def folder(tmp_path: Path) -> Path:
     return records
 
 
-def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> None:
+def test_records_are_imported_and_queried(folder: Path, tmp_path: Path) -> None:
     options: list[dict[str, Any]] = [
         {
             "question": "What heats the cellar?",
@@ -242,7 +242,9 @@ def test_lines_of_records_are_evidence_by_their_number(tmp_path: Path) -> None:
         {"question": "Who sings?", "expect": [9]},
     ]
     records = Records(source=memory, now=datetime(2026, 5, 1, tzinfo=UTC))
-    report = evaluate(lines(tmp_path, options), budgets=[300], retrievers=["germane", "bm25"], records=records)
+    report = evaluate(
+        lines(tmp_path, options), budgets=[300], retrievers=["germane", "bm25"], records=records
+    )
     assert report.turns == 3
     assert report.evidence.missing == ("questions.jsonl:3: line 9",)
     for result in report.results:
@@ -360,7 +362,7 @@ def test_configurations_are_measured_beside_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["chroma", "lancedb-fts", "lancedb-hybrid"])
-def test_a_peer_finds_what_is_asked_for_where_it_is_installed(name: str, tmp_path: Path) -> None:
+def test_a_peer_finds_what_is_requested_where_it_is_installed(name: str, tmp_path: Path) -> None:
     pytest.importorskip({"chroma": "chromadb"}.get(name, "lancedb"))
     report = evaluate(dialogues.write(tmp_path), budgets=[400], retrievers=[name])
     assert report.results[0].overall.evidence_recall > 0.5

@@ -96,7 +96,7 @@ def test_two_runs_agree_but_for_the_time_they_took(path: Path, report: Report) -
 
 
 class _Careless:
-    """A reader whose contexts are longer than it was told."""
+    """A reader whose contexts are longer than its budget."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
@@ -178,7 +178,9 @@ def test_all_that_can_run_here_takes_part_and_the_rest_says_why(path: Path) -> N
         ({"questions_limit": 0}, "questions_limit=0"),
     ],
 )
-def test_what_can_not_be_measured_is_refused(path: Path, arguments: dict[str, list[str]], message: str) -> None:
+def test_what_can_not_be_measured_is_refused(
+    path: Path, arguments: dict[str, list[str]], message: str
+) -> None:
     with pytest.raises(InvalidInput, match=message):
         evaluate(path, **arguments)  # type: ignore[arg-type]  # Wrong values are the point.
 

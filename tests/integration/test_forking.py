@@ -206,7 +206,7 @@ def test_a_fork_waits_for_a_library_that_another_thread_is_in() -> None:
         parsing = Thread(target=parse)
         parsing.start()
         entered.wait()
-        assert forked(quickly(lambda: dates._relative_span("37 hours ago", datetime(2026, 1, 1)))) == WORKED  # noqa: DTZ001 - As it is asked.
+        assert forked(quickly(lambda: dates._relative_span("37 hours ago", datetime(2026, 1, 1)))) == WORKED  # noqa: DTZ001 - As the caller passes it.
         parsing.join()
 
 

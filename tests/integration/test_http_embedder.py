@@ -124,7 +124,7 @@ def test_no_text_asks_nothing() -> None:
     assert seen.bodies == []
 
 
-def test_without_a_key_no_authorization_is_sent_and_shortening_is_asked_for() -> None:
+def test_without_a_key_no_authorization_is_sent_and_shortening_is_requested() -> None:
     with serving(embedding) as seen, embedder_of(seen, key=None, shorten=True) as (embedder, _):
         embedder.embed(["a"])
     assert seen.authorizations == [None]
@@ -148,7 +148,7 @@ def test_a_passing_failure_is_tried_again(status: int) -> None:
 @pytest.mark.parametrize(
     ("seconds", "waited"), [("7", 7.0), ("900", 30.0), ("0", 0.5), ("Wed, 21 Oct 2025 07:28:00 GMT", 0.5)]
 )
-def test_the_wait_that_the_server_asks_for_is_kept(seconds: str, waited: float) -> None:
+def test_the_wait_that_the_server_requests_is_respected(seconds: str, waited: float) -> None:
     with serving(first_failing(1, 429, retry_after=seconds)) as seen, embedder_of(seen) as (embedder, waits):
         embedder.embed(["a"])
     assert waits == [waited]

@@ -12,7 +12,7 @@ from germane.testing.fakes import FixedClock
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def told(engine: Engine) -> list[Context]:
+def contexts_of(engine: Engine) -> list[Context]:
     load_demo(engine)
     contexts = [
         engine.assemble(DEMO_QUESTION, plan=plan, frame="auto") for plan in ("layered", "layered_strict")
@@ -38,7 +38,7 @@ def test_both_databases_tell_the_same(postgres_store: str) -> None:
         germane.open(":memory:", agent="newton", clock=clock) as embedded,
         germane.open(postgres_store, agent="newton", clock=clock) as server,
     ):
-        one, other = told(embedded), told(server)
+        one, other = contexts_of(embedded), contexts_of(server)
     assert [each.text for each in one] == [each.text for each in other]
     first, exact, later = (each.text.rpartition("## Note\n")[2].splitlines()[0] for each in one[:3])
     assert first == exact != later

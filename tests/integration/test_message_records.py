@@ -105,7 +105,7 @@ def test_a_record_goes_with_its_message(store: str) -> None:
     assert done(store, RECORDS) == []
 
 
-def test_what_an_older_version_said_is_found_and_stored_when_it_is_asked_for(store: str) -> None:
+def test_what_an_older_version_contained_is_found_and_stored_when_it_is_requested(store: str) -> None:
     spoken(store, 60)
     expected, rows = answers(store), done(store, RECORDS)
     done(store, "DELETE FROM message_lex")
@@ -208,7 +208,7 @@ def test_many_messages_of_another_process_are_read_by_their_records(store: str) 
         talk = engine.conversation("chat")
         talk.ranked(4, query=QUESTIONS[0])
         spoken(store, 60)
-        # A record that lies shows that it is what is asked.
+        # A record that lies shows that the search reads it.
         last = done(store, "SELECT max(num) FROM messages")[0][0]
         done(store, f"UPDATE message_lex SET {nothing(store)} WHERE num >= {last - 1}")
         assert "case-59" not in str(talk.ranked(2, query="case-59").messages[:-2])

@@ -33,7 +33,7 @@ def test_what_was_learned_is_not_taken_for_a_namesakes(store: str) -> None:
         assert before.recall("oolong tea").weights
         remove_agent(store, "ada", confirm=True)
         with germane.open(store, agent="ada") as other:
-            # As many judgements and outcomes as the one before was told of, and others.
+            # As many judgements and outcomes as the one before has, and others.
             taught(other, 0)
             expected, after = other.recall("oolong tea"), other.set_learning()
         assert (before.set_learning(), before.recall("oolong tea").weights) == (after, expected.weights)

@@ -107,7 +107,7 @@ def test_upkeep_leaves_what_is_stored(store: str, command: str) -> None:
     assert run("db", "doctor", "--agent", "ada", db=store).code == 0
 
 
-def test_vacuum_gives_room_back(tmp_path: Path) -> None:
+def test_vacuum_frees_space(tmp_path: Path) -> None:
     store = tmp_path / "agent.db"
     with germane.open(store) as engine:
         engine.remember_many([f"Number {number} " + "x" * 2000 for number in range(300)])
@@ -252,7 +252,7 @@ def test_a_whole_store_is_embedded_anew(store: str) -> None:
     assert run("embedder", "use", "bundled", db=store).code == 2
 
 
-def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_path: Path) -> None:
+def test_without_citus_it_is_reported_what_to_do_instead(postgres_store: str, tmp_path: Path) -> None:
     ran = run("db", "distribute", db=postgres_store)
 
     assert ran.code == 3
@@ -360,7 +360,7 @@ def test_a_terminal_shows_a_bar_and_leaves_nothing_behind(postgres_store: str) -
     assert shown.endswith(b"\x1b[2K")
 
 
-def test_a_program_is_told_nothing(postgres_store: str) -> None:
+def test_a_program_gets_no_hint(postgres_store: str) -> None:
     ran = run("db", "vacuum", "--json", db=postgres_store)
 
     assert (ran.json()["done"], ran.err) == (True, "")

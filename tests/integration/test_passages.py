@@ -130,7 +130,7 @@ def test_a_long_memory_is_found_by_one_passage() -> None:
     assert [one.content for one in found] == [needle]
 
 
-def test_what_was_asked_before_changes_nothing() -> None:
+def test_an_earlier_query_changes_nothing() -> None:
     questions = [f"What about {topic}?" for topic in TOPICS]
     with engine_with(LONG, RECORD, REPLY) as engine:
         first = [engine.assemble(question, budget=200).text for question in questions]
@@ -221,7 +221,7 @@ def test_the_passages_of_a_purged_memory_are_forgotten(embedder: str | None) -> 
 
 
 class SlowEmbedder:
-    """An embedder that has to be waited for: it counts the texts that it was asked for."""
+    """An embedder that has to be waited for: it counts the texts that it embeds."""
 
     name, dimension = "slow", 4
 
@@ -233,7 +233,7 @@ class SlowEmbedder:
         return np.eye(4, dtype=np.float32)[[len(text) % 4 for text in texts]]
 
 
-def test_a_slow_embedder_is_not_asked_for_passages() -> None:
+def test_a_slow_embedder_embeds_no_passages() -> None:
     embedder = SlowEmbedder()
     with engine_with(LONG, embedder=embedder) as engine:
         before = embedder.texts

@@ -110,7 +110,7 @@ def test_no_byte_is_left(tidy_database: str, tidy_server: Server, partitions: in
     assert erase_purged(tidy_database).tables == ()
 
 
-def test_the_log_of_a_server_that_uses_segments_again_is_said_to_keep_it(
+def test_the_log_of_a_server_that_uses_segments_again_is_reported_to_keep_it(
     postgres_database: str, postgres_server: Server
 ) -> None:
     secret_of(postgres_database)
@@ -271,7 +271,7 @@ def test_a_table_that_is_in_use_is_not_waited_for_at_length(postgres_database: s
 
 
 @pytest.mark.parametrize("owns_database", [True, False])
-def test_what_a_user_may_not_do_is_said(
+def test_what_a_user_may_not_do_is_reported(
     postgres_database: str, postgres_server: Server, owns_database: bool
 ) -> None:
     name = database_of(postgres_database)
@@ -308,7 +308,7 @@ def test_an_application_notes_without_a_right_to_the_notes(
     role = f"app_{name}"
     postgres_server.run(f"CREATE ROLE {role} LOGIN")
     migrate_store(postgres_database, role=role)
-    # As where the role was let in by a version that kept no notes.
+    # As where the role was let in by a version that stored no notes.
     postgres_server.run(f"REVOKE ALL ON erasures FROM {role}", database=name)
     store = postgres_server.url(name, user=role)
     try:

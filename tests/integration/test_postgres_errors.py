@@ -1,4 +1,4 @@
-"""What goes wrong with a server is said in germane's words, names the remedy, and shows no password."""
+"""An error of a server is reported in germane's words, names the remedy, and shows no password."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECRET = "s3cr:t@%/word"  # noqa: S105 - of a role that only this test has.
 
 @retrying
 class Asking:
-    """Runs what it is told, as a store would."""
+    """Runs any statement, as a store would."""
 
     def __init__(self, connections: PostgresConnections) -> None:
         self.connections = connections
@@ -51,7 +51,7 @@ def _opened(url: str, **how: object) -> PostgresConnections:
 
 
 def _refused(call: Callable[[], object], kind: type[GermaneError]) -> str:
-    """What is said of a call that fails; nowhere in it stands the password."""
+    """The message of a call that fails; it never contains the password."""
     with pytest.raises(kind) as raised:
         call()
     shown = "".join(traceback.format_exception(raised.value))
@@ -252,7 +252,7 @@ def test_a_cancelled_query_says_so(postgres_server: Server, asking: Asking) -> N
     assert asking.read("SELECT 1") == [(1,)]
 
 
-def test_who_waits_too_long_for_a_lock_is_told(asking: Asking) -> None:
+def test_who_waits_too_long_for_a_lock_is_reported(asking: Asking) -> None:
     waiting = PostgresConnections(
         asking.connections._primary._target + " options='-c lock_timeout=200'", timeout=5
     )
@@ -310,7 +310,7 @@ def test_reading_what_has_no_schema_names_the_command(postgres_database: str) ->
         ("SELECT %s::smallint", 2**40, "out of its range"),
     ],
 )
-def test_what_can_not_be_kept_says_why(asking: Asking, statement: str, value: object, words: str) -> None:
+def test_what_can_not_be_stored_says_why(asking: Asking, statement: str, value: object, words: str) -> None:
     assert words in _refused(lambda: asking.write(statement, value), InvalidInput)
     assert asking.read("SELECT count(*) FROM agents") == [(0,)]
 
@@ -374,7 +374,7 @@ def test_many_open_an_empty_database_at_once(postgres_server: Server, postgres_d
     assert recorded == [(VERSION,)]
 
 
-def test_partitions_are_made_where_they_are_asked_for(
+def test_partitions_are_made_where_they_are_requested(
     postgres_server: Server, postgres_database: str
 ) -> None:
     connections = PostgresConnections(postgres_database)

@@ -82,7 +82,7 @@ def test_the_nearest_by_the_index_are_the_exact_ones(address: str, limit: int, s
     connections.close()
 
 
-def test_the_index_is_asked_and_nothing_else(address: str) -> None:
+def test_the_index_is_queried_and_nothing_else(address: str) -> None:
     connections = PostgresConnections(address)
     with connections.reading("ada") as connection:
         cache = loaded(connection)

@@ -118,7 +118,9 @@ def test_every_condition_can_be_planned(postgres_owner: Connection, name: str, e
 
 
 def test_tables_are_partitioned_as_marked(postgres_owner: Connection) -> None:
-    partitioned = {name for (name,) in postgres_owner.execute(b"SELECT relname FROM pg_class WHERE relkind = 'p'")}
+    partitioned = {
+        name for (name,) in postgres_owner.execute(b"SELECT relname FROM pg_class WHERE relkind = 'p'")
+    }
     assert partitioned == (set(DISTRIBUTED) if is_partitioned(postgres_owner) else set())
     rows = postgres_owner.execute(
         b"SELECT count(*) FROM pg_inherits JOIN pg_class ON inhrelid = oid WHERE relkind = 'r'"

@@ -130,7 +130,7 @@ def test_what_would_not_be_found_again_is_not_prepared(pooler: Pooler, postgres_
 
 
 def test_more_threads_than_connections_work_side_by_side(pooler: Pooler, postgres_store: str) -> None:
-    """Each statement is asked often enough to be prepared, on whichever connection of the server's."""
+    """Each statement runs often enough to be prepared, on whichever connection of the server's."""
     url = pooler.url(database_of(postgres_store))
 
     def work(number: int) -> list[str]:

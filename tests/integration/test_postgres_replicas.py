@@ -56,7 +56,7 @@ def way(request: pytest.FixtureRequest, standby: Server) -> Iterator[Server | Po
         return
     if no_pooler():
         pytest.skip(no_pooler())
-    # Who waits for a server that is gone is told so by the pooler: in two minutes, unless that is set.
+    # Who waits for a server that is gone gets an error from the pooler: in two minutes, unless that is set.
     pooler = Pooler(standby, "transaction", server_login_retry="0.1", query_wait_timeout="1")
     yield pooler
     pooler.stop()

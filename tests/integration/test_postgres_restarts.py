@@ -27,7 +27,7 @@ def _opened(url: str, agent: str) -> Engine:
 
 
 class Crowd:
-    """Threads that write and read, each with a store of its own, until they are told that it is enough."""
+    """Threads that write and read, each with a store of its own, until they are stopped."""
 
     def __init__(self, url: str) -> None:
         self.acknowledged: list[str] = []

@@ -190,7 +190,7 @@ def test_every_function_is_called_here() -> None:
 def test_every_statement_of_a_function_is_for_one_server(
     postgres_schema: str, catalog: Catalog, name: str
 ) -> None:
-    """What a function runs is told as what a client sends is, with its variables as values from outside."""
+    """A function's statements are read like those of a client, its variables as values from outside."""
     wanting: set[str] = set()
     touched: set[str] = set()
     with psycopg.connect(postgres_schema, autocommit=True) as connection:
@@ -202,7 +202,9 @@ def test_every_statement_of_a_function_is_for_one_server(
         for call in CALLS[name]:
             for tree in understood.trees(call):
                 wanting |= set(unrouted(tree, catalog))
-                touched |= {catalog.partitioned[each][0] for each in _relations(tree) if each in catalog.partitioned}
+                touched |= {
+                    catalog.partitioned[each][0] for each in _relations(tree) if each in catalog.partitioned
+                }
         connection.execute(b"ROLLBACK")
     assert touched or name in ("note_erasure", "sweep_commits")
     assert {(name, each) for each in wanting} == {each for each in BY_KEY if each[0] == name}

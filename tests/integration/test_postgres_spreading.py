@@ -1,4 +1,4 @@
-"""What is asked of a Citus cluster, by the rules of one: they were read, since no package carries it."""
+"""What is sent to a Citus cluster, by the rules of one: they were read, since no package carries it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_table_is_spread_by_agent_or_everywhere() -> None:
     assert next(table for table in spread if table in by_agent) == "states"
 
 
-def test_nothing_is_asked_that_a_cluster_refuses(coordinator: str) -> None:
+def test_nothing_is_sent_that_a_cluster_refuses(coordinator: str) -> None:
     steps: list[tuple[int, int]] = []
     spread = distribute_store(coordinator, progress=lambda done, total: steps.append((done, total)))
 
@@ -154,7 +154,7 @@ def test_tables_with_partitions_are_refused(postgres_database: str) -> None:
         distribute_store(postgres_database)
 
 
-def test_what_a_cluster_cannot_do_is_said(coordinator: str, postgres_server: Server) -> None:
+def test_what_a_cluster_cannot_do_is_reported(coordinator: str, postgres_server: Server) -> None:
     distribute_store(coordinator)
     with germane.open(coordinator, agent="ada") as engine:
         engine.remember("Tea is green")

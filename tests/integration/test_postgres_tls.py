@@ -1,4 +1,4 @@
-"""An encrypted way to the server, asked for in the address: used everywhere, and refused in clear words."""
+"""An encrypted connection to the server, requested in the address: used everywhere, or refused clearly."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_missing_root_certificate_is_named(way: Encrypted, postgres_store: str
     assert "Correct sslmode and sslrootcert" in message
 
 
-def test_a_server_without_it_is_refused_where_it_is_asked_for(
+def test_a_server_without_it_is_refused_where_it_is_requested(
     postgres_server: Server, postgres_store: str
 ) -> None:
     with closing(Encrypted(postgres_server.folder)) as plain:

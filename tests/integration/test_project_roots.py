@@ -1,4 +1,4 @@
-"""From whichever folder of a project a command runs, its paths are told from one root."""
+"""From whichever folder of a project a command runs, its paths are relative to one root."""
 
 from __future__ import annotations
 

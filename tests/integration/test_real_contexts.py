@@ -60,7 +60,7 @@ def test_the_record_that_decides_on_a_path_leads_its_context(tmp_path: Path) -> 
     contained = sum(any(record in source for source in its) for record, its in found)
     first = sum(record in its[0] for record, its in found)
     near = sum(any(record in source for source in its[:2]) for record, its in found)
-    print(  # noqa: T201 - The figures are what is asked for.
+    print(  # noqa: T201 - The figures are the result.
         f"adr-viewer: in the context {contained} of {len(found)}, first {first}, among the first two {near}"
     )
     assert contained == len(found)
@@ -86,7 +86,9 @@ def test_the_note_on_a_module_comes_with_its_path(tmp_path: Path, requirement: s
         import_source(engine, str(project))
         scoped = {str(memory.scope) for memory in engine.memories()}
         documented = [path for path in NOTES[requirement] if _place(path) in scoped]
-        contained = sum(any(source.endswith(path) for source in sources(engine, "", path)) for path in documented)
+        contained = sum(
+            any(source.endswith(path) for source in sources(engine, "", path)) for path in documented
+        )
     print(f"{requirement}: the note on its path stands in {contained} of {len(documented)} contexts")  # noqa: T201 - As above.
     assert contained == len(documented) > 0
 

@@ -20,7 +20,7 @@ TEXT = (
     "signed in, and each of them for a day. Nobody has missed Redis since, and one server less is paid for."
 )
 TOKENS = 30
-# A model that only continues texts is told by two examples what is wanted.
+# A model that only continues texts gets two examples of what is wanted.
 SHOTS = (
     "Text: Ana moved to Lisbon in May, after two years in Porto. She works for a bank.\n"
     "Summary: Ana moved from Porto to Lisbon in May and works for a bank.\n\n"
@@ -47,7 +47,7 @@ def test_whatever_a_real_model_answers_the_summary_fits(url: str) -> None:
     summary = summarizer.summarize(TEXT, TOKENS)
     assert summary
     assert counter.count(summary) <= TOKENS
-    # The model was reached: an answer that is no summary is told of as such, and not as a failed call.
+    # The model was reached: an answer that is no summary is reported as such, and not as a failed call.
     assert all("its answer" in note.text or "it answered" in note.text for note in summarizer.notes)
     assert bool(summarizer.notes) == TEXT.startswith(summary)
     assert summarizer.state is CircuitState.CLOSED

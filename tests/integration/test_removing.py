@@ -1,4 +1,4 @@
-"""An agent is removed with all that is kept of it: at once for whoever asks, in batches for the store."""
+"""An agent is removed with all its rows: at once for whoever asks, in batches for the store."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_who_has_it_open_notices(store: str) -> None:
         desk = ada.working_set("desk")
         desk.add(ada.memories()[0])
         ada.conversation("standup").append("user", "What does helium do?")
-        for _ in range(4):  # So often that all of it is kept in the process.
+        for _ in range(4):  # So often that all of it is cached in the process.
             assert len(ada.recall("door", limit=5)) == 5
         assert [len(desk.items()), len(ada.conversation("standup").messages())] == [1, 1]
 

@@ -57,7 +57,7 @@ def tell(child: subprocess.Popen[str]) -> None:
 
 
 def replayed(events: tuple[SpaceEvent, ...]) -> tuple[set[str], set[str]]:
-    """The active and the held memories of a space, from nothing but what was told."""
+    """The active memories of a space and those in its sets, from nothing but its events."""
     active: set[str] = set()
     entered: set[str] = set()
     for event in events:

@@ -158,7 +158,7 @@ def test_a_purge_leaves_no_byte(tmp_path: Path, driver: str) -> None:
     child = start("purge", tmp_path / "agent.db", driver)
     out, _ = child.communicate()
     assert child.returncode == 0
-    # The file holds all that was kept, which shows that a trace would have been seen. Without the
+    # The file holds all remaining texts, which shows that a trace would have been seen. Without the
     # rewrite after a purge, secure_delete alone leaves traces in several of these rounds.
     expected = []
     for present in range(20, 201, 20):

@@ -80,7 +80,7 @@ def test_the_command_line_lists_them(tmp_path: Path) -> None:
     assert output["agents"][0] == {"name": "zoe", "memories": 3, "written_at": "2026-01-05T10:00:00+00:00"}
 
 
-def test_who_may_see_one_agent_at_a_time_is_told_so(
+def test_who_may_see_one_agent_at_a_time_is_reported(
     postgres_store_database: str, postgres_server: Server
 ) -> None:
     fill(postgres_store_database)

@@ -51,7 +51,7 @@ def opened(path: Path) -> Engine:
 
 
 @pytest.mark.timeout(120)
-def test_what_was_acknowledged_is_held_after_a_kill(tmp_path: Path) -> None:
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     chance = random.Random(5)  # noqa: S311 - a test has to repeat.
     expected: dict[str, str] = {}

@@ -41,7 +41,9 @@ def work(path: Path, seed: str) -> None:
             memory_id = chance.choice(memories)
             # Another process may have taken it out.
             with suppress(NotInWorkingSet):
-                action: Callable[[str], object] = chance.choice((working.add, working.add, working.touch, working.remove))
+                action: Callable[[str], object] = chance.choice(
+                    (working.add, working.add, working.touch, working.remove)
+                )
                 action(memory_id)
             assert working.tokens <= working.max_tokens, working.tokens
         print("done", flush=True)  # noqa: T201 - how it says so.
@@ -50,7 +52,7 @@ def work(path: Path, seed: str) -> None:
 
 
 def echo(path: Path, _: str) -> None:
-    """Add every memory whose id is told, and say so."""
+    """Add every memory whose id is read, and confirm it."""
     with germane.open(path, embedder=None, counter="estimate") as engine:
         working = engine.working_set()
         print("ready", flush=True)  # noqa: T201 - how it says so.

@@ -79,7 +79,7 @@ BAD: Mapping[str, Any] = {
 
 
 class World:
-    """A fresh store with one of everything that a verb can be asked about."""
+    """A fresh store with one of everything that a verb can refer to."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -1,4 +1,4 @@
-"""What holds of import and export whatever the text: nothing is lost and nothing is parted wrongly."""
+"""What holds of import and export whatever the text: nothing is lost and nothing is split wrongly."""
 
 from __future__ import annotations
 
@@ -181,7 +181,10 @@ def test_what_was_gone_through_comes_back_as_it_was(experience: UsageHistory) ->
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
         back = list(read_lines(path, agent="ann"))
-    learned, recorded = back[len(stored) : len(stored) + experience.learns], back[len(stored) + experience.learns :]
+    learned, recorded = (
+        back[len(stored) : len(stored) + experience.learns],
+        back[len(stored) + experience.learns :],
+    )
     assert learned == [True] * experience.learns
     # Its number in a store isn't written, and is no part of what makes two showings equal.
     assert recorded == [*experience.showings, *experience.outcomes, *experience.events]

@@ -1,4 +1,4 @@
-"""Importing a folder any number of times: what is stored is what the files say, and its history is kept."""
+"""Importing a folder any number of times: what is stored is what the files say, and its history stays."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_after_each_import_exactly_what_the_files_say_is_active(
 
 @given(histories)
 @settings(max_examples=examples(40))
-def test_without_pruning_nothing_active_is_lost_and_all_that_is_said_is_held(
+def test_without_pruning_nothing_active_is_lost_and_every_message_is_included(
     history: list[dict[str, list[tuple[str, str]]]],
 ) -> None:
     with project() as (root, engine):
@@ -88,7 +88,7 @@ def test_without_pruning_nothing_active_is_lost_and_all_that_is_said_is_held(
 
 @given(histories)
 @settings(max_examples=examples(40))
-def test_every_version_is_kept_in_one_chain_each(history: list[dict[str, list[tuple[str, str]]]]) -> None:
+def test_every_version_is_stored_in_one_chain_each(history: list[dict[str, list[tuple[str, str]]]]) -> None:
     with project() as (root, engine):
         stored = 0
         for state in history:

@@ -260,7 +260,7 @@ def test_what_is_forgotten_or_purged_never_comes_back(memories: list[Draft], que
 @pytest.mark.parametrize(
     "budgets", [range(n, n + 400) for n in range(0, 2001, 400)], ids=lambda r: f"from {r[0]}"
 )
-def test_every_budget_up_to_two_thousand_is_kept_on_the_demo_memory(budgets: range) -> None:
+def test_every_budget_up_to_two_thousand_is_respected_on_the_demo_memory(budgets: range) -> None:
     with germane.open(
         ":memory:", agent="newton", clock=FixedClock(datetime(2026, 11, 20, 12, tzinfo=UTC))
     ) as engine:

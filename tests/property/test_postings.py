@@ -317,7 +317,7 @@ def test_an_index_holds_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     index = built({ordinal: [1] for ordinal in range(64)})
     with pytest.raises(InvalidInput, match="at most 64 documents"):
         index.add(64, forward_of([1]))
-    # Room that the dead take up is given to the living.
+    # Slots of removed documents are used again.
     index.remove(5)
     index.add(64, forward_of([2]))
     assert index.score([2]).ordinals.tolist() == [64]

@@ -161,10 +161,10 @@ def test_without_signals_the_newest_come_first() -> None:
 
 
 def test_a_scorer_decides_alone() -> None:
-    asked = Query(text="longest id")
+    question = Query(text="longest id")
 
     def scorer(one: Candidate, query: Query, now: datetime) -> float:
-        assert (query, now) == (asked, NOW)
+        assert (query, now) == (question, NOW)
         return len(one.memory.id)
 
     ranked = rank(
@@ -173,7 +173,7 @@ def test_a_scorer_decides_alone() -> None:
             lexical_bound=0.0,
             now=NOW,
             scorer=scorer,
-            query=asked,
+            query=question,
         ),
     )
     assert [(one.memory.id, dict(one.parts)) for one in ranked] == [
@@ -269,12 +269,12 @@ def named(name: str, *, coverage: float, lexical: float, **signals: float) -> Ca
 
 
 def test_one_word_of_two_senses_hides_no_answer_in_other_words() -> None:
-    asked = Query(text="How is traffic split among the servers?", information=20.0)
+    question = Query(text="How is traffic split among the servers?", information=20.0)
     found = [
         named("decoy", coverage=0.35, lexical=5.0, semantic=0.3),
         named("answer", coverage=0.0, lexical=0.0, semantic=0.4),
     ]
-    by_meaning = rank(found, Scoring(lexical_bound=12.0, now=NOW, query=asked))
+    by_meaning = rank(found, Scoring(lexical_bound=12.0, now=NOW, query=question))
     assert order(by_meaning) == ["answer", "decoy"]
     assert by_meaning[1].parts["lexical"] == 0.0
     # Nobody knows how much a question without informative terms says, so its words count as they are.

@@ -101,7 +101,7 @@ def test_no_result_is_sent_without_its_call(messages: list[dict[str, Any]], prov
 
 
 @given(st.lists(openai_messages(), max_size=6))
-def test_what_was_said_goes_to_every_provider(messages: list[dict[str, Any]]) -> None:
+def test_messages_go_to_every_provider(messages: list[dict[str, Any]]) -> None:
     read = read_messages(messages, "openai")
     for provider in (Provider.ANTHROPIC, Provider.RESPONSES):
         sent = read_messages(write_messages(read, provider).arguments(), provider)
@@ -306,7 +306,7 @@ def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], 
     st.sampled_from(PROVIDERS),
     LIMITS,
 )
-def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
+def test_what_several_providers_sent_in_one_conversation_is_sent_to_one(
     chat: Chat, sources: list[Provider], provider: Provider, limit: int
 ) -> None:
     mixed: list[Message] = []
@@ -331,7 +331,7 @@ def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
 
 @settings(max_examples=examples(80))
 @given(conversations(), st.sampled_from(PROVIDERS), st.sampled_from([1500, 4000]))
-def test_what_a_provider_said_goes_back_to_it_in_pairs(chat: Chat, provider: Provider, limit: int) -> None:
+def test_what_a_provider_sent_goes_back_to_it_in_pairs(chat: Chat, provider: Provider, limit: int) -> None:
     conversation = write_messages([message for message in chat if not message.hidden], provider)
     native = grouped(read_messages(conversation.arguments(), provider))
     try:

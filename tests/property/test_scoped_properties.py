@@ -110,7 +110,7 @@ def test_the_order_of_storing_changes_nothing(
 
 @settings(max_examples=examples(150), deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200))
-def test_no_artifact_takes_the_room_of_one_before_it_that_would_have_fitted(
+def test_no_artifact_displaces_one_before_it_that_would_have_fitted(
     drafts: list[Draft], how: ScopedPlan, budget: int
 ) -> None:
     how = replace(how, backfill=False, degrade=False)

@@ -185,7 +185,7 @@ def marks(value: object) -> int:
     return sum(map(marks, value)) if isinstance(value, list) else 0
 
 
-def test_a_request_is_marked_for_the_cache_where_that_is_asked(db: Path, transcript: Path) -> None:
+def test_a_request_is_marked_for_the_cache_where_that_is_requested(db: Path, transcript: Path) -> None:
     run("chat", "import", str(transcript), db=db)
     command = ("chat", "request", "weather", "--system", "Be terse.")
     plain = printed(*command, "--provider", "anthropic", db=db)

@@ -51,14 +51,12 @@ def test_a_frame_has_the_fields_of_the_reference(tmp_path: Path) -> None:
     )
 
 
-def test_auto_and_ones_own_frames_and_what_was_said(tmp_path: Path) -> None:
+def test_auto_and_ones_own_frames_and_the_message(tmp_path: Path) -> None:
     db, file, talk = tmp_path / "agent.db", tmp_path / "frames.toml", tmp_path / "talk.txt"
     file.write_text(MINE, encoding="utf-8")
     talk.write_text("user: Redis runs on port 6379.\n", encoding="utf-8")
     assert run("remember", "Redis runs on port 6379.", "--kind", "fact", db=db).code == 0
-    ran = run(
-        "assemble", "Which pull request moved Redis?", "--frame", "auto", "--frames", str(file), db=db
-    )
+    ran = run("assemble", "Which pull request moved Redis?", "--frame", "auto", "--frames", str(file), db=db)
     assert ran.out.startswith("## Known Information\n- Redis runs on port 6379. (")
     assert "Taken for: review" in ran.err
     guided = run(

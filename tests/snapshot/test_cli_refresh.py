@@ -41,7 +41,10 @@ def test_turn_by_turn_only_a_new_context_is_printed(db: Path) -> None:
     )
     for goes_on in ("And Postgres?", "ok, thanks", "Storage with Postgres, yes?"):
         unchanged = refreshed(goes_on, db=db)
-        assert (unchanged.out, unchanged.err.startswith("The previous context is still current.")) == ("", True)
+        assert (unchanged.out, unchanged.err.startswith("The previous context is still current.")) == (
+            "",
+            True,
+        )
     assert refreshed("Postgres?", db=db).err == snapshot(
         "The previous context is still current. Similarity 1.00.\n"
     )
@@ -74,7 +77,7 @@ def test_the_context_to_hold_it_against_can_be_named(db: Path) -> None:
     assert (unknown.code, "ffffffff" in unknown.err) == (2, True)
 
 
-def test_a_decision_point_and_a_room_too_small(db: Path) -> None:
+def test_a_decision_point_and_a_budget_too_small(db: Path) -> None:
     refreshed("Which port has Postgres?", db=db)
     acting = refreshed("Which port has Postgres?", "--acting", db=db)
     assert run("ledger", "list", "--json", db=db).json()[0]["frame"] == "decision"
@@ -124,7 +127,7 @@ def test_the_plan_and_the_counter_of_the_context_before_stay(db: Path) -> None:
     )
 
 
-def test_what_cant_be_made_again_is_told_and_a_first_one_made(db: Path) -> None:
+def test_what_cant_be_made_again_is_reported_and_a_first_one_made(db: Path) -> None:
     refreshed("Should we use Postgres for storage?", db=db)
     run("memory", "purge", id_of(db, "Chose ChromaDB"), "--yes", db=db)
     ran = refreshed("Should we use Postgres for storage?", db=db)

@@ -27,7 +27,7 @@ def ids(db: Path) -> tuple[str, str, str]:
     return id_of(db, "ChromaDB"), id_of(db, "port"), id_of(db, "日本語")
 
 
-def test_adding_says_who_made_room(db: Path) -> None:
+def test_adding_names_what_was_evicted(db: Path) -> None:
     chroma, port, japanese = ids(db)
     run("working", "add", port, chroma, "--max-tokens", "34", db=db)
     value = printed("working", "add", japanese, "--pinned", db=db)
@@ -71,7 +71,7 @@ def test_adding_says_who_made_room(db: Path) -> None:
     )
 
 
-def test_what_is_held_is_shown(db: Path) -> None:
+def test_the_content_is_shown(db: Path) -> None:
     chroma, port, _ = ids(db)
     run("working", "add", chroma, port, db=db)
     run("working", "touch", chroma, db=db)
@@ -115,7 +115,7 @@ def test_what_is_held_is_shown(db: Path) -> None:
     )
 
 
-def test_what_is_held_is_shown_to_people(db: Path) -> None:
+def test_the_content_is_shown_to_people(db: Path) -> None:
     chroma, port, japanese = ids(db)
     run("working", "add", chroma, port, db=db)
     run("working", "touch", chroma, db=db)
@@ -147,7 +147,7 @@ def test_a_command_on_one_memory_shows_what_became_of_it(db: Path, command: str)
     assert chroma[-8:] in text
 
 
-def test_making_room(db: Path) -> None:
+def test_evicting(db: Path) -> None:
     chroma, port, japanese = ids(db)
     run("working", "add", chroma, port, db=db)
     run("working", "add", japanese, "--pinned", db=db)
@@ -175,7 +175,7 @@ def test_making_room(db: Path) -> None:
     )
 
 
-def test_making_room_and_clearing_are_told(db: Path) -> None:
+def test_evicting_and_clearing_are_reported(db: Path) -> None:
     chroma, port, japanese = ids(db)
     run("working", "add", chroma, db=db)
     run("working", "add", japanese, "--pinned", db=db)
@@ -258,7 +258,7 @@ held  full       23   0.50  importance 7.00, relevance 0.00, strategy 1.00  CHRO
 """)
 
 
-def test_events_are_told(db: Path) -> None:
+def test_events_are_reported(db: Path) -> None:
     chroma, port, _ = ids(db)
     run("working", "add", chroma, port, db=db)
     run("working", "remove", port, db=db)

@@ -101,7 +101,7 @@ def test_each_of_seven_retrievers_has_an_ink_of_its_own() -> None:
 @pytest.mark.parametrize("paper", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("ink", sorted(_INKS.keys() - {"paper", "grid", "target"}))
 def test_every_ink_of_the_curve_can_be_read_on_light_paper_and_on_dark(ink: str, paper: int) -> None:
-    # The ratio of WCAG 2.1, 1.4.3: 3 is asked for lines and for large words in bold.
+    # The ratio of WCAG 2.1, 1.4.3: 3 is required for lines and for large words in bold.
     light, dark = sorted((_luminance(_INKS[name][paper]) for name in (ink, "paper")), reverse=True)
 
     assert (light + 0.05) / (dark + 0.05) >= 3
@@ -126,7 +126,7 @@ def test_the_dark_colours_reach_all_that_is_drawn() -> None:
             assert name is None or f".{what[0]}-{name[1]}{{{what}:{_INKS[name[1]][1]}}}" in drawn
 
 
-def test_long_names_stay_in_the_picture_and_leave_room_for_the_lines() -> None:
+def test_long_names_stay_in_the_picture_and_leave_space_for_the_lines() -> None:
     long = "plan=relevance+static+without=neighbours"
     drawn = curve(replace(REPORT, results=tuple(replace(each, retriever=long) for each in REPORT.results)))
     label = re.search(r'<text x="([\d.]+)"[^>]*font-weight="600">(plan=rel[^<]*)</text>', drawn)

@@ -198,7 +198,7 @@ def test_a_budget_of_nothing_is_explained_too() -> None:
     assert "0 of 0 tokens, counted by o200k" in explain(trace(budget=0), tokens=0)
 
 
-def test_what_standing_adds_is_one_number() -> None:
+def test_what_state_adds_is_one_number() -> None:
     parts = {"lexical": 0.5, "semantic": 1.0, "frame": 0.2, "outcome": -0.05, "recency": -0.01}
     assert why_of(parts, sum(parts.values())) == "lexical 0.50 + semantic 1.00 + state 0.14"
     assert (
@@ -207,7 +207,7 @@ def test_what_standing_adds_is_one_number() -> None:
     assert why_of({"importance": 2.0, "recency": 0.5}, 1.0) == "importance 2.00, recency 0.50"
 
 
-def test_many_parts_of_a_score_leave_a_name_its_room() -> None:
+def test_many_parts_of_a_score_leave_a_name_its_columns() -> None:
     parts = {"kind": 50.0, "lexical": 0.25, "outcome": -0.5, "path": 1.0, "semantic": 0.75}
     label = "src/germane/verbs/recall.py recalls"
     many = explain(trace(entries=(entry(1, level=Level.FULL, parts=parts, label=label),)), tokens=0)

@@ -1,4 +1,4 @@
-"""The question of the note on context management, asked of an agent that has lived through it."""
+"""The question of the note on context management, for an agent that has lived through it."""
 
 # ruff: noqa: E501 - The lines of a context are as long as the memories in it.
 

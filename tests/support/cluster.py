@@ -1,8 +1,8 @@
 """A database that says it were the coordinator of a Citus cluster, and refuses what a cluster refuses.
 
 No package carries the extension, so this does none of its work: all rows stay in this one server. What is
-here are the rules for tables that were read in the sources of Citus, and a note of what was asked for. So it
-proves that nothing is asked that those rules refuse, and that a store goes on with tables made ready for one.
+here are the rules for tables that were read in the sources of Citus, and a note of each request. So it
+proves that nothing is sent that those rules refuse, and that a store goes on with tables made ready for one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ __all__ = ["FoundStore", "recalled_of"]
 
 
 class FoundStore:
-    """Every search finds the same candidates, whatever is asked; nothing is ever written.
+    """Every search finds the same candidates, whatever the query; nothing is ever written.
 
     `bound` is the BM25 score of a full match, of a memory's words and of the windows of dialogue alike, and
     `admitted` how many memories the store says that it holds.

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests, started from a wheel and gone with the process that asked for it.
+"""A real PostgreSQL for the tests, started from a wheel and gone with the process that requested it.
 
 Each worker of a parallel run has its own, so that a test may kill it without disturbing another's.
 """
@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 __all__ = ["Server", "as_nobody", "contents", "database_of", "missing", "own"]
 
-# Nothing that a test proves needs a disk that survives a loss of power, and all else is kept small.
+# Nothing that a test proves needs a disk that survives a loss of power, and all else is small.
 _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -198,7 +198,7 @@ class Server:
         return name
 
     def prepared_database(self, name: str, *, prepared: Callable[[str], None]) -> str:
-        """The name of a database that lives as long as the server, made when it is first asked for."""
+        """The name of a database that lives as long as the server, made at the first request."""
         if name not in self._templates:
             made = self.fresh()
             prepared(self.url(made))

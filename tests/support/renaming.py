@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 __all__ = ["Renaming"]
 
-# What a client names a statement by, and what the server is told instead, as long as the other.
+# What a client names a statement by, and what the server gets instead, as long as the other.
 _THEIRS, _OURS = (b"germane_", b"_pg3_"), (b"POOLER1_", b"POOL_")
 
 # The messages that name statements: Parse, Bind, Describe and Close.

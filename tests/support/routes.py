@@ -1,4 +1,4 @@
-"""Which tables a statement reads or writes without saying whose rows, so that every server has to be asked.
+"""Which tables a statement reads or writes without saying whose rows, so that every server has to run it.
 
 It looks at what the server understood of the statement (`support.trees`), and concludes no more than planners
 do. Whose rows are meant is known where a condition that has to hold compares the column that parts a table
@@ -31,7 +31,7 @@ class Catalog:
     """What has to be known of the database: the tables and operators by their numbers in it."""
 
     partitioned: Mapping[int, tuple[str, int]]
-    """The name of each table that is parted, and the number of the column that parts it."""
+    """The name of each partitioned table, and the number of the partition column."""
     equalities: frozenset[int]
     """The operators that say that two such columns are equal."""
 
@@ -124,21 +124,21 @@ class _Judge:
         return (id(inner[-1]), number, column)
 
     def parts_a_table(self, place: Place | str | None) -> bool:
-        """Whether a place is the column by which its table is parted."""
+        """Whether a place is the partition column of its table."""
         if not isinstance(place, tuple):
             return False
         found = self._partitioned(self.queries[place[0]], place[1])
         return found is not None and found[1] == place[2]
 
     def target(self, query: Node) -> Node | None:
-        """The new value for the column by which the table is parted that a query writes to."""
+        """The new value for the partition column of the table that a query writes to."""
         number = query.number("resultRelation")
         found = self._partitioned(query, number) if number else None
         entries = query.nodes("targetList")
         return next((each for each in entries if found and each.number("resno") == found[1]), None)
 
     def _partitioned(self, query: Node, number: int) -> tuple[str, int] | None:
-        """The name and the column of a table of a query's, if it is parted."""
+        """The name and the column of a table of a query's, if it is partitioned."""
         table = query.nodes("rtable")[number - 1]
         if table.fields["rtekind"] != _RELATION or table.fields["relkind"] == "c":
             return None

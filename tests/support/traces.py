@@ -87,7 +87,7 @@ def tables(store: str) -> Iterator[tuple[str, list[str], list[tuple[Any, ...]]]]
 
 
 def texts(store: str) -> str:
-    """All that is said in any table."""
+    """All texts of all tables."""
     return "\n".join(repr(row) for _, _, rows in tables(store) for row in rows)
 
 

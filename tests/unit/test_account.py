@@ -1,4 +1,4 @@
-"""The entries of a trace, written when they are looked at: they can't be told from a tuple of them."""
+"""The entries of a trace, written when they are looked at: they equal a tuple of them in every respect."""
 
 from __future__ import annotations
 

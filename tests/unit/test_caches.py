@@ -6,7 +6,7 @@ from germane.stores.relational.cache import Caches, ResidentCache
 
 
 class Sized(ResidentCache):
-    """A cache that takes as much as it is told."""
+    """A cache that takes as many bytes as it is set to."""
 
     size = 10
 

@@ -120,7 +120,7 @@ def test_a_commit_says_when_and_by_whom(engine: Engine) -> None:
         ("", False),
     ],
 )
-def test_questions_on_history_are_told_from_others(question: str, *, history: bool) -> None:
+def test_questions_on_history_are_distinguished_from_others(question: str, *, history: bool) -> None:
     assert _first_found(question) == ("commit" if history else "note")
 
 
@@ -175,7 +175,7 @@ def test_an_ordinary_context_ends_with_a_few_commits_at_most(engine: Engine) -> 
     assert kinds.count("commit") <= 2
 
 
-def test_all_that_was_asked_of_a_small_store_stands_beside_its_commits(engine: Engine) -> None:
+def test_all_that_was_queried_of_a_small_store_stands_beside_its_commits(engine: Engine) -> None:
     notes = remember_notes(engine)
     remember_commits(engine, 10)
     context = engine.assemble("What is the retry limit?", budget=2000)
@@ -186,7 +186,7 @@ def test_all_that_was_asked_of_a_small_store_stands_beside_its_commits(engine: E
     "question",
     ["Which commits changed the retry limit?", "Who changed the retry limit?", "When was the limit changed?"],
 )
-def test_a_question_on_history_shows_many_commits_and_leaves_room(engine: Engine, question: str) -> None:
+def test_a_question_on_history_shows_many_commits_and_leaves_tokens(engine: Engine, question: str) -> None:
     remember_notes(engine)
     for number in range(40):
         engine.remember(

@@ -167,7 +167,7 @@ def test_ranked_by_the_sum_the_whole_order_is_that_of_the_sum() -> None:
     assert sorted(parts) == ["confidence", "outcome", "recency", "semantic", "type", "usage"]
 
 
-def test_as_factors_no_standing_outranks_a_clear_lead_in_relevance() -> None:
+def test_as_factors_no_state_outranks_a_clear_lead_in_relevance() -> None:
     several = [
         candidate("exact, six months old", semantic=0.95, days=180, kind="decision", confidence=0.7),
         candidate("beside it, of yesterday", semantic=0.26, days=1, kind="decision", outcome=Outcome.SUCCESS),
@@ -263,7 +263,7 @@ def examples(memory_id: str, shown: int, used: int, *, first: int = 1) -> list[E
     ]
 
 
-def test_use_is_neutral_until_the_second_showing_and_then_held_between_half_and_half_more() -> None:
+def test_use_is_neutral_until_the_second_showing_and_then_limited_to_between_half_and_half_more() -> None:
     others = examples("usual", 40, 10)
     assert usefulness([]) == {}
     assert usefulness(examples("a", 9, 0)) == {}

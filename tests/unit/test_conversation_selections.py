@@ -78,7 +78,7 @@ def test_what_came_from_memory_is_no_prompt() -> None:
     ("groups", "selected"),
     [(0, "abcde"), (-1, ""), (1, "e"), (2, "de"), (5, "abcde"), (9, "abcde")],
 )
-def test_the_last_groups_and_what_is_always_kept(groups: int, selected: str) -> None:
+def test_the_last_groups_and_what_always_remains(groups: int, selected: str) -> None:
     found = window(MESSAGES, groups=groups)
     assert found.groups == tuple(selected)
     assert found.messages == tuple(

@@ -356,7 +356,7 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
             engine.conversation(text)
 
     class Bare:
-        """The store without what is asked of it here."""
+        """The store without the sub-store of this test."""
 
         def __getattr__(self, name: str) -> Any:
             if name == "conversations":

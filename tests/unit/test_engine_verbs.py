@@ -74,7 +74,7 @@ def test_a_revision_supersedes_and_keeps_history(engine: Engine) -> None:
     assert caught.value.head_id == second.version_id
 
 
-def test_what_was_superseded_and_is_said_anew_stands_again(engine: Engine) -> None:
+def test_what_was_superseded_and_is_remembered_anew_stands_again(engine: Engine) -> None:
     first = engine.remember("We use MySQL", kind="fact")
     engine.revise(first.id, "We use Postgres")
     again = engine.remember("We use MySQL", kind="fact")

@@ -97,7 +97,7 @@ def test_of_equally_important_entries_the_less_accessed_leaves_before_the_older(
     assert left(evict(items, 40, now=NOW, policy="importance-age")) == by_age
 
 
-def test_a_recalled_memory_is_as_old_as_its_stay_unless_told_otherwise() -> None:
+def test_a_recalled_memory_is_as_old_as_its_stay_by_default() -> None:
     ancient = make_memory("ancient", id="ancient", created_at=START - timedelta(days=900))
     recalled = WorkingSetItem(
         memory=ancient, entered_at=NOW, touched_at=NOW, order=9, tokens=10, recalled=True
@@ -186,7 +186,7 @@ def test_a_policy_that_raises_is_named_with_the_memory() -> None:
 
 
 @pytest.mark.parametrize("policy", ["fifo", "", "lru\0"])
-def test_an_unknown_policy_is_an_error_even_when_nothing_is_held(policy: str) -> None:
+def test_an_unknown_policy_is_an_error_even_for_an_empty_set(policy: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         evict([], 0, now=NOW, policy=policy)
     assert f"Unknown eviction policy: {policy!r}. Known policies: importance, lru" in str(refused.value)
@@ -222,7 +222,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(
     )
 
 
-# What use says of importance: shrunk, bounded, silent without evidence, and told in words.
+# What use says of importance: shrunk, bounded, silent without evidence, and explained in words.
 
 
 def shown(contexts: Iterable[Mapping[str, bool]]) -> list[Example]:
@@ -340,7 +340,7 @@ def test_equal_scores_fall_to_access_then_to_the_newer_then_to_the_smaller_id() 
     assert [one.memory.id for one in arranged.ranked] == ["c", "a", "b", "d"]
 
 
-def test_learned_importance_counts_and_is_told_but_never_for_what_is_pinned() -> None:
+def test_learned_importance_counts_and_is_reported_but_never_for_what_is_pinned() -> None:
     items = [
         make_item("used", 10, importance=3.0),
         make_item("pinned", 10, importance=3.0, pinned=True),

@@ -112,7 +112,7 @@ def test_in_the_scoped_plan_it_ranks_first_within_its_kind() -> None:
         ("", []),
     ],
 )
-def test_identifiers_are_told_from_words(question: str, found: list[str]) -> None:
+def test_identifiers_are_distinguished_from_words(question: str, found: list[str]) -> None:
     assert _taken_for_identifiers(question) == found
 
 

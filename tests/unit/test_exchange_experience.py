@@ -42,7 +42,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
             ids = [item.memory.id for item in context.items]
             made.feedback(context, used=sorted(ids)[:1])
             if day == 6:
-                # Told once more, and otherwise: that leaves gaps among the numbers of what was told.
+                # Reported once more, and otherwise: that leaves gaps among the numbers of the reports.
                 made.feedback(context, used=sorted(ids)[1:3])
             made.outcome(context, Outcome.SUCCESS if day % 3 else Outcome.FAILURE, memories=ids[:2])
         first = made.recall("shop 1")[0].memory
@@ -60,8 +60,8 @@ def exported(engine: Engine, **options: Any) -> str:
     standings = dict(
         zip([one.id for one in memories], engine.lifecycle_states([one.id for one in memories]), strict=True)
     )
-    kept = {"usage_history": engine.usage_history(), "agent": engine.agent, **options}
-    export_jsonl(memories, out, lifecycle_states=standings, **kept)
+    chosen = {"usage_history": engine.usage_history(), "agent": engine.agent, **options}
+    export_jsonl(memories, out, lifecycle_states=standings, **chosen)
     return out.getvalue()
 
 
@@ -100,7 +100,7 @@ def test_what_was_learned_goes_along_and_ranks_as_it_did(engine: Engine, tmp_pat
         ]
         assert gaps[0] == gaps[1]
         assert max(gaps[0]) > 1
-        # Counts are those that the memories came with, although the uses were told anew.
+        # Counts are those that the memories came with, although the uses were imported.
         assert {one.id: one.access_count for one in other.memories()} == {
             one.id: one.access_count for one in engine.memories()
         }
@@ -137,7 +137,7 @@ def test_what_broke_off_is_gone_on_with(engine: Engine, tmp_path: Path) -> None:
         assert exported(other) == text
 
 
-def test_what_was_told_here_stays_and_the_rest_is_added(engine: Engine, tmp_path: Path) -> None:
+def test_what_was_reported_here_stays_and_the_rest_is_added(engine: Engine, tmp_path: Path) -> None:
     path = written(tmp_path / "ann.jsonl", exported(engine))
     with opened(agent="bo") as other:
         own = other.remember("Redis caches the sessions of shop 0.", kind="fact")
@@ -150,7 +150,7 @@ def test_what_was_told_here_stays_and_the_rest_is_added(engine: Engine, tmp_path
             engine.get(one.memory_id).content == own.content for one in engine.usage_history().showings
         )
         assert other.get(own.id).access_count == 1
-        # Something was told of use here before, so that whether it learns was the agent's own choice.
+        # A use was reported here before, so that whether it learns was the agent's own choice.
         assert not other.set_learning().on
 
 
@@ -165,12 +165,12 @@ def test_files_with_memories_alone_are_as_they_ever_were(engine: Engine, tmp_pat
         assert len(other.usage_history()) == 0
 
 
-def test_nothing_is_said_of_memories_that_are_not_among_them(engine: Engine, tmp_path: Path) -> None:
-    kept = engine.recall("shop 1")[0].memory
+def test_nothing_is_exported_of_memories_that_are_not_among_them(engine: Engine, tmp_path: Path) -> None:
+    chosen = engine.recall("shop 1")[0].memory
     out = io.StringIO()
-    assert export_jsonl([kept], out, usage_history=engine.usage_history(), agent="ann") == 1
+    assert export_jsonl([chosen], out, usage_history=engine.usage_history(), agent="ann") == 1
     lines = records(out.getvalue())
-    assert {line["memory"] for line in lines if "memory" in line} == {kept.id}
+    assert {line["memory"] for line in lines if "memory" in line} == {chosen.id}
     assert {line["other"] for line in lines if line["record"] == "event"} == {None}
     # Nor of one that was left out as it looks like a secret.
     secret = engine.remember("password = 'hunter2-hunter2-x9'", kind="fact")

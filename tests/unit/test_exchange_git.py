@@ -113,7 +113,7 @@ def test_the_reader_can_be_left_early(repository: Path) -> None:
     drafts.close()  # type: ignore[attr-defined]  # It is a generator; leaving it must end git quietly.
 
 
-def test_a_shallow_clone_is_read_and_told_of(repository: Path, tmp_path: Path) -> None:
+def test_a_shallow_clone_is_read_and_reported(repository: Path, tmp_path: Path) -> None:
     commit(repository, "One", a="1")
     commit(repository, "Two", a="2")
     commit(repository, "Three", b="1")

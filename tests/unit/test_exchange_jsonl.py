@@ -67,7 +67,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
     assert {name: getattr(draft, name) for name in fields} == expected
 
 
-def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
+def test_lines_are_read_as_they_are_requested(tmp_path: Path) -> None:
     drafts = read_jsonl(write(tmp_path / "x.jsonl", '{"content": "One"}', "broken"))
     assert next(drafts).content == "One"
     with pytest.raises(UnreadableSource, match=r"x\.jsonl, line 2: it is no JSON"):

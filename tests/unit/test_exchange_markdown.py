@@ -157,7 +157,7 @@ def one(path: Path) -> Draft:
         ("bom.md", "\ufeff" + MADR_4, "Pin every dependency", (None, "proposed", "2024-02-29")),
     ],
 )
-def test_decision_records_of_every_style_are_recognised_and_kept_whole(
+def test_decision_records_of_every_style_are_recognised_and_left_whole(
     tmp_path: Path, name: str, text: str, subject: str, expected: tuple[int | None, str, str]
 ) -> None:
     draft = one(write(tmp_path / "docs" / name, text))
@@ -227,7 +227,7 @@ def test_a_changelog_by_name_without_versions_is_a_note(tmp_path: Path) -> None:
     assert one(write(tmp_path / "HISTORY.md", "# History\n\nFounded in 1901.\n")).kind == "note"
 
 
-def test_a_long_document_is_parted_at_its_headings_only(tmp_path: Path) -> None:
+def test_a_long_document_is_split_at_its_headings_only(tmp_path: Path) -> None:
     text = GUIDE.format(filler=FILLER)
     drafts = list(read_markdown(write(tmp_path / "docs" / "guide.md", text)))
     assert [(d.subject, d.source, d.metadata) for d in drafts] == [
@@ -250,7 +250,7 @@ def test_the_path_of_headings_goes_as_deep_as_the_parting(tmp_path: Path) -> Non
     assert drafts[1].content == "## Install\n\n### macOS\n\nUse brew."
 
 
-def test_a_huge_code_block_a_table_and_a_list_item_are_never_parted(tmp_path: Path) -> None:
+def test_a_huge_code_block_a_table_and_a_list_item_are_never_split(tmp_path: Path) -> None:
     code = "```python\n" + "\n\n".join(f"# step {n}\nrun({n})" for n in range(400)) + "\n```"
     table = "| a | b |\n|---|---|\n" + "\n".join(f"| {n} | {n * n} |" for n in range(300))
     nested = "  - nested {n}\n\n    ```\n    # code {n}\n    ```"

@@ -1,4 +1,4 @@
-"""`import germane` loads names when they are asked for, and looks like any other package all the same."""
+"""`import germane` loads names at their first use, and looks like any other package all the same."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_unknown_name_is_an_attribute_error_like_that_of_any_module() -> None
         exec(f"from germane import {unknown}")  # noqa: S102 - As above.
 
 
-def test_the_embedders_are_loaded_when_asked_for_too() -> None:
+def test_the_embedders_are_loaded_when_requested_too() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", "import sys, germane.embedders; print(*dir(germane.embedders), *sys.modules)"],
         capture_output=True,

@@ -41,7 +41,7 @@ def test_any_text_has_a_finite_vector(text: str) -> None:
     assert np.isfinite(vectors).all()
 
 
-def test_a_failing_embedder_fails_when_told() -> None:
+def test_a_failing_embedder_fails_when_configured_to() -> None:
     error = OSError("gone")
     embedder = FailingEmbedder(error, dimension=4, after=1)
     assert isinstance(embedder, Embedder)
@@ -52,7 +52,7 @@ def test_a_failing_embedder_fails_when_told() -> None:
     assert embedder.calls == 3
 
 
-def test_a_fixed_clock_moves_only_as_told() -> None:
+def test_a_fixed_clock_moves_only_as_set() -> None:
     start = datetime(2025, 3, 1, tzinfo=UTC)
     clock = FixedClock(start, timedelta(seconds=2))
     assert [clock(), clock()] == [start, start + timedelta(seconds=2)]

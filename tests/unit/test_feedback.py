@@ -1,4 +1,4 @@
-"""feedback, learn and unlearn as a caller meets them: counted once, learned from only where asked for."""
+"""feedback, learn and unlearn as a caller meets them: counted once, learned from only where requested."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_use_moves_the_counters_of_what_was_used_and_of_nothing_else(engine: E
     assert all(engine.get(item.memory.id) == item.memory for item in rest)
 
 
-def test_the_same_context_counts_once_however_often_it_is_told(engine: Engine) -> None:
+def test_the_same_context_counts_once_however_often_it_is_reported(engine: Engine) -> None:
     context = context_for(engine)
     one, two, *_ = [item.memory for item in context.items]
 
@@ -101,7 +101,7 @@ def test_the_same_context_counts_once_however_often_it_is_told(engine: Engine) -
     assert engine.feedback(context_for(engine), [one]).used[0].access_count == 2
 
 
-def test_a_recall_is_told_of_like_a_context(engine: Engine) -> None:
+def test_a_recall_is_reported_like_a_context(engine: Engine) -> None:
     recalled = engine.recall("redis caching")
 
     assert engine.feedback(recalled, [recalled[0]]).counted == 1
@@ -147,7 +147,7 @@ def test_what_was_purged_since_fails_where_it_was_used_and_else_is_passed_over(e
     assert engine.feedback(context, [remaining]).examples == 1 + len(rest)
 
 
-def test_learning_is_off_until_it_is_asked_for(engine: Engine) -> None:
+def test_learning_is_off_until_it_is_requested(engine: Engine) -> None:
     before = context_for(engine)
     engine.feedback(before, [before.items[-1]])
 
@@ -294,7 +294,7 @@ def test_another_engine_sees_at_once_what_was_learned(tmp_path: Path) -> None:
         assert context_for(one).trace.weights == {}
 
 
-def test_what_is_left_of_a_context_can_be_told_of_by_its_parts(engine: Engine) -> None:
+def test_what_is_left_of_a_context_can_be_reported_by_its_parts(engine: Engine) -> None:
     context = context_for(engine)
     shown = Impressions.of(
         "context",

@@ -174,7 +174,7 @@ def test_a_recent_tier_stands_beside_the_others_and_nothing_stands_twice(engine:
 
 
 class CountingStore(SqliteStore):
-    """A store that notes what it is asked."""
+    """A store that records its queries."""
 
     queries: list[Query]
 

@@ -42,7 +42,7 @@ from germane.tokens import get_counter
 
 
 def memory(name: str, *, summary: int, micro: int | None = None, kind: str = "fact") -> Memory:
-    """A memory whose levels cost what is said; its text is its name and level."""
+    """A memory whose levels cost these tokens; its text is its name and level."""
     micro = summary if micro is None else micro
     return make_memory(content=name, kind=kind).evolve(
         id=name,
@@ -311,7 +311,9 @@ def test_what_is_known_of_lines_changes_no_choice(
     for budget in budgets:
         alone = run(plan, [ranked], budget, heading=heading).blocks[0]
         helped = run(plan, [ranked], budget, heading=heading, known=known).blocks[0]
-        assert [summary_of(choice) for choice in helped.choices] == [summary_of(choice) for choice in alone.choices]
+        assert [summary_of(choice) for choice in helped.choices] == [
+            summary_of(choice) for choice in alone.choices
+        ]
 
 
 def summary_of(choice: Choice) -> tuple[RenderedLine | None, Reason | None, int, int]:

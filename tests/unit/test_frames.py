@@ -138,12 +138,12 @@ def test_a_file_that_holds_no_frames_is_refused(tmp_path: Path, text: str, named
         germane.open(":memory:", frames=path)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnreadableSource, match=r"none\.toml"):
         germane.open(":memory:", frames=tmp_path / "none.toml")
 
 
-def test_a_selector_chooses_where_auto_is_asked_for() -> None:
+def test_a_selector_chooses_for_auto() -> None:
     calls: list[tuple[str, int]] = []
 
     def model(text: str, frames: Sequence[Frame]) -> str:
@@ -163,7 +163,7 @@ def test_words_choose_where_a_selector_fails() -> None:
     def broken(text: str, frames: Sequence[Frame]) -> str:
         raise TimeoutError(text, len(frames))
 
-    def wrong(text: str, frames: Sequence[Frame]) -> str:  # noqa: ARG001 - The signature is the door's.
+    def wrong(text: str, frames: Sequence[Frame]) -> str:  # noqa: ARG001 - The signature is the protocol's.
         return "no such frame"
 
     for selector in (broken, wrong):
@@ -195,7 +195,7 @@ def test_a_frame_of_a_known_name_stands_in_its_place() -> None:
 
 
 @pytest.mark.parametrize(("guidance", "shown"), [(None, False), (False, False), (True, True)])
-def test_a_note_says_that_guidance_was_left_out_only_to_who_asked_for_it(
+def test_a_note_says_that_guidance_was_left_out_only_to_who_requested_it(
     guidance: bool | None, shown: bool
 ) -> None:
     with germane.open(":memory:", embedder=None) as engine:

@@ -202,7 +202,7 @@ def test_turns_and_memories_without_signals_pass() -> None:
     assert passed.dropped == ["other"]
 
 
-def test_a_memory_of_the_time_asked_for_needs_less() -> None:
+def test_a_memory_of_the_time_requested_needs_less() -> None:
     order = (found("best", days=30, semantic=0.5), found("then", days=3, semantic=0.15))
     assert gated(*order).dropped == ["then"]
     assert gated(*order, question=f"{SHORT} Since last week").dropped == []

@@ -108,7 +108,7 @@ def test_memories_are_listed_by_a_filter_an_order_and_a_limit() -> None:
             arguments(limit=-1)
 
 
-def test_a_memory_in_the_place_of_its_id_is_told_so() -> None:
+def test_a_memory_in_the_place_of_its_id_is_reported() -> None:
     with germane.open(":memory:") as engine:
         memory: Any = engine.remember("The pump hums.")
 
@@ -206,7 +206,7 @@ def test_at_a_prompt_results_are_short() -> None:
 
 
 def test_a_question_as_long_as_a_file_is_read_word_by_word_once() -> None:
-    """It finds what its words find, each said once."""
+    """It finds what its words find, each searched once."""
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember_many(["The pumps hum.", "Valves and pumps leak.", "The valves are new.", "A cat."])
         message, short = engine.recall("pumps valves " * 1000), engine.recall("pumps valves")

@@ -78,7 +78,7 @@ def test_nothing_in_common_counts_nothing(value: float) -> None:
         (0.5, 20.0, 0.5),  # Two, 10 nats.
         (0.5, 26.0, 1.0),  # A word that no table knows, 13 nats.
         (0.2, 100.0, 1.0),  # A small part of a long question says as much as all of a short one.
-        (1.0, 5.0, 1.0),  # The only word that was asked for.
+        (1.0, 5.0, 1.0),  # The only word of the question.
         (0.75, 6.0, 0.5),
     ],
 )
@@ -123,7 +123,7 @@ def test_equal_signals_count_whole_and_those_that_nobody_has_count_nothing() -> 
         assert one.parts == {"meaning": 0.0, "tags": 0.0, "recency": 1.0, "access": 1.0}
 
 
-def test_a_memory_without_tags_shares_none_with_what_is_asked() -> None:
+def test_a_memory_without_tags_shares_none_with_the_query() -> None:
     candidates = [
         make_candidate("same", tags=("db:postgres",)),
         make_candidate("above", tags=("db",)),

@@ -1,4 +1,4 @@
-"""Many files: how far it has come is told from the start, and an interruption keeps what was stored."""
+"""Many files: progress is reported from the start, and an interruption keeps what was stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,12 @@ def test_it_tells_from_the_start_how_many_files_there_are(app: Path) -> None:
     record: list[Progress] = []
     with opened() as engine:
         report = import_source(engine, str(app), progress=record.append, batch=50)
-    assert (record[0].seen, record[0].seen_of, record[0].read, record[0].source) == (0, FILES, 0, "part0/note000.md")
+    assert (record[0].seen, record[0].seen_of, record[0].read, record[0].source) == (
+        0,
+        FILES,
+        0,
+        "part0/note000.md",
+    )
     assert [(each.seen, each.created) for each in record] == [
         (0, 0),
         (25, 0),
@@ -127,7 +132,7 @@ def test_a_memory_that_an_older_import_brought_is_known_again(app: Path) -> None
         assert engine.history(old.id)[-1].source == "app/part1/note060.md"
 
 
-def test_what_is_left_out_is_told_in_the_order_of_the_files(app: Path) -> None:
+def test_what_is_left_out_is_reported_in_the_order_of_the_files(app: Path) -> None:
     """Those that can't be read first, then parts with a secret, in whichever order files were read."""
     (app / "part2" / "broken.md").write_bytes(b"\xff\xfe\x00")
     (app / "part0" / "broken.md").write_bytes(b"\xff\xfe\x00")
@@ -147,7 +152,7 @@ def test_what_is_left_out_is_told_in_the_order_of_the_files(app: Path) -> None:
             assert report.read == FILES + 2
 
 
-def test_the_search_of_an_export_for_secrets_is_told(app: Path, tmp_path: Path) -> None:
+def test_the_search_of_an_export_for_secrets_is_reported(app: Path, tmp_path: Path) -> None:
     with opened() as engine:
         import_source(engine, str(app))
         with (tmp_path / "all.jsonl").open("w", encoding="utf-8") as file:

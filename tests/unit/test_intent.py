@@ -108,7 +108,7 @@ def test_a_greeting_looks_for_nothing_and_a_question_behind_one_does() -> None:
         assert "disk is full" in asking.text
 
 
-def test_what_is_pinned_stands_in_its_own_section_whatever_is_said() -> None:
+def test_what_is_pinned_stands_in_its_own_section_whatever_the_message() -> None:
     with opened() as engine:
         fact = engine.remember("Tim is on call.", kind="fact")
         context = engine.assemble("hi", frame="auto", pins=[fact.id])

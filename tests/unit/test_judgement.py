@@ -12,7 +12,7 @@ from germane.lifecycle import DecisionCalibration
 
 
 def calibrated(*judged: tuple[float | None, Outcome | None]) -> DecisionCalibration:
-    """What is said of decisions with these confidences and outcomes."""
+    """The calibration of decisions with these confidences and outcomes."""
     with germane.open(":memory:", embedder=None) as engine:
         for number, (confidence, outcome) in enumerate(judged):
             engine.remember(f"Decided {number}.", kind="decision", confidence=confidence, outcome=outcome)

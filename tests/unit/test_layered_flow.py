@@ -159,7 +159,7 @@ def test_of_one_thing_only_so_many_come_before_what_differs(
     drafts += [Draft(content="Redis stands beside it.", kind=kind, **other)]
     drafts += [Draft(content=f"Redis and nothing else {place}.", kind=kind) for place in range(4)]
     with opened(drafts) as engine:
-        # Where there is room for all, all are there.
+        # Where all fit, all are there.
         assert len(shown(engine.assemble("Redis"), section)) == len(drafts)
         for budget in range(60, 400, 10):
             texts = shown(engine.assemble("Redis", budget=budget), section)
@@ -170,7 +170,7 @@ def test_of_one_thing_only_so_many_come_before_what_differs(
         assert last.content in shown(engine.assemble("Redis", budget=100, pins=[last.id]), section)
 
 
-def test_a_section_without_room_is_left_out_and_nothing_is_cut_inside() -> None:
+def test_a_section_without_tokens_is_left_out_and_nothing_is_cut_inside() -> None:
     with opened([*long("fact", 3), *long("decision", 3)]) as engine:
         whole = {
             rendition.text
@@ -189,7 +189,7 @@ def test_a_section_without_room_is_left_out_and_nothing_is_cut_inside() -> None:
                 assert heading == (use.used > 0)
 
 
-def test_two_procedures_of_one_title_are_told_apart() -> None:
+def test_two_procedures_of_one_title_are_distinguished() -> None:
     with germane.open(":memory:", embedder=None) as engine:
         for subject, content in (
             ("web shop", "Deploy by a tag."),

@@ -60,7 +60,7 @@ def test_what_was_abandoned_comes_into_no_replay(engine: germane.Engine) -> None
     assert {item.memory.kind for item in replay.context.items} == {"fact"}
 
 
-def test_nothing_is_recorded_unless_it_is_asked_for(engine: germane.Engine) -> None:
+def test_nothing_is_recorded_unless_it_is_requested(engine: germane.Engine) -> None:
     engine.assemble("redis")
     assert engine.ledger().list() == ()
 
@@ -87,16 +87,23 @@ def test_an_engine_may_record_whatever_it_assembles(tmp_path: Path) -> None:
         assert [one.cold for one in engine.ledger().list()] == [False, True]
 
 
-def test_a_record_says_what_was_asked_and_what_came_of_it(engine: germane.Engine) -> None:
+def test_a_record_has_the_request_and_what_came_of_it(engine: germane.Engine) -> None:
     context = engine.assemble("redis", budget=200, record=True, tags=["x"])
-    kept = engine.ledger().show(engine.ledger().list()[0].id)
-    assert (kept.question, kept.plan, kept.budget, kept.counter) == ("redis", "layered", 200, "o200k")
-    assert kept.where.tags == ("x",)
-    assert kept.at == context.trace.now
-    assert (kept.sha256, kept.tokens) == (sha256(context.text), context.tokens)
-    assert [entry.memory_id for entry in kept.entries] == [entry.memory_id for entry in context.trace.entries]
-    assert kept.settled
-    assert kept.seconds is not None
+    assembly = engine.ledger().show(engine.ledger().list()[0].id)
+    assert (assembly.question, assembly.plan, assembly.budget, assembly.counter) == (
+        "redis",
+        "layered",
+        200,
+        "o200k",
+    )
+    assert assembly.where.tags == ("x",)
+    assert assembly.at == context.trace.now
+    assert (assembly.sha256, assembly.tokens) == (sha256(context.text), context.tokens)
+    assert [entry.memory_id for entry in assembly.entries] == [
+        entry.memory_id for entry in context.trace.entries
+    ]
+    assert assembly.settled
+    assert assembly.seconds is not None
 
 
 def test_no_text_of_a_memory_is_recorded(engine: germane.Engine, tmp_path: Path) -> None:
@@ -157,7 +164,7 @@ def test_what_came_later_is_not_in_the_store_of_then(engine: germane.Engine, clo
     assert engine.get(password.id).status is germane.Status.FORGOTTEN
 
 
-def test_a_memory_purged_since_is_told_where_it_mattered(engine: germane.Engine) -> None:
+def test_a_memory_purged_since_is_reported_where_it_mattered(engine: germane.Engine) -> None:
     one = recorded(engine)
     left_out = next(memory for memory in engine.memories() if "Milo" in memory.content)
     engine.purge(left_out.id, confirm=True)
@@ -182,7 +189,7 @@ def test_learned_weights_of_then_apply(engine: germane.Engine) -> None:
     assert replay.makers == ()
 
 
-def test_what_cannot_be_kept_has_to_be_given_again(engine: germane.Engine) -> None:
+def test_what_cannot_be_stored_has_to_be_given_again(engine: germane.Engine) -> None:
     def scorer(candidate: Candidate, query: Query, now: object) -> float:
         return float(len(candidate.memory.content) + len(query.text) + bool(now))
 
@@ -196,7 +203,7 @@ def test_what_cannot_be_kept_has_to_be_given_again(engine: germane.Engine) -> No
         engine.ledger().replay(one.id, budget=5)
 
 
-def test_another_embedder_is_told(tmp_path: Path) -> None:
+def test_another_embedder_is_reported(tmp_path: Path) -> None:
     with germane.open(tmp_path / "agent.db", embedder=None) as engine:
         engine.remember("Redis caches sessions.", kind="fact")
         engine.assemble("redis", record=True)

@@ -129,7 +129,7 @@ def test_a_replay_says_what_has_become_of_the_set_where_a_purge_took_of_its_reco
     assert replay.context is not None
 
 
-def test_a_record_from_before_what_was_held_was_kept_takes_the_set_as_it_is(tmp_path: Path) -> None:
+def test_a_record_from_before_the_content_was_recorded_takes_the_set_as_it_is(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agent.db")
     with germane.open(store, agent="a", clock=FixedClock(START)) as engine:
         engine.remember_many(FACTS)
@@ -169,7 +169,7 @@ def test_a_scorer_of_a_set_has_to_be_given_again(engine: germane.Engine) -> None
     assert ledger.replay(one.id, scorer=by_length).same
 
 
-def test_use_of_what_a_set_showed_is_told_by_its_record(engine: germane.Engine) -> None:
+def test_use_of_what_a_set_showed_is_reported_by_its_record(engine: germane.Engine) -> None:
     filled(engine).assemble(record=True)
     observed = engine.observe(latest(engine), "It caches sessions.")
     assert [engine.get(one).content for one in observed.used] == ["Redis caches sessions."]
@@ -285,7 +285,7 @@ def test_a_cut_of_a_plan_of_ones_own_needs_it_again_and_one_with_spaces_names_th
         assert engine.ledger().replay(one.id, plan=plan).same
 
 
-def test_what_was_cut_of_changed_memories_is_never_said_to_be_the_same(
+def test_what_was_cut_of_changed_memories_is_never_reported_as_the_same(
     tmp_path: Path, clock: FixedClock
 ) -> None:
     with germane.open(tmp_path / "all.db", agent="a", clock=clock, record=True) as engine:

@@ -1,4 +1,4 @@
-"""Memories live by the verbs of the engine: reconciled, reviewed, marked, kept up, and found or not."""
+"""Memories live by the verbs of the engine: reconciled, reviewed, marked, maintained, and found or not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def engine() -> Engine:
     return germane.open(":memory:", agent="a", clock=lambda: NOW)
 
 
-def test_a_fact_said_again_is_confirmed_and_the_third_time_core(engine: Engine) -> None:
+def test_a_fact_remembered_again_is_confirmed_and_the_third_time_core(engine: Engine) -> None:
     stages = [engine.remember("Ana leads billing.", kind="fact").stage for _ in range(4)]
     assert stages == [Stage.NEW, Stage.CONFIRMED, Stage.CONFIRMED, Stage.CORE]
     memory = engine.remember("Ana leads billing.", kind="fact")
@@ -252,7 +252,7 @@ def test_doubtful_texts_are_marked_refused_or_left_alone(engine: Engine) -> None
         engine.remember("x", quality="maybe")  # type: ignore[arg-type] # Refusing it is what is tested.
 
 
-def test_an_episode_told_twice_within_two_days_is_doubtful(engine: Engine) -> None:
+def test_an_episode_stored_twice_within_two_days_is_doubtful(engine: Engine) -> None:
     text = "Talked with Ana about the billing migration in the morning."
     engine.remember(text, kind="episode", created_at=NOW - timedelta(hours=47))
     again = engine.remember(text.upper(), kind="episode")

@@ -30,7 +30,7 @@ def recorded(engine: germane.Engine, query: str, budget: int = 1000) -> germane.
     return engine.assemble(query, budget=budget, record=True)
 
 
-def kept(engine: germane.Engine) -> Assembly:
+def latest(engine: germane.Engine) -> Assembly:
     return engine.ledger().list()[0]
 
 
@@ -61,7 +61,7 @@ def test_relevance_is_the_better_of_words_and_meaning(engine: germane.Engine) ->
     engine.remember("Redis caches sessions.", kind="fact")
     engine.remember("Always answer in French.", kind="rule")
     recorded(engine, "redis caches sessions")
-    (fact,) = [entry for entry in kept(engine).included if entry.kind == "fact"]
+    (fact,) = [entry for entry in latest(engine).included if entry.kind == "fact"]
     assert engine.metrics().relevance == pytest.approx(min(1.0, fact.parts["lexical"]))
 
 
@@ -102,7 +102,7 @@ def test_growth_is_new_memories_a_day_whatever_became_of_them(
     assert len(found.per_day) == 11
 
 
-def test_a_fact_said_again_is_confirmed(engine: germane.Engine) -> None:
+def test_a_fact_remembered_again_is_confirmed(engine: germane.Engine) -> None:
     for text in ("Redis is fast.", "Milo is a cat.", "The port is 5433.", "Redis is fast."):
         engine.remember(text, kind="fact")
     found = engine.metrics()
@@ -113,7 +113,7 @@ def test_a_fact_said_again_is_confirmed(engine: germane.Engine) -> None:
 
 def test_a_cold_start_is_the_first_assembly_of_an_engine(engine: germane.Engine) -> None:
     recorded(engine, "one")
-    first = kept(engine).seconds
+    first = latest(engine).seconds
     recorded(engine, "two")
     found = engine.metrics()
     assert (found.cold, found.cold_start) == (1, first)

@@ -1,4 +1,4 @@
-"""recall by a ranker's name: what it weighs, which tags it takes for asked for, and what stays the same."""
+"""recall by a ranker's name: what it weighs, which tags a question has, and what stays the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_score_is_that_of_the_formula() -> None:
         parts = {one.memory.id: one.parts for one in found}
 
     assert found[0].memory.id == new
-    # The tag "tech:redis" is asked for: of the tags with those above them, all, a third and none are shared.
+    # The tag "tech:redis" is requested: of the tags with those above them, all, a third and none are shared.
     assert {name: each["tags"] for name, each in parts.items()} == pytest.approx(
         {new: 3.0, old: 1.0, older: 0.0}, abs=1e-6
     )
@@ -76,7 +76,7 @@ def test_meaning_alone_is_found_and_weighs_half() -> None:
         ("Where is the cellar?", ("tech:database",), None),
     ],
 )
-def test_a_tag_is_asked_for_where_its_words_stand_in_the_question(
+def test_a_tag_is_requested_where_its_words_stand_in_the_question(
     question: str, tags: tuple[str, ...], tag: str | None
 ) -> None:
     with opened() as engine:
@@ -92,7 +92,7 @@ def test_a_tag_is_asked_for_where_its_words_stand_in_the_question(
         assert not any("Tags requested" in text for text in notes)
 
 
-def test_the_tags_of_the_filter_are_asked_for_too() -> None:
+def test_the_tags_of_the_filter_are_requested_too() -> None:
     with opened() as engine:
         exact = put(engine, "The cache is warm.", tags=("ops",))
         deeper = put(engine, "The cache is cold.", tags=("ops:night:late",))
@@ -124,7 +124,7 @@ def test_a_question_that_names_nothing_is_answered_by_the_newest() -> None:
     assert [note.code for note in hybrid.notes] == ["recency"]
 
 
-def test_a_time_in_the_question_is_said_not_to_count() -> None:
+def test_a_time_in_the_question_is_reported_not_to_count() -> None:
     with opened() as engine:
         put(engine, "The cache was moved.")
         notes = engine.recall("What about the cache in May 2026?", ranker="hybrid").notes

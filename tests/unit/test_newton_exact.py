@@ -69,7 +69,7 @@ def test_the_layers_are_the_notes_own_in_every_frame() -> None:
             assert shares == LAYERS, frame.name
             assert list(shares) == ["identity", "constraints", "frame", "focus", *OF_LAYER, "calibration"]
             assert (context.trace.plan, context.trace.budget) == ("layered_strict", 8100)
-        # More room changes nothing, and less is shared in proportion.
+        # A larger budget changes nothing, and less is shared in proportion.
         shares = {
             use.name: use.share
             for use in engine.assemble(plan="layered_strict", budget=90_000).trace.sections
@@ -274,7 +274,7 @@ def test_a_layer_ends_where_neither_level_fits(budget: int) -> None:
         assert engine._session.counter.count(context.text) == context.tokens <= budget
 
 
-def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_kept_where_it_is_skipped() -> None:
+def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_shown_where_it_is_skipped() -> None:
     long = "Redis cache, " * 40
     drafts = [
         Draft(content=f"{place} {long}", kind="fact", created_at=NOW - timedelta(days=place))

@@ -67,7 +67,7 @@ def test_the_note_stands_only_once_it_has_something_to_say() -> None:
         assert note(engine) is None
         engine.remember("Chose Redis.", kind="decision", outcome="pending", confidence=0.5)
         engine.remember_many(decided(9))
-        assert note(engine) is None  # One is awaited, and of too few nothing can be said.
+        assert note(engine) is None  # One is awaited, and too few allow no calibration.
         engine.remember("Chose Postgres.", kind="decision", outcome="success", confidence=0.9)
         assert note(engine) == engine.calibration().advice
 
@@ -138,7 +138,7 @@ def test_another_agents_decisions_say_nothing_of_this_one(tmp_path: Path) -> Non
         assert note(other) is None
 
 
-def test_the_note_counts_inside_the_total_and_leaves_where_there_is_no_room() -> None:
+def test_the_note_counts_inside_the_total_and_leaves_where_nothing_is_free() -> None:
     with opened(*decided(12)) as engine:
         shown = 0
         for budget in range(0, 500, 3):
@@ -176,7 +176,7 @@ def test_it_stays_under_pressure() -> None:
 
 
 class _Undecided(FailingStore):
-    """A store that fails where decisions are asked for alone, whatever the question."""
+    """A store that fails where decisions are queried alone, whatever the question."""
 
     def search(self, agent: str, query: Query) -> SearchResult:
         if any("decision" in part.kinds and part.order is not None for part in query.slices):

@@ -44,7 +44,7 @@ def test_on_answers_that_it_was_made_with() -> None:
     assert judged(TRIED) == (28, 0, 2)
 
 
-def test_on_answers_that_were_held_back() -> None:
+def test_on_answers_that_were_reserved() -> None:
     assert judged(TEST) == (28, 0, 2)
 
 
@@ -110,7 +110,7 @@ def test_a_recorded_assembly_is_observed_as_the_context_is(engine: germane.Engin
     assert observed.used == seen.used
     assert len(observed.scores) == len(seen.scores) - 1
     assert [entry.used for entry in engine.ledger().show(assembly.id).entries].count(True) == 1
-    # What the ledger says was shown, feedback takes as well, and knows that it was told.
+    # What the ledger says was shown, feedback takes as well, and knows that it was reported.
     assert engine.feedback(assembly, used=observed.used).counted == 0
 
 

@@ -143,7 +143,7 @@ def test_a_version_is_expanded_as_it_was(engine: Engine) -> None:
     assert "Valkey" in engine.expand(head.id)
 
 
-def test_what_was_said_of_a_space_follows_the_memory(engine: Engine) -> None:
+def test_what_was_reported_of_a_space_follows_the_memory(engine: Engine) -> None:
     head = revised(engine)
     space = engine.space("team", create=True)
     for name in names(head):

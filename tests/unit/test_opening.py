@@ -1,4 +1,4 @@
-"""Which embedder an engine works with: the bundled one unless told otherwise, and never two at once."""
+"""Which embedder an engine works with: the bundled one by default, and never two at once."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def scores(*some: Candidate, order: Order | None = None) -> dict[str, float]:
     return {name: round(one.score, 4) for name, one in ranked(*some, order=order).items()}
 
 
-def test_among_alike_the_end_that_is_asked_for_wins() -> None:
+def test_among_alike_the_end_that_is_requested_wins() -> None:
     some = candidate("old", 0.8, days=90), candidate("middle", 0.8, days=45), candidate("new", 0.7)
     assert scores(*some, order=Order.NEWEST) == {"old": 0.8, "middle": 1.0, "new": 1.05}
     assert scores(*some, order=Order.OLDEST) == {"old": 1.2, "middle": 1.0, "new": 0.7}

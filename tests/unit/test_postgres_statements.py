@@ -247,7 +247,7 @@ def test_what_a_memory_is_stored_by_goes_together() -> None:
     assert [name for name in names if batched(queries("postgres")[f"insert_{name}"], _FEWEST) is None] == []
 
 
-# What the address sets, said again inside each transaction where a pooler keeps nothing of a session.
+# What the address sets, set again inside each transaction where a pooler keeps nothing of a session.
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_any_text_has_passages(text: str) -> None:
     assert "\n" not in as_text([one for one in passages if one.form != "code"], one_line=True)
 
 
-def test_a_sentence_is_kept_whole_and_a_word_is_too() -> None:
+def test_a_sentence_is_left_whole_and_a_word_is_too() -> None:
     words = WordCounter()
     assert shorten("One two. Three four five.", 3, words) == "One two. …"
     assert shorten("One two three four.", 2, words) == "One two…"
@@ -46,7 +46,7 @@ def test_a_sentence_is_kept_whole_and_a_word_is_too() -> None:
     assert shorten("anything", 0, words) == ""
 
 
-def test_one_endless_word_is_told_by_its_length() -> None:
+def test_one_endless_word_is_reported_by_its_length() -> None:
     assert shorten("x" * 1_000_000, 20, O200K) == "[1,000,000 characters]"
 
 

@@ -1,4 +1,4 @@
-"""An agent's own memories and those of its spaces in one answer, each told from the others."""
+"""An agent's own memories and those of its spaces in one answer, each marked with its owner."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_without_a_question_the_newest_of_all_come_first(ada: Engine, team: Spac
     assert len(ada.assemble(spaces=["team"]).items) == 5
 
 
-def test_each_memory_is_asked_in_its_own_language(path: Path, ada: Engine) -> None:
+def test_each_memory_is_queried_in_its_own_language(path: Path, ada: Engine) -> None:
     with germane.open(path, agent="carla", language="spanish") as carla:
         carla.space("equipo", create=True).remember("Las reuniones con Redis son los martes.")
     ada.space("equipo").join(rights="read")
@@ -146,7 +146,7 @@ def test_an_empty_answer_says_why_for_all_of_them(path: Path) -> None:
         assert ben.recall("Redis", spaces=["team"], kinds=["fact"]).empty_reason is EmptyReason.FILTERED
 
 
-def test_what_was_used_is_told_to_each_owner(ada: Engine, team: Space) -> None:
+def test_what_was_used_is_reported_to_each_owner(ada: Engine, team: Space) -> None:
     found = ada.recall("What is Redis used for in the shop?", spaces=["team"])
     own, shared = (
         next(one.memory for one in found if one.memory.agent == owner) for owner in ("ada", "space:team")

@@ -269,12 +269,12 @@ def test_the_frame_never_leaves(engine: Engine, context: Context) -> None:
     assert len(left) > 20
 
 
-def test_a_room_too_small_for_what_must_stay_is_an_error(engine: Engine, context: Context) -> None:
+def test_a_budget_too_small_for_what_must_stay_is_an_error(engine: Engine, context: Context) -> None:
     with pytest.raises(germane.BudgetTooSmall):
         engine.refresh(context, "And Redis?", free_tokens=50)
 
 
-def test_a_room_too_small_for_the_frame_is_an_error() -> None:
+def test_a_budget_too_small_for_the_frame_is_an_error() -> None:
     with germane.open(":memory:", clock=FixedClock(DEMO_NOW)) as other:
         for number in range(20):
             other.remember(f"Redis was turned down, reason {number}.", kind="decision")
@@ -333,7 +333,7 @@ class Noting(HashEmbedder):
         return super().embed(texts)
 
 
-def test_what_is_said_is_embedded_as_it_stands() -> None:
+def test_a_text_is_embedded_as_it_stands() -> None:
     embedder = Noting()
     with germane.open(":memory:", embedder=embedder, clock=FixedClock(DEMO_NOW)) as engine:
         context = engine.assemble("Where does Redis run?", frame="question")
@@ -345,7 +345,7 @@ def test_what_is_said_is_embedded_as_it_stands() -> None:
         assert "OK, with API.py: Redis it is!" in embedder.given
 
 
-def test_a_new_context_keeps_within_the_room_as_well(engine: Engine, context: Context) -> None:
+def test_a_new_context_keeps_within_the_budget_as_well(engine: Engine, context: Context) -> None:
     refreshed = engine.refresh(context, "The nightly backup job fails with an error", free_tokens=1500)
     assert refreshed.context.tokens <= 1500 == refreshed.context.trace.budget
 

@@ -196,14 +196,14 @@ def test_unknown_and_badly_named_kinds_are_refused() -> None:
         Kind(name="no spaces")
 
 
-def test_a_summarizer_is_asked_for_long_texts_only_and_kept_to_length() -> None:
+def test_a_summarizer_gets_long_texts_only_and_is_limited_in_length() -> None:
     plain = made_of("note", LONG)
     summed = made_of("note", LONG, summarizer=FirstSentenceSummarizer())
     assert summed.summary.text == "We moved the queue to Postgres."
     assert plain.summary.text != summed.summary.text
 
     class Talkative:
-        def summarize(self, text: str, tokens: int) -> str:  # noqa: ARG002 - The door hands both in.
+        def summarize(self, text: str, tokens: int) -> str:  # noqa: ARG002 - The caller passes both.
             return text * 3
 
     made = made_of("note", LONG, summarizer=Talkative())

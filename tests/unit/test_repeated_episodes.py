@@ -1,4 +1,4 @@
-"""What was told within two days already, measured on labelled pairs with the embedder that comes along."""
+"""Episodes repeated within two days, measured on labelled pairs with the embedder that comes along."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIED, TEST = (
 
 
 def is_doubted(first: str, second: str, *, after: timedelta = timedelta(hours=5), **options: Any) -> bool:
-    """Whether the second is marked as told already."""
+    """Whether the second is marked as a repetition."""
     with germane.open(":memory:", clock=lambda: NOW, **options) as engine:
         engine.remember(first, kind="episode", created_at=NOW - after)
         (result,) = engine.remember_many([{"content": second, "kind": "episode"}])
@@ -44,12 +44,12 @@ def test_no_other_story_is_taken_for_the_same_and_most_repetitions_are_found() -
     assert measured(TRIED) == (14, 0, 6)
 
 
-def test_on_pairs_that_were_held_back_it_does_as_well() -> None:
+def test_on_pairs_that_were_reserved_it_does_as_well() -> None:
     assert measured(TEST) == (8, 0, 2)
 
 
 @pytest.mark.parametrize(("hours", "doubted"), [(0, True), (48, True), (48.001, False)])
-def test_after_two_days_a_story_may_be_told_again(hours: float, *, doubted: bool) -> None:
+def test_after_two_days_a_story_may_be_repeated(hours: float, *, doubted: bool) -> None:
     result = ("Had lunch with the new designer.", "Had lunch with our new designer.")
     assert is_doubted(*result, after=timedelta(hours=hours)) is doubted
 

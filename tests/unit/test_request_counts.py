@@ -71,7 +71,7 @@ def test_what_stands_in_json_as_it_is_and_what_no_parallel_call_brought_is_count
     assert counted("übrigens", number=2) > counted("übrigens")
     assert counted('say "hi"\n\n', number=2) > counted('say "hi"\n\n')
     assert counted("übrigens", Provider.ANTHROPIC, 2) == counted("übrigens", Provider.ANTHROPIC)
-    # What is said after the results isn't one of them.
+    # A text after the results isn't one of them.
     question = {"role": "user", "content": "übrigens"}
     pairs = _pairs(2, "test", "{}", "4", _ID)
     total = request_tokens(Provider.OPENAI, counter, messages=[*pairs, question])

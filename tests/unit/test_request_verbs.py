@@ -67,7 +67,7 @@ def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> No
         assert recalled["role"] == "user"
         assert recalled["content"].startswith("<recalled-from-memory>\nRecalled from earlier")
         assert "ninety seconds" in recalled["content"]
-        # What was said just before the window takes the room that is left, until the next turn needs it.
+        # The messages just before the window take the tokens that are left, until the next turn needs it.
         assert spare["content"].startswith("<recalled-from-memory>\nRecalled from earlier")
         assert [block.spare for block in request.state.blocks] == [False, True]
         # What was recalled is never learned again as new.
@@ -99,7 +99,7 @@ def test_a_long_reply_is_recalled_by_the_sentence_that_answers() -> None:
         assert "…" in text
 
 
-def test_what_is_said_in_other_words_is_recalled_by_its_meaning() -> None:
+def test_what_is_stored_in_other_words_is_recalled_by_its_meaning() -> None:
     for embedder, is_found in (("bundled", True), (None, False)):
         with germane.open(":memory:", embedder=embedder, clock=lambda: NOW) as engine:  # One of two.
             chat = engine.conversation("chat")
@@ -212,7 +212,7 @@ def test_a_tool_loop_only_appends() -> None:
             assert "no result" in waiting.messages[-1]["content"]
             chat.append("tool", tool_results=[{"call_id": f"c{number}", "content": "nothing frozen"}])
             request = engine.request(chat, memory="layered", window=6000, reserve=500, previous=previous)
-            # What only took room gives way, once; all else stays as it was.
+            # What only filled tokens gives way, once; all else stays as it was.
             gone = [block for block in previous.state.blocks if block not in request.state.blocks]
             assert all(block.spare for block in gone)
             selected = [
@@ -281,7 +281,7 @@ def test_shares_bound_the_parts() -> None:
         used = {part.name: part.used for part in request.parts}
         assert used["recalled"] <= 150
         assert request.tokens >= 0.9 * request.limit
-        # Of a history that may have no more, the rest is told in words, to keep the promise of a full one.
+        # Of a history that may have no more, the rest is summarized, to keep the promise of a full one.
         short = RequestShares(history=Share(weight=45, ceiling=700))
         request = engine.request(chat, window=3000, reserve=0, shares=short)
         used = {part.name: part.used for part in request.parts}
@@ -345,7 +345,7 @@ OUT: stopped (2), older than the first that doesn't fit
 """)
 
 
-def test_a_request_can_be_asked_for_what_it_cannot_be() -> None:
+def test_a_request_refuses_what_it_cannot_be() -> None:
     with opened() as engine, germane.open(":memory:", agent="b", embedder=None) as other:
         chat = engine.conversation("chat")
         for wrong in (

@@ -96,7 +96,7 @@ def test_what_is_recalled_is_the_members_own_conversation(ben: Engine, team: Spa
     assert "Tuesday" in request.serialised()
 
 
-def test_own_memory_and_spaces_are_asked_together(ben: Engine, chat: Conversation) -> None:
+def test_own_memory_and_spaces_are_queried_together(ben: Engine, chat: Conversation) -> None:
     request = ben.request(chat, memory="layered", spaces=["team"], window=2000, reserve=500)
     assert "Tuesday" in request.serialised()
     assert "projector" in request.serialised()
@@ -114,7 +114,9 @@ def test_what_a_request_shows_of_a_space_goes_when_it_is_forgotten_there(
     assert "Tuesday" not in alone.serialised()
     theirs = ada.space("team")
     theirs.forget(theirs.memories()[0].id)
-    assert "Tuesday" not in ben.request(chat, memory="layered", spaces=["team"], previous=request).serialised()
+    assert (
+        "Tuesday" not in ben.request(chat, memory="layered", spaces=["team"], previous=request).serialised()
+    )
 
 
 def test_who_was_put_out_is_shown_nothing_more(ada: Engine, chat: Conversation, team: Space) -> None:

@@ -344,7 +344,7 @@ def test_thirds_sum_to_one(project: Project) -> None:
     assert [share for share, _ in shares(context).values()] == [33, 33, 34]
 
 
-def test_what_can_not_be_asked_is_refused(project: Project) -> None:
+def test_what_can_not_be_queried_is_refused(project: Project) -> None:
     engine = project.engine
     with pytest.raises(InvalidInput, match="budget=-1"):
         engine.assemble(plan="scoped", budget=-1)
@@ -368,7 +368,7 @@ def test_a_scope_that_is_not_named_shows_nothing_of_any_scope(project: Project) 
     assert Scope.parse("task:T-9").value == "T-9"
 
 
-def test_large_artifacts_are_told_of(project: Project) -> None:
+def test_large_artifacts_are_reported(project: Project) -> None:
     long = project.note("long", words=600)
     context = project.engine.assemble(plan="scoped", budget=400)
     (note,) = [note for note in context.trace.notes if note.code == "large"]

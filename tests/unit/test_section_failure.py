@@ -74,7 +74,7 @@ def test_a_store_that_finds_nothing_at_all_fails_aloud() -> None:
         engine.assemble("What about Redis?", plan="relevance")
 
 
-def test_a_question_that_is_at_fault_is_told_so_at_once() -> None:
+def test_a_question_that_is_at_fault_is_reported_at_once() -> None:
     with opened("fact", error=InvalidInput("no such scope")) as engine, pytest.raises(InvalidInput):
         engine.assemble("What about Redis?")
 

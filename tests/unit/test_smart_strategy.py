@@ -140,7 +140,9 @@ def _working() -> WorkingSet:
 
 def _chosen(text: str) -> tuple[str, str]:
     """The strategy that a text chooses, and the reason given."""
-    (note,) = [note for note in _working().assemble(text, strategy="smart").trace.notes if note.code == "smart"]
+    (note,) = [
+        note for note in _working().assemble(text, strategy="smart").trace.notes if note.code == "smart"
+    ]
     strategy, _, why = note.text.removeprefix("Ranked by the strategy ").partition(": ")
     return strategy, why
 
@@ -158,7 +160,7 @@ def test_the_sample_that_the_words_were_chosen_by() -> None:
     assert _wrong(OPEN) == snapshot(["What principles guide our error handling?"])
 
 
-def test_the_sample_that_was_kept_for_a_first_look() -> None:
+def test_the_sample_that_was_used_for_a_first_look() -> None:
     assert _wrong(TEST) == snapshot(
         [
             "Same thing, but in Python.",

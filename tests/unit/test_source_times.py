@@ -51,7 +51,7 @@ def test_one_date_is_both_and_none_is_now(engine: Engine) -> None:
         engine.remember("x", created_at=day("2021-01-01"), updated_at=day("2020-01-01"))
 
 
-def test_a_memory_told_again_is_never_older_for_it(engine: Engine) -> None:
+def test_a_memory_repeated_is_never_older_for_it(engine: Engine) -> None:
     first = engine.remember("Told")
     again = engine.remember("Told", created_at=day("2019-03-01"))
     assert (again.id, again.seen_count, again.updated_at) == (first.id, 2, first.updated_at)

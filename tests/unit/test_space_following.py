@@ -65,13 +65,18 @@ def test_a_reader_holds_nothing_in_mind_for_others(ben: Engine, team: Space) -> 
 
     assert [one.memory for one in space.working_set()] == [memory]
     working = space.working_set()
-    for change in (partial(working.add, memory), partial(working.evict, 1), working.clear, partial(working.resize, 5)):
+    for change in (
+        partial(working.add, memory),
+        partial(working.evict, 1),
+        working.clear,
+        partial(working.resize, 5),
+    ):
         with pytest.raises(germane.NotAllowed, match="may only read"):
             change()
     assert [one.memory for one in team.working_set()] == [memory]
 
 
-def test_who_left_sees_no_more_of_what_was_held(ben: Engine, team: Space) -> None:
+def test_who_left_sees_no_more_of_the_content(ben: Engine, team: Space) -> None:
     ben.space("team").join()
     working = ben.space("team").working_set()
     working.add(team.remember("The demo is on Tuesday."))
@@ -106,7 +111,7 @@ def test_following_hears_of_all_members_and_ends_with_the_membership(ben: Engine
     assert len(events) == 2
 
 
-def test_following_begins_where_it_is_told_and_ends_when_its_space_does(ada: Engine, team: Space) -> None:
+def test_following_begins_where_it_is_set_and_ends_when_its_space_does(ada: Engine, team: Space) -> None:
     team.remember("One.")
     every: list[SpaceEvent] = []
     following = team.follow(every.append, after=0)
@@ -141,7 +146,7 @@ def test_closing_the_engine_ends_what_follows(path: Path) -> None:
 
 
 def wait_for_the_end_of(following: Following[SpaceEvent]) -> None:
-    """Wait until nothing is told any more."""
+    """Wait until no event arrives any more."""
     end = time.monotonic() + SURELY
     while following.is_alive and time.monotonic() < end:
         time.sleep(0.005)

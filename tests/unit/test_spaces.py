@@ -247,7 +247,7 @@ def test_no_agent_takes_the_name_of_a_space(path: Path, team: Space) -> None:
         team.join(" ")
 
 
-def test_a_space_admits_whom_its_maker_said(ada: Engine, ben: Engine) -> None:
+def test_a_space_admits_whom_its_maker_named(ada: Engine, ben: Engine) -> None:
     ada.space("readers", create=True, admits="read")
     closed = ada.space("closed", create=True, admits=None)
     with pytest.raises(germane.NotAllowed, match="no more than read"):

@@ -77,7 +77,9 @@ def test_every_query_is_commented_and_used() -> None:
     folder = Path(sql.__path__[0])
     text = "".join(path.read_text(encoding="utf-8") for path in (folder / "queries").glob("*.sql"))
     assert re.findall(r"-- name: (.+)\n(?!-- \w)", text) == []
-    modules = [each for package in ("relational", "sqlite") for each in (folder.parent / package).rglob("*.py")]
+    modules = [
+        each for package in ("relational", "sqlite") for each in (folder.parent / package).rglob("*.py")
+    ]
     sources = "".join(path.read_text(encoding="utf-8") for path in modules)
     unused = [
         name

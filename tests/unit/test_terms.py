@@ -1,4 +1,4 @@
-"""The terms of texts and questions, and how much of what is asked a text covers."""
+"""The terms of texts and questions, and how much of a question a text covers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def finds(question: str, text: str) -> bool:
         ("Łódź", {"łódź", "lodz"}),
     ],
 )
-def test_compounds_are_kept_whole_and_split(text: str, terms: set[str]) -> None:
+def test_compounds_are_left_whole_and_split(text: str, terms: set[str]) -> None:
     assert terms <= set(query_terms(text))
     assert all(has(text, term) for term in terms)
 

@@ -160,7 +160,7 @@ def test_it_hears_nothing_of_it_where_something_is_of_that_time(old: Engine) -> 
         assert "nothing_then" not in [note.code for note in notes]
 
 
-def test_a_time_that_the_caller_gives_or_that_stands_alone_is_told_of_too(old: Engine) -> None:
+def test_a_time_that_the_caller_gives_or_that_stands_alone_is_reported_too(old: Engine) -> None:
     for context in (old.assemble("decide", since="last week"), old.assemble("last week?")):
         assert not context.items
         assert "No memory that was found is of it." in note_of(context.trace.notes)

@@ -97,7 +97,10 @@ def test_changed_rows_are_the_rows_of_what_is_left(data: st.DataObject) -> None:
             present[ordinal] = row
             changed.put(np.array([ordinal]), packed(vectors[row : row + 1]))
     fresh = VectorRows(DIMENSION)
-    fresh.put(np.array(sorted(present), dtype=np.int64), packed(vectors[[present[each] for each in sorted(present)]]))
+    fresh.put(
+        np.array(sorted(present), dtype=np.int64),
+        packed(vectors[[present[each] for each in sorted(present)]]),
+    )
     everything = np.arange(25)
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=25, max_size=25)), dtype=np.bool_)
     found, expected = changed.compare(vectors[0]), fresh.compare(vectors[0])

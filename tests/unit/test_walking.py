@@ -1,4 +1,4 @@
-"""Which files of a project are read, and what is said of those that aren't."""
+"""Which files of a project are read, and what is reported of those that aren't."""
 
 from __future__ import annotations
 

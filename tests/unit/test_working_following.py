@@ -1,4 +1,4 @@
-"""Following a working set: each move is told once and in order, until it is closed or something fails."""
+"""Following a working set: each move is reported once and in order, until it is closed or something fails."""
 
 from __future__ import annotations
 

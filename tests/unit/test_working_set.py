@@ -68,14 +68,20 @@ def gone(memories: tuple[Memory, ...]) -> list[str]:
 def test_an_empty_set_is_there_and_holds_nothing(engine: Engine) -> None:
     working = engine.working_set()
     assert (len(working), working.tokens, working.utilization, working.max_tokens) == (0, 0, 0.0, 128_000)
-    assert (working.name, working.owner, list(working), working.items(), working.changes()) == ("default", "a", [], (), ())
+    assert (working.name, working.owner, list(working), working.items(), working.changes()) == (
+        "default",
+        "a",
+        [],
+        (),
+        (),
+    )
     assert working.has_space(128_000)
     assert not working.has_space(128_001)
     assert bool(working)
     assert repr(working) == "<germane.WorkingSet 'default' of agent 'a'>"
 
 
-def test_what_is_added_is_held_and_named_in_any_form(engine: Engine) -> None:
+def test_what_is_added_is_in_it_and_named_in_any_form(engine: Engine) -> None:
     working = engine.working_set(max_tokens=100)
     one, two = words(engine, "one", 10), words(engine, "two", 20)
     added = working.add(one.id)
@@ -89,7 +95,12 @@ def test_what_is_added_is_held_and_named_in_any_form(engine: Engine) -> None:
     assert working.items()[0] in working
     assert words(engine, "three", 1) not in working
     assert 3 not in working
-    assert (working.tokens, working.utilization, working.has_space(70), working.has_space(71)) == (30, 0.3, True, False)
+    assert (working.tokens, working.utilization, working.has_space(70), working.has_space(71)) == (
+        30,
+        0.3,
+        True,
+        False,
+    )
 
 
 def test_adding_again_moves_to_the_end_and_counts_once(engine: Engine, clock: Hands) -> None:
@@ -291,7 +302,7 @@ def test_a_set_keeps_its_maximum_whatever_changes_its_memories(engine: Engine) -
     assert working.tokens <= 60
 
 
-def test_a_memory_that_outgrows_the_whole_set_is_held_by_a_shorter_text(engine: Engine) -> None:
+def test_a_memory_that_outgrows_the_whole_set_stays_by_a_shorter_text(engine: Engine) -> None:
     working = engine.working_set(max_tokens=120)
     memory = words(engine, "one", 50)
     working.add_many([memory, words(engine, "two", 20, importance=0)])
@@ -420,7 +431,7 @@ def test_a_recall_enters_what_it_found(engine: Engine, clock: Hands) -> None:
     assert found == engine.recall("cache Redis port")
 
 
-def test_a_recall_leaves_out_what_has_no_room(engine: Engine) -> None:
+def test_a_recall_leaves_out_what_does_not_fit(engine: Engine) -> None:
     working = engine.working_set(max_tokens=20)
     first, giant, third, fourth = (
         words(engine, name, count) for name, count in (("a", 12), ("b", 50), ("c", 8), ("d", 8))

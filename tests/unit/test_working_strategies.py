@@ -162,7 +162,7 @@ def test_custom_asks_a_scorer() -> None:
     assert math.log(11) / 2 == pytest.approx(1.198948, abs=1e-6)
 
 
-def test_a_scorer_is_told_what_the_set_knows() -> None:
+def test_a_scorer_gets_what_the_set_knows() -> None:
     seen: list[Mapping[str, float]] = []
 
     def scorer(candidate: Candidate, query: Query, _: datetime) -> float:
@@ -209,7 +209,7 @@ def test_a_scorer_that_raises_is_named_with_the_memory() -> None:
 
 
 @pytest.mark.parametrize("name", ["newest", "", "Balanced", "recent\0"])
-def test_an_unknown_strategy_is_an_error_before_anything_is_held(name: str) -> None:
+def test_an_unknown_strategy_is_an_error_before_anything_enters(name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         arranged([], strategy=name)
     assert f"Unknown strategy: {name!r}. Known strategies: balanced, recent" in str(refused.value)

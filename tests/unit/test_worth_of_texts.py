@@ -36,11 +36,11 @@ def test_the_sample_is_large_and_of_all_sorts() -> None:
     assert {label for label, _ in SAMPLE} == set(NAMES)
 
 
-def test_the_half_that_was_looked_at_is_told_apart() -> None:
+def test_the_half_that_was_looked_at_is_distinguished() -> None:
     assert all(judged_alone(text) is NAMES[label] for label, text in SAMPLE[::2])
 
 
-def test_the_half_held_back_is_told_apart_as_measured() -> None:
+def test_the_half_reserved_is_distinguished_as_measured() -> None:
     precision, recall = measured(SAMPLE[1::2])
     assert precision >= 0.97
     assert recall >= 0.9

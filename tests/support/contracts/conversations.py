@@ -144,7 +144,8 @@ class ConversingContract:
             ("terse", "a"),
         ]
         new = [
-            make_message(text, place=place, group=name) for place, (text, name) in enumerate(messages, start=1)
+            make_message(text, place=place, group=name)
+            for place, (text, name) in enumerate(messages, start=1)
         ]
         new[-1] = new[-1].evolve(role=MessageRole.SYSTEM)
         hides = SetHidden(group="d", hidden=True)

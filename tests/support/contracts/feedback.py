@@ -1,4 +1,4 @@
-"""What a store promises of use: counted once for each context, and kept as an example if that is wanted."""
+"""What a store promises of use: counted once for each context, and stored as an example if that is wanted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LearningContract:
         (still,) = store.apply(AGENT, [judged(memory, used=False)])
         assert still.memory == used.memory
 
-    def test_an_earlier_use_told_later_moves_no_time_back(self, store: TablesStore) -> None:
+    def test_an_earlier_use_reported_later_moves_no_time_back(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         store.apply(AGENT, [judged(memory, days=5)])
         (applied,) = store.apply(AGENT, [judged(memory, OTHER_CONTEXT, days=1)])
@@ -92,7 +92,9 @@ class LearningContract:
         assert not learns.learning("nobody", None).on
         assert not learns.learning(AGENT, on=False).on
 
-    def test_showings_are_kept_without_learning_and_become_examples_with_it(self, store: TablesStore) -> None:
+    def test_showings_are_stored_without_learning_and_become_examples_with_it(
+        self, store: TablesStore
+    ) -> None:
         learns = store.feedback
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
         judgements = [judged(one), judged(two, used=False)]

@@ -104,7 +104,7 @@ def then(store: TablesStore, point: dict[str, int] | None = None) -> dict[str, M
 class RecordingContract:
     """Keeping assemblies, and looking back, which the sub-store `ledger` does."""
 
-    def test_an_assembly_is_kept_as_it_was_recorded(self, store: TablesStore) -> None:
+    def test_an_assembly_is_stored_as_it_was_recorded(self, store: TablesStore) -> None:
         ledger = store.ledger
         recorded = make_assembly("one", added(store, "one", "two", "three"))
         ledger.record(AGENT, recorded)
@@ -172,7 +172,7 @@ class RecordingContract:
         added(store, "one")
         assert ledger.point(AGENT) != before
 
-    def test_what_happened_since_is_told(self, store: TablesStore) -> None:
+    def test_what_happened_since_is_reported(self, store: TablesStore) -> None:
         ledger = store.ledger
         old, forgotten, purged, calm = added(store, "old", "forgotten", "purged", "calm")
         point = ledger.point(AGENT)

@@ -1,4 +1,4 @@
-"""What a store promises of the lives of memories: moved by the rules, counted and told in one transaction."""
+"""What a store promises of the lives of memories: moved by the rules, counted, logged in one transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from germane.stores import ApplySignal, Insert, Merge, Purge, RecordOutcome, Rev
 from germane.testing.fakes import START, make_memory, make_renditions, make_revision
 from support.stores import TablesStore
 
-__all__ = ["LivingContract"]
+__all__ = ["LifecyclesContract"]
 
 AGENT = "tester"
 LATER = START + timedelta(days=1)
@@ -47,7 +47,7 @@ def lived(
 class LifecyclesContract:
     """Stages, counts and the log of what moved them."""
 
-    def test_a_sign_moves_the_stage_counts_and_is_told(self, store: TablesStore) -> None:
+    def test_a_sign_moves_the_stage_counts_and_is_reported(self, store: TablesStore) -> None:
         memory = stored(store)
         after = lived(store, memory, LifecycleSignal.CONFIRM)
         assert after == memory.evolve(stage=Stage.CONFIRMED)
@@ -128,7 +128,7 @@ class LifecyclesContract:
         store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])
         assert lived(store, memory, LifecycleSignal.SUCCEED, "procedure").status is Status.FORGOTTEN
 
-    def test_said_again_a_fact_is_confirmed(self, store: TablesStore) -> None:
+    def test_remembered_again_a_fact_is_confirmed(self, store: TablesStore) -> None:
         memory = stored(store)
         again = make_memory(memory.content, id=make_memory("another id").id, updated_at=LATER)
         applied = store.apply(AGENT, [Insert(memory=again, lifecycle="fact")] * 3)
@@ -169,7 +169,7 @@ class LifecyclesContract:
         second = make_revision(first, "Restart the worker, and look at its log.")
         store.apply(AGENT, [Revise(memory=second, carries=True)])
         counts = []
-        # Told of one context: the latest word stands, in the life of the latest version.
+        # Reported for one context: the latest report counts, in the life of the latest version.
         for worth, weight in ((1.0, 0.25), (1.0, 1.0), (1.0, 1.0), (0.0, 1.0), (0.5, 1.0), (0.0, 1.0)):
             outcome = RecordOutcome(
                 memory_id=first.id,
@@ -245,9 +245,11 @@ class LifecyclesContract:
         with pytest.raises(StaleRevision):
             store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
 
-    def test_renditions_and_metadata_can_be_told_anew(self, store: TablesStore) -> None:
+    def test_renditions_and_metadata_can_be_replaced(self, store: TablesStore) -> None:
         memory = stored(store)
-        outcome = memory.evolve(renditions=make_renditions("Another text."), metadata=MappingProxyType({"a": 1}))
+        outcome = memory.evolve(
+            renditions=make_renditions("Another text."), metadata=MappingProxyType({"a": 1})
+        )
         assert store.apply(AGENT, [Reword(memory=outcome)])[0].memory == outcome
         assert store.get(AGENT, [memory.id]) == (outcome,)
 

@@ -20,7 +20,9 @@ CONTEXT, OTHER_CONTEXT = "0c" * 16, "0d" * 16
 LATER = START + timedelta(days=1)
 
 
-def outcome(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> RecordOutcome:
+def outcome(
+    memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5
+) -> RecordOutcome:
     """That work turned out so with a memory."""
     return RecordOutcome(memory_id=memory.id, context=context, worth=worth, weight=weight, at=LATER)
 
@@ -77,7 +79,7 @@ class ValidatingContract:
         assert evidence is not None
         assert evidence.records == ()
 
-    def test_agents_are_told_apart(self, store: TablesStore) -> None:
+    def test_agents_are_distinguished(self, store: TablesStore) -> None:
         validates = store.feedback
         mine = make_memory("one")
         insert(store, mine)

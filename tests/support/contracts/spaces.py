@@ -1,4 +1,4 @@
-"""What a store promises of spaces: only members get in, in the very transaction, and all is told."""
+"""What a store promises of spaces: only members get in, in the very transaction, and all is logged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def put(store: TablesStore, agent: str, *texts: str) -> list[Memory]:
     return memories
 
 
-def told(
+def log_of(
     store: TablesStore, agent: str = "ada", since: int = 0
 ) -> list[tuple[SpaceEventKind, str, str | None]]:
     """What happened, by whom, and to which memory or member."""
@@ -108,7 +108,7 @@ class SharingContract:
         assert store.spaces.latest_event("team") == number
         assert store.spaces.get("elsewhere") is None
 
-    def test_members_are_kept_as_the_rules_have_them(self, store: TablesStore) -> None:
+    def test_members_are_as_the_rules_have_them(self, store: TablesStore) -> None:
         team(store, joined("ben", role=Role.PASSIVE), joined("cleo", role=Role.PASSIVE), joined("dora"))
         store.spaces.apply("team", FailOver(agent="ada", by="cleo", at=LATER))
         store.spaces.apply("team", Promote(agent="cleo", by="ben", at=LATER))
@@ -120,7 +120,7 @@ class SharingContract:
             ("cleo", "active", 3),
             ("ada", "passive", 5),
         ]
-        assert [what.value for what, *_ in told(store)] == [
+        assert [what.value for what, *_ in log_of(store)] == [
             *("create", "join", "join", "join", "fail_over", "promote", "promote", "leave")
         ]
 
@@ -167,7 +167,7 @@ class SharingContract:
         ben.apply(TEAM, [Insert(memory=memory)])
         assert ada.get(TEAM, [memory.id]) == (memory,)
 
-    def test_every_member_is_told_what_became_of_memories(self, store: TablesStore) -> None:
+    def test_every_member_sees_what_became_of_memories(self, store: TablesStore) -> None:
         team(store, joined("ben"), joined("cleo", Right.READ))
         since = store.spaces.latest_event("team")
         one, two = put(store, "ada", "one", "two")
@@ -189,7 +189,7 @@ class SharingContract:
             (SpaceEventKind.PURGE, "ben", one.id),
         ]
         for agent in ("ada", "ben", "cleo"):
-            assert told(store, agent, since) == expected
+            assert log_of(store, agent, since) == expected
         revised = store.spaces.events("team", "ada", since=since)[2]
         assert (revised.former_id, revised.memory_id) == (one.version_id, one.id)
         last = store.spaces.latest_event("team")
@@ -199,7 +199,7 @@ class SharingContract:
         ]
         assert len(store.spaces.events("team", "ada", since=since, limit=3)) == 3
 
-    def test_every_member_is_told_what_became_of_working_sets(self, store: TablesStore) -> None:
+    def test_every_member_sees_what_became_of_working_sets(self, store: TablesStore) -> None:
         team(store, joined("ben"))
         one, two, three = put(store, "ada", "one", "two", "three")
         since = store.spaces.latest_event("team")
@@ -214,7 +214,7 @@ class SharingContract:
             TEAM, [SetStatus(memory_id=two.id, status=Status.FORGOTTEN, at=LATER)]
         )
         assert his.clear() == 1
-        assert told(store, "ada", since) == [
+        assert log_of(store, "ada", since) == [
             *((SpaceEventKind.ADD, "ada", each.id) for each in (one, two, three)),
             (SpaceEventKind.EVICT, "ben", one.id),
             (SpaceEventKind.FORGET, "ben", two.id),
@@ -286,7 +286,7 @@ class SharingContract:
             for agent in writers:
                 store.spaces.apply("team", Leave(agent=agent, by="ada", at=LATER))
             counts = {agent: each.result() for agent, each in zip(writers, written, strict=True)}
-        story = told(store)
+        story = log_of(store)
         for agent, count in counts.items():
             out = story.index((SpaceEventKind.LEAVE, "ada", agent))
             assert all(by != agent for _, by, _ in story[out:])

@@ -1,4 +1,4 @@
-"""What a store promises of what another one has kept: it is kept as it was, once, and counted nowhere."""
+"""What a store promises of another's usage history: it is stored as it was, once, and counted nowhere."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def event(memory: Memory, *, other: str | None = None) -> LifecycleEvent:
 class AdoptingContract:
     """Taking in what was gone through elsewhere, for stores that keep such things."""
 
-    def test_an_adopted_showing_is_kept_and_counted_nowhere(self, store: TablesStore) -> None:
+    def test_an_adopted_showing_is_stored_and_counted_nowhere(self, store: TablesStore) -> None:
         (memory,) = stored(store, "one")
         assert [each.created for each in store.apply(AGENT, [ImportUsage(record=showing(memory))] * 2)] == [
             True,
@@ -113,7 +113,7 @@ class AdoptingContract:
         assert [(each.memory_id, each.worth) for each in evidence.records] == [(one.id, 1.0), (two.id, 0.0)]
         assert store.get(AGENT, [one.id]) == (one,)
 
-    def test_adopted_events_are_told_as_often_as_they_happened(self, store: TablesStore) -> None:
+    def test_adopted_events_are_reported_as_often_as_they_happened(self, store: TablesStore) -> None:
         one, two = stored(store, "one", "two")
         once = [
             ImportUsage(record=event(one, other=two.id)),

@@ -35,7 +35,7 @@ NAME = "default"
 
 
 def at(minutes: int) -> datetime:
-    """So many minutes after the memories were told."""
+    """So many minutes after the memories were stored."""
     return START + timedelta(minutes=minutes)
 
 
@@ -73,7 +73,7 @@ class HoldingContract:
             assert holds.get(owner, NAME) == StoredWorkingSet(name=NAME, max_tokens=DEFAULT_MAX_TOKENS)
             assert (holds.names(owner), holds.events(owner), holds.latest_event(owner)) == ((), (), 0)
 
-    def test_what_enters_is_held_with_its_times(self, store: Store) -> None:
+    def test_what_enters_is_stored_with_its_times(self, store: Store) -> None:
         holds = WORKING_SETS.required(store)
         one, two = stored(store, "one", "two words")
         moves = holds.apply(
@@ -259,7 +259,7 @@ class HoldingContract:
         assert kinds(holds.apply(AGENT, NAME, [AddItem(memory_id=one.id, at=at(1))])) == [("add", new.id)]
         assert contents(holds.get(AGENT, NAME)) == ["one and a half"]
 
-    def test_a_held_memory_is_seen_as_it_is_stored_now(self, store: Store) -> None:
+    def test_a_memory_of_a_set_is_seen_as_it_is_stored_now(self, store: Store) -> None:
         holds = WORKING_SETS.required(store)
         one, _ = entered(store, "one", "two")
         assert holds.get(AGENT, NAME).items[0].memory.access_count == 0

@@ -1,4 +1,4 @@
-"""remember of a known text: what is new of it is kept, and the result says what happened."""
+"""remember of a known text: what is new of it is stored, and the result says what happened."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def test_the_result_says_what_happened(engine: Engine) -> None:
     assert remembered(engine).what == "revised"
 
 
-def test_new_metadata_is_kept_and_shown(engine: Engine) -> None:
+def test_new_metadata_is_stored_and_shown(engine: Engine) -> None:
     remembered(engine, kind="decision", outcome="success", metadata={"by": "Tim", "result": "fast"})
-    done = remembered(engine, kind="decision", outcome="failure", metadata={"reasons": ["cheap"], "result": "slow"})
+    done = remembered(
+        engine, kind="decision", outcome="failure", metadata={"reasons": ["cheap"], "result": "slow"}
+    )
     assert done.what == "updated: outcome, metadata"
     assert dict(done.memory.metadata) == {
         "by": "Tim",
@@ -80,7 +82,7 @@ def test_a_constraint_that_has_come_to_block_goes_on_blocking(engine: Engine) ->
 
 
 @pytest.mark.parametrize("kind", ["decision", "episode", "note", "procedure", "adr"])
-def test_a_further_outcome_is_kept_and_shown(engine: Engine, kind: str) -> None:
+def test_a_further_outcome_is_stored_and_shown(engine: Engine, kind: str) -> None:
     first = remembered(engine, kind=kind, outcome="success").memory
     done = remembered(engine, kind=kind, outcome="failure")
     assert (done.memory.id, done.created, done.updated) == (first.id, False, ("outcome",))
@@ -129,11 +131,14 @@ def test_what_is_given_is_applied_and_what_is_not_stays(engine: Engine) -> None:
     )
     assert (new.created_at, new.seen_count, new.stage) == (first.created_at, 3, Stage.CONFIRMED)
     assert [one.id for one in engine.memories(Filter(tags=("b",)))] == [first.id]
-    assert remembered(engine, kind="fact", importance=0, confidence=0.0).updated == ("importance", "confidence")
+    assert remembered(engine, kind="fact", importance=0, confidence=0.0).updated == (
+        "importance",
+        "confidence",
+    )
     assert engine.doctor() == ()
 
 
-def test_a_forgotten_text_that_is_said_again_is_active_with_what_is_new(engine: Engine) -> None:
+def test_a_forgotten_text_that_is_remembered_again_is_active_with_what_is_new(engine: Engine) -> None:
     first = remembered(engine).memory
     engine.forget(first.id)
     done = remembered(engine, importance=9)

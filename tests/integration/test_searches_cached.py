@@ -1,4 +1,4 @@
-"""What a search found is kept until the next change, and no longer."""
+"""The result of a search is cached until the next change, and no longer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_another_process_writes_is_seen(tmp_path: Path) -> None:
         assert len(one.recall("Where does the cache live?")) == 2
 
 
-def test_a_kept_search_moves_no_score_with_the_clock(tmp_path: Path) -> None:
+def test_a_cached_search_moves_no_score_with_the_clock(tmp_path: Path) -> None:
     clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=30))
     with germane.open(tmp_path / "a.db", clock=clock) as engine:
         engine.remember("Tokens are rotated every hour.", kind="adr")

@@ -24,7 +24,7 @@ def found(memory: str, conversation: str, *, language: str = "english") -> bool:
         return entry.reason is Reason.IN_CONVERSATION
 
 
-def test_a_memory_that_was_said_is_found_and_a_short_message_hides_no_long_one() -> None:
+def test_a_memory_that_is_in_the_messages_is_found_and_a_short_message_hides_no_long_one() -> None:
     assert found("Redis runs on port 6379.", "so as I said, redis is running on port 6379 here")
     assert not found(LONG, "use redis")
     assert not found(LONG, "use postgres and redis")
