@@ -2,7 +2,7 @@
 
 Each conversation of a FILE in LoCoMo's layout is laid into a log: what the first speaker says is the
 user's, what the second says the answer. Then 50 of its questions follow, each a turn
-of its own, with its answer. The figures are the share of the prompts' tokens that stood at the beginning of the
+of its own, with its answer. Prints the share of the prompts' tokens at the beginning of the
 prompt before, and how much of the questions' evidence stands in the prompts: for `anchored`, which is what
 `request` sends, and for `ranked`, the best groups in the order of the dialogue, with holes between them.
 """

@@ -297,7 +297,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Other writers held the store for longer than the timeout."""
+    """Other writers locked the store for longer than the timeout."""
 
 
 class SchemaTooNew(StoreError):

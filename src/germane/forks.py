@@ -1,6 +1,6 @@
 """What a process has to let go of before it forks, and to make anew in the child.
 
-A child has the one thread that forked, and a copy of everything else: locks that other threads held stay
+A child has the one thread that forked, and a copy of everything else: locks that other threads owned stay
 locked for ever, and SQLite takes the parent's locks on a file for its own. So a fork waits until no call
 of a store is under way, whose `Gate` holds back new ones meanwhile, and the store lets go of what must
 not be inherited. Where that takes too long, the child can't use that store, and is refused at once.
@@ -32,7 +32,7 @@ LockT = TypeVar("LockT", bound=AbstractContextManager[Any])
 
 
 def renewed(lock: Lockable) -> Lockable:
-    """A lock, condition or event that is free in a child process, whoever held it when the parent forked.
+    """A lock, condition or event that is free in a child process, whoever owned it when the parent forked.
 
     It is for what holds for a moment and guards nothing that a fork could catch half done.
     """
@@ -206,7 +206,7 @@ def _before() -> None:
 
 
 def _taken(deadline: float) -> tuple[Any, ...]:
-    """The awaited locks that nobody holds by the deadline, now held by this thread."""
+    """The awaited locks that are free by the deadline, now owned by this thread."""
     with _GUARD:
         wanted = list(_AWAITED)
     return tuple(lock for lock in wanted if lock.acquire(timeout=max(0.0, deadline - time.monotonic())))

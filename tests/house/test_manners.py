@@ -67,6 +67,57 @@ def test_every_exception_to_a_rule_has_its_reason_beside_it() -> None:
     assert bare == []
 
 
+# Each has a more precise standard term, such as requested, query, reported, cached, stored or owned.
+VAGUE = frozenset(
+    {
+        "asked",
+        "door",
+        "doors",
+        "happening",
+        "held",
+        "house",
+        "houses",
+        "kept",
+        "living",
+        "parted",
+        "room",
+        "rooms",
+        "said",
+        "standing",
+        "told",
+        "wing",
+        "wings",
+    }
+)
+COLUMNS = {"said", "held_in"}
+"""Columns of `conversations` and `space_events`; rows and parameters of queries have the same names."""
+
+
+def test_no_name_has_a_vague_word() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} {name}"
+        for path in python_files()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (getattr(node, field, None) for field in ("arg", "asname", "attr", "id", "name"))
+        if isinstance(name, str)
+        and not VAGUE.isdisjoint(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_"))
+        and not (name in COLUMNS and "relational" in path.parts)
+    ]
+    assert wrong == []
+
+
+def test_no_docstring_of_the_package_has_a_vague_word() -> None:
+    wrong = [
+        f"{module.name}:{node.lineno} {word}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for word in re.findall(r"\w+", str(node.value.value).lower())
+        if word in VAGUE
+    ]
+    assert wrong == []
+
+
 def test_every_rule_that_is_off_says_why() -> None:
     lint = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[tool.ruff.lint]")[1]
     rules = [line for line in lint.splitlines() if re.match(r'\s+"[A-Z]+\d*",', line)]

@@ -42,7 +42,7 @@ def test_the_text_of_what_was_lost() -> None:
 germane at 1000 tokens: 2 of 3 pieces of evidence lost (not_stored 1, outranked 1).
 
 7. What did Ana <b>plant</b>?  (coast, category 1)
-   1 of 3 pieces held; the last that fitted has rank 24.
+   1 of 3 pieces contained; the last that fitted has rank 24.
    D1:9: not_stored
       import it, or mend the evidence: no memory has that id or source.
    D1:2: outranked, rank 57 of 380; 12 tokens short

@@ -255,7 +255,7 @@ class ContextMethods(MemoryMethods):
         )
 
     def working_set(self, name: str = DEFAULT_SET, *, max_tokens: int | None = None) -> WorkingSet:
-        """What is held in mind now, by the name of the set: the same set each time, also after a restart.
+        """The working set of a name, with the current memories: the same each time, also after a restart.
 
         `max_tokens` is set when it is given, and stays; a new set holds 128,000. Raises InvalidInput
         for an empty name, a negative limit, or a store that keeps no working sets.

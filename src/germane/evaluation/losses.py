@@ -333,7 +333,7 @@ def _loss_lines(loss: Loss) -> list[str]:
     place = f"{loss.where}, " if loss.where else ""
     lines = [f"{loss.number}. {loss.question}  ({place}category {loss.category})"]
     lines.append(
-        f"   {contained} of {loss.evidence} pieces held; the last that fitted has rank {loss.fitted}."
+        f"   {contained} of {loss.evidence} pieces contained; the last that fitted has rank {loss.fitted}."
     )
     for each in loss.lost:
         rank = "" if each.rank is None else f", rank {each.rank} of {each.candidates}"

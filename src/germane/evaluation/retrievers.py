@@ -298,7 +298,7 @@ class RankedReader:
         return self._packed.text(self._order(question), budget)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 # Other systems that rank, where they are installed. None of them is needed.

@@ -32,7 +32,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 class Origin:
     """Where a memory came from: the project, the file in it, the place there, and a digest of its content.
 
-    `gone` is set when the source no longer held it and the import that saw so forgot it: if it comes
+    `gone` is set when the source no longer contained it and the import that saw so forgot it: if it comes
     back it is restored, which what a person has forgotten is not.
     """
 

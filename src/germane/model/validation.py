@@ -1,4 +1,4 @@
-"""Values held against the annotations that name their forms: a wrong one is refused where it is given.
+"""Checks of values against the annotations that name their forms: a wrong one is refused where it is given.
 
 `checked_fields` is for the values that a caller makes, such as a plan; `germane.operations.inputs` holds the
 arguments of public methods against the same forms.

@@ -193,7 +193,7 @@ def _again(session: AgentContext, assembly: Assembly, given: dict[str, Any]) -> 
 def _replay_working_set(
     session: AgentContext, assembly: Assembly, given: dict[str, Any]
 ) -> tuple[Context, Assembly]:
-    """The same for a working set: what it held then, in the store of then, as far as the record says it."""
+    """The same for a working set: its content then, in the store of then, as far as the record says it."""
     if not records_working_set(assembly):
         return reassemble_working_set(session, assembly, given.get("scorer"))
     with _past(session, assembly) as past:

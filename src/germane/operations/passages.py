@@ -22,7 +22,7 @@ from germane.retrieval.tokenizer import index_terms
 _RESCORED: Final = 40
 """Long candidates of a search, the best by their whole texts, whose passages are looked at."""
 _MOST_PASSAGES: Final = 20_000
-"""Passages held in memory; with vectors of 256 numbers they take some 40 MB."""
+"""Passages cached in memory; with vectors of 256 numbers they take some 40 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

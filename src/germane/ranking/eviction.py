@@ -101,8 +101,8 @@ def evict(
     so do those whose memory ids are in `keep` (the entry that is being replaced). An entry without
     tokens stays too: it would free nothing. `learned` holds by memory id
     what use says of importances. `basis` says from which moment on an entry is old. The order of
-    `held` doesn't matter.
-    Raises InvalidInput for an unknown policy, also when nothing is held, and for a function that
+    `items` doesn't matter.
+    Raises InvalidInput for an unknown policy, also for an empty set, and for a function that
     raises or returns what is no finite number.
     """
     name, key_of = _keys(policy, learned or {}, basis, now)
@@ -283,7 +283,7 @@ Shape: TypeAlias = Literal["hyperbolic", "exponential", "none"]
 class Decay:
     """The weight of a memory by its age, from 1 when it is new towards 0.
 
-    `hours` is the age at which the weight is one half, `basis` the moment from which a held memory
+    `hours` is the age at which the weight is one half, `basis` the moment from which an item
     ages. Raises InvalidInput for an unknown shape or basis, and for `hours` that aren't a finite
     number above 0.
     """

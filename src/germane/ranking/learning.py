@@ -185,7 +185,7 @@ def _weights(choices: _Choices, steepness: float, prior_strength: float, *, star
 # Tells which memories are used more and which less than others, of those that are shown.
 #
 # Of what an agent was shown, a part is used: its usual rate. A memory's own rate, drawn towards that one by
-# two showings' worth, divided by it and held between 0.5 and 1.5, is its factor. It is 1 until a memory was
+# two showings' worth, over it, clipped between 0.5 and 1.5, is its factor. It is 1 until a memory was
 # shown twice. What was judged long ago counts less: half after 500 judgements, so that a memory that was of
 # no use once can come back.
 

@@ -355,7 +355,7 @@ def gate(
     A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `least_cosine` and
     0.4 of the best one: words in common bring vectors near that have nothing else in common;
     or by words that say something (see `germane.ranking.signals.evidence`), with a BM25 score of at least
-    0.3 of the best one, or three quarters of the question. Each is held against its own best, since a
+    0.3 of the best one, or three quarters of the question. Each is compared with its own best, since a
     memory that repeats the question's words is no reason to doubt one that answers in others. A memory
     without a cosine is judged by its words alone: they pass if they are half as certain as can be, or
     with a coverage of `LEAST_COVERAGE` and 0.23 of the best BM25 score. All measures count half as much

@@ -154,7 +154,7 @@ def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
 # What makes a turn of dialogue relevant: itself, the turns around it, its session, and its speaker.
 #
 # Measured on labelled conversations, what surrounds a turn is worth more than any embedder. The
-# signals weigh alike: a fit of their weights came out near equal, and equal weights held on data
+# signals weigh alike: a fit of their weights came out near equal, and equal weights did well on data
 # that no choice was made on. A turn's parts are halved, so that a turn of a conversation and a
 # memory that stands alone compare on one scale.
 

@@ -100,7 +100,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFeatures:
-    """What is known of held memories besides themselves, by memory id; each may lack some or all.
+    """What is known of a set's memories besides themselves, by memory id; each may lack some or all.
 
     `learned` is what use says of importances. `relevance` runs from 0 to 1 and is None where there is
     no question: then it plays no part; a memory that it lacks has none. `vectors` are of unit length
@@ -339,7 +339,7 @@ def _learned_notes(parts: _Parts) -> tuple[TraceNote, ...]:
     return (TraceNote(code="learned_importance", text=text),)
 
 
-# The numbers of held memories in columns, each made once. Pure: they depend on the entries alone.
+# The numbers of a set's memories in columns, each made once. Pure: they depend on the entries alone.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -262,7 +262,7 @@ class ClaudeEstimate:
     (claude-4.8) its o200k count, Russian 1.4 and 1.5, Kannada 3.7. Each class of character has its
     own, in the proportion that it has of the text, and a cost for each character, since Claude
     spells out some scripts that o200k knows well; words and numbers add theirs. The estimate comes
-    to 1.1 times the true count over all texts held out from the fit, 1.3 times in code and Markdown;
+    to 1.1 times the true count over all texts outside the fit, 1.3 times in code and Markdown;
     `margin` is its largest undercount on them: prose in 100 languages, code, tables, random characters.
     """
 

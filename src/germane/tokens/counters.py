@@ -96,7 +96,7 @@ def _loaded(vocabulary: str) -> _Encoder:
 class EstimateCounter:
     """Estimates `o200k` from the kinds of a text's characters and what they form; it loads nothing.
 
-    `margin` is the largest undercount on the texts held out from the fit: prose in some 100
+    `margin` is the largest undercount on the texts outside the fit: prose in some 100
     languages, code, Markdown, JSON, tables, logs, hashes, random ASCII. It leans to the high side.
     Characters drawn at random from another script than Latin aren't text: they can cost up to
     2.1 times the estimate. Use `o200k` where such input must not overflow.

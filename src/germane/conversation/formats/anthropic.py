@@ -129,7 +129,7 @@ def _written(message: Message) -> dict[str, Any]:
             # Results have to come first in what answers a call.
             parts = (*message.results, *(part for part in parts if not isinstance(part, ToolResult)))
         fields["content"] = [block for part in parts for block in _blocks(part, native=native)]
-    # What else a message of another form held has no meaning here, and might stand in the content's place.
+    # What else a message of another form has is without meaning here, and might stand in the content's place.
     return {**fields, **extra_fields(message.extra)} if native else fields
 
 

@@ -32,7 +32,7 @@ _CHOSEN: Final = frozenset({"40001", "40P01"})
 _BUSY: Final = {
     "57014": "The server cancelled a statement, because it took too long or because somebody requested it, "
     "and nothing was stored. Try again.",
-    "55P03": "Another transaction held what this one needs for longer than the timeout. Try again later, or "
+    "55P03": "Another transaction locks what this one needs for longer than the timeout. Try again later, or "
     "raise the timeout.",
     "53300": "The server has no connection left. Close some, raise its max_connections, or put a pooler such "
     "as PgBouncer before it.",

@@ -231,7 +231,7 @@ class Pool:
 
     def _opened(self) -> ConnectionPool[Raw]:
         if self._process != os.getpid():
-            # Another thread of the parent may have held the lock when this process began.
+            # Another thread of the parent may have owned the lock when this process began.
             _INHERITED.append(self._pool)
             self._guard, self._pool, self._process = Lock(), None, os.getpid()
         with self._guard:

@@ -28,7 +28,7 @@ from germane.stores.relational.tables import Connection, numbered_memory, span
 
 _MOST_MASKS: Final = 32
 _MOST_SEARCHES: Final = 4
-_MOST_FOUND: Final = 5000  # Candidates of one search; its records are held besides those of the cache.
+_MOST_FOUND: Final = 5000  # Candidates of one search; its records are cached besides those of the cache.
 ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
@@ -177,7 +177,7 @@ class AgentCache(ABC):
         return found
 
     def records(self, connection: Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
-        """The memories of these ordinals. What was read first is let go first, where many are held."""
+        """The memories of these ordinals. What was read first is dropped first, where many are cached."""
         cached = self._records
         found = {ordinal: memory for ordinal in ordinals if (memory := cached.get(ordinal)) is not None}
         if len(found) < len(ordinals):

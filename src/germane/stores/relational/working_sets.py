@@ -53,7 +53,7 @@ _MOST_SETS: Final = 64
 _MANY_MOVES: Final = 1000
 """With more moves than this, reading the whole set is shorter; fewer are never pruned."""
 
-# The changes that alter what a held memory's record says, or what it is compared by.
+# The changes that alter the record of a set's memory, or what it is compared by.
 _ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 

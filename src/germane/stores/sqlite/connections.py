@@ -304,7 +304,7 @@ class SqliteConnections:
     def _use_log(self, connection: SqliteConnection) -> None:
         # SQLite doesn't wait here when several processes open a new file at once.
         if not _until(self._deadline(), lambda: _succeeds(connection, "PRAGMA journal_mode = WAL")):
-            raise StoreBusy(f"Other processes held the store {self.location} for longer than the timeout.")
+            raise StoreBusy(f"Other processes locked the store {self.location} for longer than the timeout.")
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
             raise StoreUnavailable(

@@ -24,7 +24,7 @@ _FRESH_PAUSE = 0.001
 _AGED_PAUSE = 0.0001
 _AGED_AFTER = 0.03
 
-# Who has held the file for this long without a gap leaves a gap in which any waiter asks at least
+# Who has locked the file for this long without a gap leaves a gap in which any waiter asks at least
 # once. It costs a lone writer about one part in twenty-five.
 _LONGEST_TURN = 0.025
 _COURTESY = 0.0011
@@ -230,7 +230,7 @@ def translated(location: str) -> Iterator[None]:
 def _translation(error: sqlite3.Error, location: str) -> GermaneError:
     code = _primary_code(error)
     if code in _BUSY:
-        return StoreBusy(f"The store {location} is held by another process. Try again later.")
+        return StoreBusy(f"The store {location} is locked by another process. Try again later.")
     if code in _UNAVAILABLE:
         return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (SQLite: {error})")
     if isinstance(error, sqlite3.IntegrityError):

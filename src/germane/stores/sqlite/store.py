@@ -161,7 +161,7 @@ class SqliteOperations:
             connections.rewrite()
             if not connections.truncate_log(timeout=_TIMEOUT):
                 raise StoreBusy(
-                    f"The file {connections.location} is rewritten, but a reader has held on to its log for "
+                    f"The file {connections.location} is rewritten, but a reader has used its log for "
                     f"{_TIMEOUT:g} s. Close the reader, and run it again to cut the log."
                 )
         progress(1, 1)
@@ -292,7 +292,7 @@ class ErasingConnections(SqliteConnections):
         if not done:
             raise StoreBusy(
                 "The purge is done, but its text is still in the write-ahead log of "
-                f"{self.location}: a reader has held on to it for "
+                f"{self.location}: a reader has used it for "
                 f"{self.timeout:g} s. Close the reader, then call checkpoint() or open the "
                 "store again to finish."
             )
@@ -319,7 +319,7 @@ def settle_log(connections: ErasingConnections) -> None:
         connections.erase()
     elif not connections.truncate_log(timeout=connections.timeout):
         raise StoreBusy(
-            f"A reader has held on to the log of {connections.location} for "
+            f"A reader has used the log of {connections.location} for "
             f"{connections.timeout:g} s. Close the reader, and call checkpoint again."
         )
 
