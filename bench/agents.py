@@ -47,7 +47,7 @@ def main() -> None:
     arguments.add_argument("--ask", help=argparse.SUPPRESS)
     given = arguments.parse_args()
     if given.ask:
-        print(json.dumps(_asked(given.ask, given.agents, given.rounds)))
+        print(json.dumps(_measured(given.ask, given.agents, given.rounds)))
         return
     with _location(given) as location:
         _write(location, given.agents, given.memories)
@@ -93,23 +93,23 @@ def _write(location: str, agents: int, memories: int) -> None:
                 print(f"\rwritten: {number + 1} of {agents} agents", end="", file=sys.stderr)
 
 
-def _asked(location: str, agents: int, rounds: int) -> dict[str, str]:
-    """Every figure, from a process that has asked nothing yet."""
-    asked = iter(questions(agents + 2 * rounds + 20, seed=3))
+def _measured(location: str, agents: int, rounds: int) -> dict[str, str]:
+    """Every figure, from a process without earlier queries."""
+    queries = iter(questions(agents + 2 * rounds + 20, seed=3))
     chance = random.Random(4)
     with germane.connect(location, clock=lambda: NOW) as store:
         start = time.perf_counter()
         engines = [store.agent(f"agent-{number}") for number in range(agents)]
         making = (time.perf_counter() - start) / agents
         # What is loaded once in a process, whoever asks.
-        store.agent("nobody").recall(next(asked))
-        cold = [_seconds(engine, next(asked)) for engine in chance.sample(engines, agents)]
+        store.agent("nobody").recall(next(queries))
+        cold = [_seconds(engine, next(queries)) for engine in chance.sample(engines, agents)]
         gc.collect()
         many: list[float] = []
         one: list[float] = []
         for _ in range(rounds):
-            many.append(_seconds(chance.choice(engines), next(asked)))
-            one.append(_seconds(engines[0], next(asked)))
+            many.append(_seconds(chance.choice(engines), next(queries)))
+            one.append(_seconds(engines[0], next(queries)))
         usage = store.stats()
         return {
             "store.agent(...), µs": f"{making * 1e6:.1f}",

@@ -340,7 +340,7 @@ def test_the_command_asks_and_tells(store: str) -> None:
 
 def test_what_is_no_agent_is_refused(store: str, tmp_path: Path) -> None:
     filled(store)
-    with pytest.raises(InvalidInput, match="are for spaces"):
+    with pytest.raises(InvalidInput, match="those of spaces"):
         remove_agent(store, "space:team", confirm=True)
     with pytest.raises(PurgeNotConfirmed, match="'ada'"):
         remove_agent(store, "ada")
