@@ -6,25 +6,31 @@ without it the statement has to be found to ask all servers. So none can be lost
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from germane import GLOBAL, Filter, Outcome, Scope, Status, TimeRange
+from germane.stores import postgres
 from support.postgres_rows import fill
 from support.postgres_schema import (
     DISTRIBUTED,
     SCHEMA,
+    as_store,
+    connected,
     filtered_query,
     in_one_statement,
     named_queries,
     numbered,
     sent_to_cluster,
 )
-from support.routes import Catalog, conditions, unrouted
+from support.routes import Catalog, conditions, refused, unrouted
 from support.trees import Node, Understood, nodes
 
 EVERYWHERE = {"agents"}  # For maintenance alone, which is about all agents.
@@ -59,9 +65,14 @@ BY_KEY = {
 @pytest.fixture(scope="module")
 def understood(postgres_schema: str) -> Iterator[Understood]:
     with psycopg.connect(postgres_schema, autocommit=True) as connection:
-        for name in ("one", "two"):
-            fill(connection, name)
+        _fill(connection)
         yield Understood(connection)
+
+
+def _fill(connection: psycopg.Connection[Any]) -> None:
+    if not connection.execute(b"SELECT FROM agents WHERE name = 'two'").fetchall():
+        for agent in ("one", "two"):
+            fill(connection, agent)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +117,82 @@ def _lost(tree: Node, catalog: Catalog) -> list[str]:
 def test_every_query_is_for_one_server(understood: Understood, catalog: Catalog, name: str) -> None:
     tree = _tree(understood, QUERIES[name])
     assert unrouted(tree, catalog) == []
+    assert refused(tree, catalog) == []
     assert _lost(tree, catalog) == []
+
+
+LOOKING_UP = sorted(name for name, text in QUERIES.items() if sent_to_cluster(text) != text)
+_VALUES: dict[str, Any] = {"id": b"x" * 16, "version": 0}
+
+
+@pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)
+@pytest.mark.parametrize("name", LOOKING_UP)
+def test_an_unknown_name_is_no_missing_number(postgres_schema: str, name: str) -> None:
+    """A cluster would look for the rows of NULL on every server."""
+    names = set(re.findall(r"%\((\w+)\)s", QUERIES[name]))
+    values = {each: _VALUES.get(each, "nobody") for each in names}
+    told: list[str] = []
+    with connected(postgres_schema) as connection:
+        connection.add_notice_handler(lambda notice: told.append(notice.message_detail or ""))
+        connection.execute(b"SET LOCAL client_min_messages = log; SET LOCAL log_statement = 'all'")
+        store = as_store(connection, is_spread=True)
+        rows = store.run(name, values)
+        assert rows.description is None or rows.fetchall() == []
+        connection.rollback()
+    sent = [each for each in told if "$" in each]
+    assert any("= '0'" in each for each in sent)
+    assert [each for each in sent if "NULL" in each] == []
+
+
+ABOUT_ALL = {
+    "_AGENTS",  # Of one server; `counted` is what counts on a cluster.
+    "_INDEXES",  # A cluster has none.
+    "SELECT coalesce(sum(memories), 0)::bigint FROM states",
+}
+"""Statements outside the named queries that are about the rows of all agents."""
+
+
+def _written_in_modules() -> Iterator[tuple[str, str]]:
+    """Each statement in the modules, by the name of its constant or by its text."""
+    for path in sorted(Path(postgres.__path__[0]).glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {
+            id(each.value): target.id
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Assign | ast.AnnAssign)
+            for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
+            if isinstance(target, ast.Name)
+        }
+        parts = {
+            id(one)
+            for each in ast.walk(tree)
+            if isinstance(each, ast.JoinedStr | ast.BinOp)
+            for one in (each.values if isinstance(each, ast.JoinedStr) else (each.left, each.right))
+        }
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Constant) and isinstance(each.value, str | bytes):
+                text = each.value.decode() if isinstance(each.value, bytes) else each.value
+                is_part = id(each) in parts
+                if re.match(r"\s*(?:WITH|SELECT|INSERT|UPDATE|DELETE)\b", text) or is_part:
+                    yield "" if is_part else names.get(id(each), " ".join(text.split())), text
+
+
+@pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)
+def test_every_statement_outside_the_queries_is_for_one_server(
+    understood: Understood, catalog: Catalog
+) -> None:
+    wanting, count = set(), 0
+    for name, text in _written_in_modules():
+        if not name:
+            # Parts of texts that are put together name no table with rows of agents.
+            assert not re.search(rf"\b(?:FROM|INTO|UPDATE|JOIN) (?:{'|'.join(PLACES)})\b", text), text
+        elif not re.search(r"pg_dist_|citus_", text):
+            tree = understood.prepared(numbered(text))
+            count += 1
+            if unrouted(tree, catalog) or refused(tree, catalog):
+                wanting.add(name)
+    assert count > 20
+    assert wanting == ABOUT_ALL
 
 
 @pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)
@@ -124,6 +210,7 @@ def test_every_filter_is_for_one_server(
     text, _ = filtered_query(name, where, ["p"])
     tree = _tree(understood, text)
     assert unrouted(tree, catalog) == []
+    assert refused(tree, catalog) == []
     assert _lost(tree, catalog) == []
 
 
@@ -194,14 +281,12 @@ def test_every_statement_of_a_function_is_for_one_server(
     wanting: set[str] = set()
     touched: set[str] = set()
     with psycopg.connect(postgres_schema, autocommit=True) as connection:
-        if not connection.execute(b"SELECT FROM agents WHERE name = 'two'").fetchall():
-            for agent in ("one", "two"):
-                fill(connection, agent)
+        _fill(connection)
         understood = Understood(connection)
         connection.execute(b"BEGIN")
         for call in CALLS[name]:
             for tree in understood.trees(call):
-                wanting |= set(unrouted(tree, catalog))
+                wanting |= {*unrouted(tree, catalog), *refused(tree, catalog)}
                 touched |= {
                     catalog.partitioned[each][0] for each in _relations(tree) if each in catalog.partitioned
                 }
@@ -261,6 +346,28 @@ def test_a_statement_for_all_servers_is_found(
     understood: Understood, catalog: Catalog, statement: str, wanting: list[str]
 ) -> None:
     assert sorted(unrouted(understood.prepared(statement), catalog)) == sorted(wanting)
+
+
+@pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("INSERT INTO unembedded (agent, num) SELECT agent, num FROM lex WHERE agent = $1 AND EXISTS (SELECT)",
+         "a subquery without columns"),
+        ("UPDATE moves SET by = CASE by WHEN $2 THEN agent ELSE by END WHERE agent = $1",
+         "a CASE of a column and a value from outside"),
+        ("INSERT INTO unembedded (agent, num) SELECT $1, max(num) FROM lex WHERE agent = $1",
+         "an INSERT with a SELECT that goes by way of the coordinator"),
+        ("UPDATE moves SET by = CASE WHEN by = $2 THEN agent ELSE by END WHERE agent = $1", None),
+        ("INSERT INTO unembedded (agent, num) SELECT agent, num FROM lex WHERE agent = $1", None),
+    ],
+)  # fmt: skip  # A statement each.
+def test_what_a_cluster_does_wrongly_is_found(
+    understood: Understood, catalog: Catalog, statement: str, found: str | None
+) -> None:
+    tree = understood.prepared(statement)
+    assert unrouted(tree, catalog) == []
+    assert refused(tree, catalog) == ([found] if found else [])
 
 
 @pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from contextlib import closing
+from threading import Timer
 
 import psycopg
 import pytest
 
 import germane
 from commandline import run
-from germane import StoreUnavailable
-from germane.stores import distribute_store, migrate_store, store_status
+from germane import StoreError, StoreUnavailable
+from germane.stores import PostgresStore, distribute_store, migrate_store, store_status
 from support.cluster import pretend
-from support.databases import later_step, migrated_database
-from support.postgres_schema import DISTRIBUTED, SPREAD, named_queries, sent_to_cluster
+from support.databases import connections_to, later_step, migrated_database
+from support.postgres_rows import fill
+from support.postgres_schema import DISTRIBUTED, SPREAD, explaining, named_queries, sent_to_cluster
 from support.postgres_server import Server
 
 pytestmark = pytest.mark.long
@@ -164,6 +168,130 @@ def test_what_a_cluster_cannot_do_is_reported(coordinator: str, postgres_server:
     for command in (("index", "--agent", "ada"), ("migrate", "--role", "few"), ("vacuum", "--erase")):
         ran = run("db", *command, db=coordinator)
         assert (ran.code, "spread over a cluster, which can't" in ran.err) == (3, True), command
+
+
+_MODE = "SELECT current_setting('citus.multi_shard_modify_mode', true)"
+
+
+def test_every_connection_to_a_cluster_asks_its_servers_one_by_one(
+    coordinator: str, postgres_store: str
+) -> None:
+    for url, mode in ((coordinator, "sequential"), (postgres_store, None)):
+        with closing(connections_to(url)) as connections:
+            with connections.reading() as reading:
+                assert reading.raw.execute(_MODE.encode()).fetchall() == [(mode,)]
+            with connections.writing("ada") as writing:
+                assert writing.raw.execute(_MODE.encode()).fetchall() == [(mode,)]
+            with connections.alone() as alone:
+                assert alone.raw.execute(_MODE.encode()).fetchall() == [(mode,)]
+
+
+_ID = "\\x" + "01" * 16
+_OF_NOBODY = (
+    ("SELECT enter('nobody')",),
+    ("SELECT enter('nobody', NULL, true)",),
+    ("SELECT enter('one', 'nobody', true)",),
+    ("SELECT enter('nobody', 'one', true)", "SELECT add_agent('nobody')"),
+    ("SELECT enter('one')", "SELECT * FROM candidates_of(entered(), 99, '')"),
+    ("SELECT enter('one')", "SELECT purge_memory(entered(), 99)"),
+    ("SELECT enter('one')", "SELECT * FROM postings_of(entered(), ARRAY[]::bigint[])"),
+    (
+        "SELECT enter('one')",
+        f"SELECT keep_candidate(entered(), 1, 9, 'nobody', '{_ID}', 1, 's', 1, '', NULL, NULL, 1, 0, 0)",
+    ),
+)
+
+
+@pytest.mark.parametrize("calls", _OF_NOBODY, ids=" ".join)
+def test_no_function_looks_for_the_rows_of_no_number(coordinator: str, calls: tuple[str, ...]) -> None:
+    """A cluster would look for them on every server; one server sees at once that there are none."""
+    distribute_store(coordinator)
+    with psycopg.connect(coordinator) as raw:
+        fill(raw, "one")
+        heard = explaining(raw)
+        for each in calls:
+            raw.execute(each.encode())
+        raw.rollback()
+    assert heard
+    tables = rf"\b(?:{'|'.join((*DISTRIBUTED, 'space_events'))})\b"
+    senseless = [each for each in heard if "Filter: false" in each and re.search(tables, each)]
+    assert senseless == []
+
+
+# A worker that restarts, as its coordinator reports it. Here a trigger does, as long as a table says so.
+
+_DOWN = """
+CREATE TABLE down (code text, said text);
+INSERT INTO down VALUES ('{code}', '{said}');
+CREATE FUNCTION lose_worker() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    one down := (SELECT down FROM down);
+BEGIN
+    IF one.code IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = one.code, MESSAGE = one.said;
+    END IF;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER lost BEFORE INSERT ON memories FOR EACH ROW EXECUTE FUNCTION lose_worker();
+"""
+_REPORTS = [
+    ("08006", "connection to the remote node me@w1:5432 failed with the following error: Connection refused"),
+    ("57P01", "terminating connection due to administrator command"),
+    ("XX000", "server closed the connection unexpectedly"),
+    ("XX000", "failure on connection marked as essential: w1:5432"),
+]
+
+
+def _down(url: str, code: str, said: str) -> None:
+    with psycopg.connect(url) as raw:
+        raw.execute(_DOWN.format(code=code, said=said).encode())
+
+
+def _back(url: str) -> None:
+    with psycopg.connect(url) as raw:
+        raw.execute(b"DELETE FROM down")
+
+
+@pytest.mark.parametrize(("code", "said"), _REPORTS)
+def test_a_worker_that_restarts_is_waited_for(coordinator: str, code: str, said: str) -> None:
+    with germane.open(coordinator, agent="ada", embedder=None) as ada:
+        ada.remember("Tea is green")
+        _down(coordinator, code, said)
+        back = Timer(1.5, _back, [coordinator])
+        back.start()
+        ada.remember("Tea is black")
+        back.join()
+        assert {each.content for each in ada.memories()} == {"Tea is green", "Tea is black"}
+
+
+@pytest.fixture
+def lost(coordinator: str) -> str:
+    """A store whose worker doesn't come back."""
+    with germane.open(coordinator, agent="ada", embedder=None) as ada:
+        ada.remember("Tea is green")
+    _down(coordinator, *_REPORTS[0])
+    return coordinator
+
+
+def test_it_is_waited_for_until_the_timeout(lost: str) -> None:
+    store = PostgresStore(lost, timeout=1)
+    with germane.open(store, agent="ada", embedder=None) as ada:
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="connection to the remote node"):
+            ada.remember("Tea is black")
+        assert time.monotonic() - began >= 1
+        assert [each.content for each in ada.memories()] == ["Tea is green"]
+
+
+def test_an_internal_error_is_not_waited_for(coordinator: str) -> None:
+    with germane.open(coordinator, agent="ada", embedder=None) as ada:
+        ada.remember("Tea is green")
+        _down(coordinator, "XX000", "could not find shard interval")
+        with pytest.raises(StoreError, match="could not find shard interval"):
+            ada.remember("Tea is black")
+        _back(coordinator)
+        assert [each.content for each in ada.memories()] == ["Tea is green"]
 
 
 @pytest.mark.skipif(not CITUS, reason="GERMANE_CITUS_URL names no database of a Citus coordinator.")

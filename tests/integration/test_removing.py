@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -15,7 +17,7 @@ import pytest
 
 import germane
 from commandline import run
-from germane import InvalidInput, StoreBusy, StoreUnavailable
+from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.errors import LastActive, PurgeNotConfirmed
 from germane.stores import (
     PostgresStore,
@@ -191,15 +193,85 @@ def test_what_was_interrupted_is_gone_on_with(store: str, tmp_path: Path) -> Non
     assert "2 agents; run `germane db remove` again" in run("db", "status", db=store).out
     with germane.open(store, agent="ada") as ada:
         assert ada.memories() == ()
-    with pytest.raises(StoreBusy, match="half removed"):
-        copy_store(store, tmp_path / "copy.db")
     assert traces(store, number)
+    copied = copy_store(store, tmp_path / "copy.db")
+    assert [each.agent for each in copied.agents] == ["bob", "space:team"]
+    with pytest.raises(NotFound):
+        copy_store(store, tmp_path / "other.db", agents=["ada"])
     steps: list[tuple[int, int]] = []
     removal = remove_agent(store, "ada", confirm=True, progress=lambda *each: steps.append(each))
     assert (removal.was_there, removal.finished) == (False, 2)
     assert steps[-1][0] == steps[-1][1] == removal.rows
     assert traces(store, number) == {}
     assert store_status(store).removing == 0
+
+
+RAISING = {
+    "file": "CREATE TRIGGER broken BEFORE {what} ON {table} BEGIN SELECT RAISE(ABORT, 'no {what}'); END",
+    "postgres": """
+        CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN RAISE EXCEPTION 'no {what}'; END $$;
+        CREATE TRIGGER broken BEFORE {what} ON {table} FOR EACH ROW EXECUTE FUNCTION broken()
+    """,
+}
+MENDED = {"file": "DROP TRIGGER broken", "postgres": "DROP FUNCTION broken CASCADE"}
+
+
+def _changed(store: str, statements: dict[str, str], **marks: str) -> None:
+    """Run what another program would, in the store's own database."""
+    if store.startswith("postgresql:"):
+        with psycopg.connect(store) as raw:
+            raw.execute(statements["postgres"].format(**marks).encode())
+    else:
+        with closing(sqlite3.connect(store)) as raw:
+            raw.execute(statements["file"].format(**marks))
+
+
+@pytest.mark.parametrize(
+    ("what", "table", "was_renamed"),
+    [
+        ("UPDATE", "space_events", False),  # What it did in the space becomes the space's.
+        ("UPDATE", "moves", False),
+        ("DELETE", "assemblies", True),
+        ("DELETE", "changes", True),
+        ("DELETE", "working_sets", True),
+    ],
+)
+def test_an_agent_is_there_or_gone_after_a_failure(
+    store: str, tmp_path: Path, what: str, table: str, was_renamed: bool
+) -> None:
+    filled(store)
+    number = number_of(store, "ada")
+    _changed(store, RAISING, what=what, table=table)
+
+    with pytest.raises(GermaneError, match=f"no {what}"):
+        remove_agent(store, "ada", confirm=True)
+
+    with germane.open(store, agent="ada") as ada:
+        assert len(ada.memories()) == (0 if was_renamed else 3)
+    with germane.open(store, agent="bob") as bob:
+        # Whoever acted in the space is still there, or it is the space itself.
+        actors = {each.by for each in bob.space("team").events()}
+        assert actors == ({"space:team"} if was_renamed else {"ada"})
+        names = {each.agent for one in bob.ledger().list() for each in one.entries}
+        assert names <= {"bob", "ada"}
+        assert bob.ledger().list()[0].sha256 is None
+        assert bob.doctor() == ()
+    there = {"bob", "space:team"} | (set() if was_renamed else {"ada"})
+    copied = copy_store(store, tmp_path / "during.db")
+    assert {each.agent for each in copied.agents} == there
+    assert (store_status(store).agents, bool(store_status(store).removing)) == (len(there), True)
+
+    _changed(store, MENDED)
+    removal = remove_agent(store, "ada", confirm=True)
+    assert (removal.was_there, removal.finished > 0) == (not was_renamed, True)
+    assert traces(store, number) == {}
+    assert store_status(store).removing == 0
+    if was_renamed:
+        # What was copied meanwhile is what there is now.
+        again = copy_store(store, tmp_path / "during.db")
+        assert again.copied == 0
+        assert [each.sha256 for each in again.agents] == [each.sha256 for each in copied.agents]
 
 
 KILLED = """

@@ -142,6 +142,7 @@ def opener_of(url: str) -> Iterator[OpenStore]:
     yield opened
     # A cluster truncates no table that others refer to from everywhere.
     with psycopg.connect(url) as raw:
+        raw.execute(b"SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         for table in reversed([each for each, _ in SPREAD if each not in ("migrations", "settings")]):
             raw.execute(f"DELETE FROM {table}".encode())
         raw.execute(b"DELETE FROM settings WHERE name <> 'serves'")

@@ -25,6 +25,7 @@ __all__ = [
     "SPREAD",
     "as_store",
     "connected",
+    "explaining",
     "filtered_query",
     "in_one_statement",
     "install",
@@ -73,9 +74,9 @@ def connected(address: str, *, autocommit: bool = False) -> psycopg.Connection[A
     return psycopg.connect(address, context=driver.ADAPTERS, autocommit=autocommit)
 
 
-def as_store(connection: psycopg.Connection[Any]) -> driver.PostgresConnection:
-    """The connection as a store uses it, to run named queries."""
-    return driver.PostgresConnection(connection)
+def as_store(connection: psycopg.Connection[Any], *, is_spread: bool = False) -> driver.PostgresConnection:
+    """The connection as a store uses it, to run named queries; `is_spread` as on a cluster."""
+    return driver.PostgresConnection(connection, is_spread=is_spread)
 
 
 def named_queries(dialect: Literal["postgres", "sqlite"] = "postgres") -> Mapping[str, str]:
@@ -112,6 +113,20 @@ def numbered(text: str) -> str:
     for number in range(1, text.count("%s") + 1):
         text = text.replace("%s", f"${number}", 1)
     return text.replace("%%", "%")
+
+
+def explaining(connection: psycopg.Connection[Any]) -> list[str]:
+    """The plans of all that runs from now on in this transaction, also inside functions, as they come."""
+    heard: list[str] = []
+    connection.add_notice_handler(lambda notice: heard.append(notice.message_primary or ""))
+    connection.execute(b"LOAD 'auto_explain'")
+    for name, value in {
+        "auto_explain.log_min_duration": "0",
+        "auto_explain.log_nested_statements": "on",
+        "client_min_messages": "log",
+    }.items():
+        connection.execute(b"SELECT set_config(%s, %s, true)", (name, value))
+    return heard
 
 
 def plan_of(

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from support.trees import Node, nodes
 
-__all__ = ["Catalog", "conditions", "unrouted"]
+__all__ = ["Catalog", "conditions", "refused", "unrouted"]
 
 Place: TypeAlias = tuple[int, int, int]
 """A column of a table: by the query's identity, the table's number in its list, and the column's number."""
@@ -63,6 +63,27 @@ def conditions(query: Node, catalog: Catalog) -> Iterator[Node]:
                     yield each
             elif each is judge.target(stack[-1]):
                 yield each
+
+
+def refused(query: Node, catalog: Catalog) -> list[str]:
+    """What a cluster can't do in a statement for one server either, as one refused it or did it wrongly."""
+    found = []
+    judge = _Judge(catalog, None)
+    stacks = list(_queries(query, ()))
+    if not any(judge.reads(stack[-1]) for stack in stacks):
+        return []
+    for stack in stacks:
+        one = stack[-1]
+        if len(stack) > 1 and not one.nodes("targetList"):
+            found.append("a subquery without columns")
+        for each in _parts(one):
+            # It is written anew for the worker, and compares the truth of the comparison.
+            outside = (inner for case in each.nodes("args") for inner in nodes(case) if inner.kind == "PARAM")
+            if each.kind == "CASEEXPR" and each.node("arg") is not None and any(outside):
+                found.append("a CASE of a column and a value from outside")
+        if judge.is_copied(stack):
+            found.append("an INSERT with a SELECT that goes by way of the coordinator")
+    return found
 
 
 def _queries(query: Node, around: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
@@ -129,6 +150,21 @@ class _Judge:
             return False
         found = self._partitioned(self.queries[place[0]], place[1])
         return found is not None and found[1] == place[2]
+
+    def reads(self, query: Node) -> bool:
+        """Whether a query names a table that is parted, itself."""
+        return any(self._parted(query, number) for number in _tables(query))
+
+    def is_copied(self, stack: tuple[Node, ...]) -> bool:
+        """Whether a cluster copies the rows of an INSERT, and so can't tell a duplicate."""
+        query = stack[-1]
+        target = self.target(query) if query.fields["commandType"] == _INSERT else None
+        sources = [each for each in query.nodes("rtable") if each.fields["rtekind"] == _SUBQUERY]
+        if target is None or not sources:
+            return False
+        source = _in(sources[0], "subquery")
+        sends = self.parts_a_table(self.place(_in(target, "expr"), stack))
+        return self.reads(source) and (not sends or source.fields["hasAggs"] == "true")
 
     def target(self, query: Node) -> Node | None:
         """The new value for the partition column of the table that a query writes to."""

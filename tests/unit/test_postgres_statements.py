@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from germane import GLOBAL, Filter, InvalidInput, Scope
+from germane import GLOBAL, Filter, GermaneError, InvalidInput, Scope, StoreError, StoreUnavailable
 from germane.stores import sql
 from germane.stores.postgres.connection import SIZES, batched, can_be_batched, in_batches
-from germane.stores.postgres.pool import local, refuses_options, settings_of
+from germane.stores.postgres.failures import translation
+from germane.stores.postgres.pool import Pool, local, refuses_options, settings_of
 from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema
 from support.postgres_schema import DISTRIBUTED, script
@@ -286,3 +288,57 @@ def test_they_are_set_until_the_transaction_ends() -> None:
 def test_a_pooler_that_refuses_settings_is_known_by_its_words() -> None:
     assert refuses_options(Exception("FATAL: unsupported startup parameter: options"))
     assert not refuses_options(Exception("FATAL: password authentication failed"))
+
+
+def test_through_a_pooler_each_transaction_on_a_cluster_is_told_its_mode() -> None:
+    pool = Pool("postgresql://db.example/germane", timeout=1)
+    pool.is_pooled = True
+    mode = b'SET LOCAL "citus"."multi_shard_modify_mode" = \'sequential\''
+    assert mode not in pool.beginning(b"BEGIN").split(b";")
+    pool.is_spread = True
+    assert mode in pool.beginning(b"BEGIN").split(b";")
+
+
+# What a server reports, in germane's words.
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("08006", "connection to the remote node me@w1:5432 failed with the following error: timeout"),
+        ("08006", "could not establish any connections to the node w1:5432 after 30000 ms"),
+        ("57P01", "terminating connection due to administrator command"),
+        ("57P02", "terminating connection because of crash of another server process"),
+        ("57P03", "the database system is starting up"),
+        ("XX000", "connection error: w1:5432"),
+        ("XX000", "failure on connection marked as essential: w1:5432"),
+        ("XX000", "server closed the connection unexpectedly"),
+        ("XX000", "could not receive data from server: Connection reset by peer"),
+        ("XX000", "connection not open"),
+    ],
+)
+def test_a_worker_that_a_coordinator_lost_is_a_lost_connection(code: str, message: str) -> None:
+    found = translation(psycopg.errors.lookup(code)(message), "postgresql://db")
+    assert type(found) is StoreUnavailable
+    assert "the connection to the server was lost, and nothing was half written" in str(found)
+    assert message in str(found)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind", "said"),
+    [
+        ("XX000", "could not find shard interval", StoreError, "failed: could not find shard interval"),
+        ("23505", "server closed the connection unexpectedly", InvalidInput, "breaks a rule of the tables"),
+        (
+            "42883",
+            "function enter(text) does not exist",
+            StoreUnavailable,
+            "A function of the store's is mis",
+        ),
+        ("42883", "operator does not exist: bigint = boolean", StoreError, "failed: operator does not exist"),
+    ],
+)
+def test_other_errors_are_what_they_are(code: str, message: str, kind: type[GermaneError], said: str) -> None:
+    found = translation(psycopg.errors.lookup(code)(message), "postgresql://db")
+    assert type(found) is kind
+    assert said in str(found)

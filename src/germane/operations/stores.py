@@ -303,10 +303,11 @@ def remove_agent(
 
     What it knows of single users goes with it.
     It leaves its spaces, and those end in which nobody else is; what it put into the others stays there, in
-    the name of the space. From one moment on nobody finds the agent; then its rows go, a thousand memories or
-    so in a transaction, so that others go on writing. After an interruption any call does the rest. A file is
-    rewritten in the end; in PostgreSQL `erase_purged` is due. Processes that have the agent open see one
-    without memories; what is written under its name afterwards is a new agent's.
+    the name of the space. One transaction hides the agent from everybody, copies of the store included; then
+    its rows go, a thousand memories or so in a transaction, so that others go on writing. After an error or
+    an interruption the agent is there with all its memories, or it is hidden, and any call does the rest. A
+    file is rewritten in the end; in PostgreSQL `erase_purged` is due. Processes that have the agent open see
+    one without memories; what is written under its name afterwards is a new agent's.
 
     An agent that isn't there is no error. `now` is the time of leaving. `progress` is called with the rows
     removed and their total. Raises PurgeNotConfirmed, LastActive where a space would be left to members that
@@ -432,8 +433,7 @@ class _RemovalRun:
             PostgresOperations(self.location).unindex(name)
 
     def _remove(self, number: int, total: int) -> None:
-        for tenant in self.store.doing(partial(agents.others_spaces, agent=number)):
-            self.store.doing(partial(agents.disown, tenant=tenant, agent=number))
+        self.store.doing(partial(agents.disown, agent=number))
         for batch in agents.BATCHES:
             some = partial(agents.remove_some, agent=number, batch=batch)
             while count := self.store.doing(some):

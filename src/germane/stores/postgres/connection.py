@@ -222,7 +222,10 @@ class PostgresConnection:
             self._pipeline = None
             self._answer, self._wait = _Answer, self.wait
             self.is_torn = True
-            self._ahead.close()
+            try:
+                self._ahead.close()
+            except psycopg.Error as error:
+                raise _first(error) from None
             self.is_torn = False
 
     @contextmanager
@@ -310,9 +313,17 @@ class PostgresConnection:
             values = {**values, **{name: self._number(values[key]) for key, name in names.items()}}
         return self._answer(self._raw, self._wait).execute(query, values)
 
-    def _number(self, name: str) -> int | None:
+    def _number(self, name: str) -> int:
         found = self._answer(self._raw, self._wait).execute(NUMBER, (name,)).fetchone()
-        return None if found is None else found[0]
+        # No agent has the number 0. With NULL in its place a cluster would query every server.
+        return 0 if found is None else int(found[0])
+
+
+def _first(error: BaseException) -> BaseException:
+    """What failed first: the driver raises the last of several failures, which may only follow from that."""
+    while isinstance(error.__context__, psycopg.Error):
+        error = error.__context__
+    return error
 
 
 class _Answer(psycopg.Cursor[tuple[Any, ...]]):

@@ -247,7 +247,12 @@ class PostgresConnections:
 
     def _again_if_transient(self, error: psycopg.Error, raw: Raw) -> None:
         if is_transient(error, raw):
-            raise TransientFailure(translation(error, self.location)) from error
+            raise self._failure(error, raw) from error
+
+    def _failure(self, error: psycopg.Error, raw: Raw) -> TransientFailure:
+        # To take a connection waits for the server, and on a cluster for none of the others.
+        waits = self._primary.is_spread and is_lost(error, raw)
+        return TransientFailure(translation(error, self.location), patience=self.timeout if waits else 0.0)
 
     def _sweep_is_due(self) -> bool:
         now = time.monotonic()
@@ -272,14 +277,15 @@ class PostgresConnections:
         try:
             yield
         except psycopg.Error as error:
-            transient = is_transient(error, raw)
+            again = self._failure(error, raw) if is_transient(error, raw) else None
             # The driver takes statements for prepared that were behind the one that failed.
             connection.abandon()
-            if transient:
-                raise TransientFailure(translation(error, self.location)) from error
+            if again is not None:
+                raise again from error
             raise
         finally:
-            if connection.is_ahead:
+            # Torn also where a commit failed whose fate is then looked up; on a cluster the way is still open.
+            if connection.is_ahead or connection.is_torn:
                 connection.abandon()
             # Before any query: there may be no other connection left.
             self._primary.give(raw)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
+from itertools import count
 from threading import local
 from typing import Any, Final, TypeVar
 
@@ -24,6 +26,17 @@ from germane.stores.relational.tables import storable
 # The server ends the connection, or can't take one just now: a shutdown, a crash, a start that goes on.
 _LOST: Final = frozenset(
     {"57P01", "57P02", "57P03", "57P05", "08000", "08001", "08003", "08004", "08006", "08007", "08P01"}
+)
+
+# A coordinator reports a worker that it can't reach, or lost, with one of the codes above, or as an internal
+# error in words of its own or of libpq's: `ReportConnectionError` and `ReportResultError` in Citus's
+# `connection/remote_commands.c`, and `MarkRemoteTransactionFailed` in `transaction/remote_transaction.c`.
+_INTERNAL: Final = "XX000"
+_WORKER_LOST: Final = re.compile(
+    r"connection to the remote node |connection error: |failure on connection marked as essential: "
+    r"|could not establish any connections to the node |server closed the connection unexpectedly"
+    r"|connection not open|no connection to the server|could not (?:receive data from|send data to) server"
+    r"|connection has been closed unexpectedly"
 )
 
 # Two transactions got into each other's way, and one of them was chosen to be rolled back.
@@ -106,7 +119,16 @@ def is_lost(error: BaseException, raw: Raw) -> bool:
     if not isinstance(error, psycopg.Error):
         return False
     # What the driver fails at by itself has no code; a broken way may not have closed the connection yet.
-    return raw.closed or error.sqlstate in _LOST or _is_the_drivers(error)
+    return raw.closed or _is_broken(error)
+
+
+def _is_broken(error: psycopg.Error) -> bool:
+    return error.sqlstate in _LOST or _is_the_drivers(error) or _is_of_worker(error)
+
+
+def _is_of_worker(error: psycopg.Error) -> bool:
+    """Whether a coordinator lost a worker, and reports it without a code of its own."""
+    return error.sqlstate == _INTERNAL and _WORKER_LOST.search(_server_message(error)) is not None
 
 
 def _is_the_drivers(error: psycopg.Error) -> bool:
@@ -149,7 +171,7 @@ def unreachable(error: psycopg.Error, location: str) -> GermaneError:
 def translation(error: psycopg.Error, location: str) -> GermaneError:
     """The error to raise for an error of the driver."""
     code = error.sqlstate
-    if code in _LOST or _is_the_drivers(error):
+    if _is_broken(error):
         return StoreUnavailable(
             f"The store {location}: the connection to the server was lost, and nothing was half written. "
             f"Try again. ({_server_message(error)})"
@@ -184,7 +206,8 @@ def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
     message = _server_message(error)
     if code in _BUSY:
         return StoreBusy(f"The store {location}: {_BUSY[code]} (PostgreSQL: {message})")
-    if code in _UNAVAILABLE:
+    # The code is also that of an operator, which shows no parentheses: a mistake in a statement.
+    if code in _UNAVAILABLE and not (code == "42883" and "(" not in message):
         return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (PostgreSQL: {message})")
     refused = _REFUSED.get(code) or _REFUSED.get(code[:2])
     if refused:
@@ -203,6 +226,7 @@ ATTEMPTS: Final = 5
 """How often a piece of work is done at most."""
 
 _FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.5
 
 Done = TypeVar("Done")
 Kind = TypeVar("Kind", bound=type)
@@ -211,12 +235,14 @@ Kind = TypeVar("Kind", bound=type)
 class TransientFailure(Exception):
     """A transaction failed by no fault of its own, nothing of it is stored, and it may succeed if repeated.
 
-    It never leaves a store: `error` is what to raise when it can't be repeated.
+    It never leaves a store: `error` is what to raise when it can't be repeated. It is repeated for `patience`
+    seconds, and a few times in any case.
     """
 
-    def __init__(self, error: GermaneError) -> None:
+    def __init__(self, error: GermaneError, *, patience: float = 0.0) -> None:
         super().__init__(str(error))
         self.error = error
+        self.patience = patience
 
 
 class _Commits(local):
@@ -236,20 +262,24 @@ def note_commit() -> None:
 def repeated(work: Callable[[], Done]) -> Done:
     """Do a piece of work, again from its beginning when a transaction in it raises `TransientFailure`.
 
-    It is done at most ATTEMPTS times, with growing pauses, so it must not change what it was given. Work
-    that has committed something before the failure isn't done again. Raises the error of the last failure.
+    It is done at most ATTEMPTS times, or for as long as the failure's `patience`, with growing pauses, so it
+    must not change what it was given. Work that has committed something before the failure isn't done again.
+    Raises the error of the last failure.
     """
     before = _commits.count
+    began = time.monotonic()
     pause = _FIRST_PAUSE
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in count(1):
         try:
             return work()
         except TransientFailure as again:
-            if attempt == ATTEMPTS or _commits.count != before:
+            waited = time.monotonic() - began
+            is_last = attempt >= ATTEMPTS and waited >= again.patience
+            if is_last or _commits.count != before:
                 raise again.error from again.__cause__
         # Two that failed together would fail together again if both waited equally long.
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
-        pause *= 3
+        pause = min(3 * pause, _LONGEST_PAUSE)
     raise AssertionError("The last attempt returns or raises.")
 
 

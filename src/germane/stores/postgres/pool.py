@@ -31,8 +31,17 @@ _IDLE_IN_TRANSACTION_SECONDS: Final = 120
 _IDLE_SECONDS: Final = 300.0
 _LIFE_SECONDS: Final = 3600.0
 
-# Who answers, and whether the tables may lie on several servers.
-_MET: Final = b"SELECT pg_backend_pid(), EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+# A statement for several servers of a cluster goes from one to the next. After one that went to all at once,
+# a cluster refuses what follows in the transaction: "parallel operation on a distributed table".
+_IN_CLUSTER: Final = ("citus.multi_shard_modify_mode", "sequential")
+
+# Who answers, and whether the tables may lie on several servers. If so the session gets the setting above,
+# unless a pooler stands between, which would pass it on to other clients.
+_MET: Final = b"""
+SELECT pg_backend_pid(), (
+    SELECT set_config(%s, %s, pg_backend_pid() <> %s) FROM pg_extension WHERE extname = 'citus'
+) IS NOT NULL
+"""
 
 # Under this name are the settings that the address gives, as it gives them.
 _OWN: Final = "options"
@@ -102,7 +111,7 @@ class Pool:
         """A transaction on a connection from `connect`, without a limit of time for a statement."""
         with raw.transaction():
             if self.is_pooled:
-                raw.execute(local(_inside(self._settings) | {"statement_timeout": "0"}), prepare=False)
+                raw.execute(local(self._in_transaction() | {"statement_timeout": "0"}), prepare=False)
             yield
 
     def beginning(self, text: bytes) -> bytes:
@@ -110,7 +119,11 @@ class Pool:
         if not self.is_pooled or not text.startswith(b"BEGIN"):
             return text
         head, _, rest = text.partition(b";")
-        return b";".join(each for each in (head, local(_inside(self._settings)), rest) if each)
+        return b";".join(each for each in (head, local(self._in_transaction()), rest) if each)
+
+    def _in_transaction(self) -> dict[str, str]:
+        """What each transaction sets for itself through a pooler."""
+        return _inside(self._settings) | (dict([_IN_CLUSTER]) if self.is_spread else {})
 
     def begin(self, *beginning: bytes) -> Raw:
         """A connection on which this ran, with a transaction open; `give` it back.
@@ -205,7 +218,8 @@ class Pool:
 
     def _meet(self, raw: Raw) -> None:
         """Find out whether a pooler or a cluster answers."""
-        ((process, self.is_spread),) = raw.execute(_MET, prepare=False).fetchall()
+        values = (*_IN_CLUSTER, raw.info.backend_pid)
+        ((process, self.is_spread),) = raw.execute(_MET, values, prepare=False).fetchall()
         if process != raw.info.backend_pid:
             self.is_pooled = True
             if not keeps_statements(raw):

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
 import psycopg
@@ -18,7 +18,7 @@ from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows
-from germane.stores.postgres.connection import PostgresConnection, Raw, unpacked
+from germane.stores.postgres.connection import NUMBER, PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
 from germane.stores.relational.cache import MOST_CACHE_BYTES, ROWS_AT_ONCE, AgentCache, ResidentCache
@@ -318,12 +318,9 @@ WORTH_IT: Final = 20_000
 
 _MOST_DIMENSIONS: Final = 4000  # Of pgvector's, for vectors of 16 bits in such an index.
 
-_AGENT = b"""
-SELECT agents.agent, (SELECT value FROM settings WHERE name = 'embedding_dimension'),
-       (SELECT tableoid::regclass::text FROM vectors WHERE vectors.agent = agents.agent LIMIT 1),
-       (SELECT count(*) FROM vectors WHERE vectors.agent = agents.agent)
-FROM agents WHERE name = %s
-"""
+_DIMENSION: Final = b"SELECT value::bigint FROM settings WHERE name = 'embedding_dimension'"
+_TABLE: Final = b"SELECT tableoid::regclass::text FROM vectors WHERE agent = %s LIMIT 1"
+_COUNT: Final = b"SELECT count(*) FROM vectors WHERE agent = %s"
 
 
 def marked(name: str, **marks: object) -> str:
@@ -340,42 +337,46 @@ def index_agent(raw: Raw, name: str) -> int:
     One that an interrupted call has left half built is rebuilt. Raises NotFound for an unknown agent,
     and InvalidInput for one without vectors, or with vectors too long.
     """
-    found = _agent(raw, name)
-    if found.table is None or found.dimension is None:
+    agent = _number(raw, name)
+    dimension, table = raw.execute(_DIMENSION).fetchone(), raw.execute(_TABLE, (agent,)).fetchone()
+    if dimension is None or table is None:
         raise InvalidInput(f"Agent {name!r} has no vectors to index. `germane db embed` makes them.")
-    if found.dimension > _MOST_DIMENSIONS:
+    if dimension[0] > _MOST_DIMENSIONS:
         raise InvalidInput(
-            f"The vectors have {found.dimension} dimensions, and an index takes {_MOST_DIMENSIONS} at most. "
+            f"The vectors have {dimension[0]} dimensions, and an index takes {_MOST_DIMENSIONS} at most. "
             "They are compared without one."
         )
-    valid = raw.execute(_text("indexed_vectors"), {"agent": found.agent}).fetchone()
-    if valid == (False,):
+    if _is_valid(raw, agent) is False:
         unindex_agent(raw, name)
-    marks = {"agent": found.agent, "dimension": found.dimension, "table": found.table}
+    marks = {"agent": agent, "dimension": dimension[0], "table": table[0]}
     raw.execute(marked("index_vectors", **marks).encode(), prepare=False)
-    return found.vectors
+    return _count(raw, agent)
 
 
 def unindex_agent(raw: Raw, name: str) -> int:
     """Take an agent's index away, if it has one; how many vectors it has. Raises NotFound."""
-    found = _agent(raw, name)
-    raw.execute(marked("unindex_vectors", agent=found.agent).encode(), prepare=False)
-    return found.vectors
+    agent = _number(raw, name)
+    # An agent without one is removed on a cluster too.
+    if _is_valid(raw, agent) is not None:
+        raw.execute(marked("unindex_vectors", agent=agent).encode(), prepare=False)
+    return _count(raw, agent)
 
 
-class _Agent(NamedTuple):
-    agent: int
-    dimension: int | None
-    table: str | None
-    vectors: int
-
-
-def _agent(raw: Raw, name: str) -> _Agent:
-    row = raw.execute(_AGENT, (name,)).fetchone()
+def _number(raw: Raw, name: str) -> int:
+    row = raw.execute(NUMBER, (name,)).fetchone()
     if row is None:
         raise NotFound(name, name)
-    agent, dimension, table, vectors = row
-    return _Agent(agent, None if dimension is None else int(dimension), table, vectors)
+    return int(row[0])
+
+
+def _is_valid(raw: Raw, agent: int) -> bool | None:
+    """Whether an agent's index can be used; None where it has none."""
+    row = raw.execute(_text("indexed_vectors"), {"agent": agent}).fetchone()
+    return None if row is None else bool(row[0])
+
+
+def _count(raw: Raw, agent: int) -> int:
+    return int(raw.execute(_COUNT, (agent,)).fetchall()[0][0])
 
 
 def _text(name: str) -> bytes:

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from germane.errors import EmbedderMismatch, InvalidInput, StoreBusy, StoreError
+from germane.errors import EmbedderMismatch, InvalidInput, StoreError
 from germane.ledger import AgentFigures
 from germane.model.text import is_removed, removed_name, space_of
 from germane.spaces import Leave, SpaceInfo, decide
@@ -38,15 +38,11 @@ class AgentCopy:
 def settle_names(source: Connections, target: Connections) -> None:
     """Make the source's agents and the model of its vectors known to the target, before anything is copied.
 
-    Raises EmbedderMismatch where another model has made the target's vectors, and StoreBusy where an agent
-    is half removed, whom what is left may name.
+    Agents whose removal has begun count as removed. Raises EmbedderMismatch where another model has made the
+    target's vectors.
     """
     with source.reading() as connection:
         wanted = stored_embedding(dict(connection.run("settings").fetchall()))
-        if any(is_removed(each.name) for each in all_of_them(connection, source.location)):
-            raise StoreBusy(
-                f"An agent of {source.location} is half removed. Let `germane db remove` finish it first."
-            )
         names = [each.name for each in everyone(connection, source.location)]
     with target.writing() as connection:
         present = stored_embedding(dict(connection.run("settings").fetchall()))
@@ -61,9 +57,9 @@ def settle_names(source: Connections, target: Connections) -> None:
 
 
 def numbers_of(connections: Connections) -> Mapping[str, int]:
-    """The number of every agent of a store, by its name."""
+    """The number of every agent of a store, by its name, with those whose removal has begun."""
     with connections.reading() as connection:
-        return {each.name: each.agent for each in everyone(connection, connections.location)}
+        return {each.name: each.agent for each in all_of_them(connection, connections.location)}
 
 
 def copy_agent(
@@ -201,7 +197,9 @@ class _Numbers:
 
     def __init__(self, connection: Connection, name: str, agents: Mapping[str, int]) -> None:
         """`agents` are the numbers of all agents of the store by name."""
+        self.name = name
         self.agent = agents[name]
+        self.removed = {number for name, number in agents.items() if is_removed(name)}
         self.state = _State._make(connection.run("carried_state", {"agent": self.agent}).fetchone())
         sets = connection.run("carried_working_sets", {"agent": self.agent})
         self.sets = {each.name: each for each in map(_Set._make, sets)}
@@ -221,6 +219,9 @@ class _Numbers:
         """The name of what a number of this store stands for, which is the same in every store."""
         if what == _OWNER:
             return None
+        if what == _AGENT and number in self.removed:
+            # As `_disown` would leave it.
+            return self.name
         if what not in _WITHIN:
             return self._by_number[what][number]
         of, shift = _WITHIN[what]
@@ -261,13 +262,34 @@ def _begin(source: _Numbers, target: Connection, agents: Mapping[str, int], name
 def _rows_of(connection: Connection, numbers: _Numbers, table: str) -> Iterator[tuple[Any, ...]]:
     """The agent's rows of a table in their order, with names in place of the store's numbers."""
     references = _references(table)
+    for row in _without_removed(connection, numbers, table):
+        yield tuple(
+            value if what is None or value is None else numbers.name_of(what, value)
+            for what, value in zip(references, row, strict=True)
+        )
+
+
+def _stored_rows(connection: Connection, numbers: _Numbers, table: str) -> Iterator[tuple[Any, ...]]:
     rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
     while some := rows.fetchmany(_ROWS_AT_ONCE):
-        for row in some:
-            yield tuple(
-                value if what is None or value is None else numbers.name_of(what, value)
-                for what, value in zip(references, row, strict=True)
-            )
+        yield from some
+
+
+def _without_removed(connection: Connection, numbers: _Numbers, table: str) -> Iterator[tuple[Any, ...]]:
+    """The rows as they will be once every removal that has begun is done: see `purge_memory`."""
+    if table not in _LAST or not numbers.removed:
+        yield from _stored_rows(connection, numbers, table)
+        return
+    num, number, reason = map(agent_tables()["assembled"].columns.index, ("num", "number", "reason"))
+    sha256, own = map(agent_tables()["assemblies"].columns.index, ("sha256", "number"))
+    assembled = tuple(_stored_rows(connection, numbers, "assembled"))
+    gone = {row for row in assembled if row[num] >> AGENT_SHIFT in numbers.removed}
+    if table == "assembled":
+        yield from (row for row in assembled if row not in gone)
+        return
+    withheld = {row[number] for row in gone if row[reason] is None}
+    for row in _stored_rows(connection, numbers, table):
+        yield (*row[:sha256], None, *row[sha256 + 1 :]) if row[own] in withheld else row
 
 
 def _insert(connection: Connection, numbers: _Numbers, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -354,8 +376,8 @@ def _figures(connection: Connection, agent: int, name: str, *, hidden: bool) -> 
 # whoever writes under its old name begins a new agent. What is left to do shows in that name, so whoever
 # removes next goes on with it.
 #
-# What an agent did in spaces stays there, in the space's own name. Only members act in what isn't theirs, so
-# nothing of it is anywhere else.
+# What an agent did in spaces stays there, in the space's own name from the same moment on. Only members act
+# in what isn't theirs, so nothing of it is anywhere else, and an agent that is in no space can't add to it.
 
 BATCHES: Final = (
     "remove_assemblies",
@@ -388,7 +410,8 @@ def shared_by(
 def rename(connections: Connections, name: str, *, only_member: str | None = None) -> bool:
     """Take an agent's name away, if it is in no space; whether there is none of that name any more.
 
-    With `only_member` it is a space's, and taken away if nobody else is in it.
+    In the same transaction what it did in spaces becomes the spaces' own doing. With `only_member` it is a
+    space's name, and taken away if nobody else is in it.
     """
     with connections.writing(name) as connection:
         row = connection.run("number", {"name": name}).fetchone()
@@ -399,6 +422,7 @@ def rename(connections: Connections, name: str, *, only_member: str | None = Non
         if members - {only_member} or connection.run("spaces_of", {"name": name}).fetchall():
             return False
         connection.run("remove_members", {"space": number})
+        _disown(connection, number)
         connection.run("rename_agent", {"agent": number, "name": removed_name(number)})
         connections.note_purge(connection, "agent")
     return True
@@ -414,25 +438,10 @@ def left_over(connections: Connections) -> dict[int, int]:
         return {number: int(count) for number, (count,) in zip(numbers, counts, strict=True)}
 
 
-def others_spaces(connections: Connections, agent: int) -> tuple[str, ...]:
-    """The spaces in which an agent may have done something, by the names of their agents."""
-    with connections.reading() as connection:
-        rows = connection.run("every_space").fetchall()
-        return tuple(
-            name
-            for space, name in rows
-            if space != agent
-            and connection.run("has_acted", {"space": space, "agent": space, "gone": agent}).fetchone()[0]
-        )
-
-
-def disown(connections: Connections, tenant: str, agent: int) -> None:
-    """Let what an agent did in a space be the space's own doing."""
-    with connections.writing(tenant) as connection:
-        for (number,) in connection.run("number", {"name": tenant}).fetchall():
-            connection.run("disown_events", {"space": number, "gone": agent})
-            connection.run("disown_moves", {"agent": number, "gone": agent})
-            connection.run("disown_life_events", {"agent": number, "gone": agent})
+def disown(connections: Connections, agent: int) -> None:
+    """Do what `rename` does in spaces for an agent that an earlier version renamed without it."""
+    with connections.writing(removed_name(agent)) as connection:
+        _disown(connection, agent)
 
 
 def remove_some(connections: Connections, agent: int, batch: str) -> int:
@@ -461,3 +470,12 @@ def _take_back(connection: Connection, agent: int) -> int:
     for (num,) in nums:
         connection.run("purge_memory", {"agent": agent, "num": num})
     return len(nums)
+
+
+def _disown(connection: Connection, agent: int) -> None:
+    """Let what an agent did in spaces be the spaces' own doing."""
+    for space, _ in connection.run("every_space").fetchall():
+        values = {"space": space, "agent": space, "gone": agent}
+        if space != agent and connection.run("has_acted", values).fetchone()[0]:
+            for each in ("disown_events", "disown_moves", "disown_life_events"):
+                connection.run(each, values)

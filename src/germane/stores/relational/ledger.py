@@ -17,6 +17,7 @@ from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.model.context import EmptyReason, Reason
 from germane.model.memory import Level, Outcome
 from germane.model.query import Filter, TimeRange
+from germane.model.text import is_removed
 from germane.stores.relational.lifecycle import key_of
 from germane.stores.relational.tables import (
     AGENT_SHIFT,
@@ -62,6 +63,10 @@ class _AssemblyRow(NamedTuple):
     tokens: int
     candidates: int
     query: str
+
+
+_OWNER, _REASON = 3, 8
+"""Where a row of the query `assembled` has the name of a memory's agent, and why it was left out."""
 
 
 @gated
@@ -155,8 +160,12 @@ def last_of(agent: int, point: Mapping[str, int]) -> int:
 
 
 def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
+    # Writes of one agent come one after another, so nobody else takes the number.
+    (latest,) = connection.run("latest_assembly", {"agent": agent}).fetchone()
+    number = latest + 1
     row = {
         "agent": agent,
+        "number": number,
         "id": id_bytes(assembly.id),
         "at": microseconds(assembly.at, name="at"),
         "context": key_of(assembly.key),
@@ -166,8 +175,8 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
         "asked": query_json(assembly),
     }
     try:
-        connection.run("insert_assembly", row)
-        (number,) = connection.run("latest_assembly", {"agent": agent}).fetchone()
+        # The answer is read here, so that a refusal is raised here.
+        connection.run("insert_assembly", row).fetchone()
     except connection.refusal as error:
         raise InvalidInput(
             f"The assembly {assembly.id!r} is recorded already, or its figures can't be stored ({error})."
@@ -200,9 +209,12 @@ def _entry_row(entry: LedgerEntry) -> dict[str, Any]:
 def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, ...]) -> Assembly:
     stored = _AssemblyRow._make(row)
     values = {"agent": number, "number": stored.number, "context": stored.context}
-    entries = connection.run("assembled", values)
+    rows = connection.run("assembled", values).fetchall()
+    # Of memories that are being removed nothing is there, as after a purge.
+    gone = [row for row in rows if is_removed(row[_OWNER])]
+    sha256 = None if any(row[_REASON] is None for row in gone) else stored.sha256
     try:
-        read, made = tuple(map(_entry, entries)), fields_of(stored.query)
+        read, made = tuple(_entry(row) for row in rows if row not in gone), fields_of(stored.query)
     except UNREADABLE as error:
         raise damaged(f"Assembly {id_text(stored.id)}", error) from error
     return Assembly(
@@ -210,7 +222,7 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
         agent=agent,
         at=moment(stored.at),
         key=stored.context.hex(),
-        sha256=None if stored.sha256 is None else stored.sha256.hex(),
+        sha256=None if sha256 is None else sha256.hex(),
         tokens=stored.tokens,
         candidates=stored.candidates,
         entries=read,

@@ -30,7 +30,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     number bigint := number_of(wanted);
     refused boolean := acting <> wanted AND NOT EXISTS (
-        SELECT FROM members WHERE members.space = number AND members.agent = number_of(acting)
+        SELECT 1 FROM members WHERE members.space = number AND members.agent = number_of(acting)
     );
 BEGIN
     IF refused THEN
@@ -141,8 +141,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     reader bigint;
     one bigint;
-    shared boolean := EXISTS (SELECT FROM spaces WHERE spaces.space = asked) OR EXISTS (
-        SELECT FROM agents AS base JOIN agents AS users ON starts_with(users.name, 'user:')
+    shared boolean := EXISTS (SELECT 1 FROM spaces WHERE spaces.space = asked) OR EXISTS (
+        SELECT 1 FROM agents AS base JOIN agents AS users ON starts_with(users.name, 'user:')
             AND right(users.name, length(base.name) + 1) = ':' || base.name
         WHERE base.agent = asked
     );

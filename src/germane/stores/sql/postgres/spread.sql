@@ -33,17 +33,17 @@ BEGIN
 END
 $$;
 
--- What stands in statements, policies and columns has to be known to the other servers. A function that is made while
--- the extension is there is told to them, and one that was made before it is made once more.
+-- What statements, policies and columns use has to be known to the other servers. They learn of a function that is
+-- made while the extension is there, so it is made once more. An owner that is gone has the number 0: NULL asks all.
 DO $$
 DECLARE
     one oid;
 BEGIN
     FOR one IN
         SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
-            AND proname IN ('entered', 'lex_keys', 'numbers_of', 'texts_of')
+            AND proname IN ('entered', 'lex_keys', 'numbers_of', 'texts_of', 'keep_candidate')
     LOOP
-        EXECUTE pg_get_functiondef(one);
+        EXECUTE replace(pg_get_functiondef(one), ':= number_of(owner_name)', ':= coalesce(number_of(owner_name), 0)');
     END LOOP;
 END
 $$;

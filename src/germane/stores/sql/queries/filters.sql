@@ -45,7 +45,7 @@ AND NOT EXISTS (
 -- name: where_metadata (postgres)
 -- A condition for {filter}. No jsonb holds a NUL: for both sides it is a character that no text has.
 AND EXISTS (
-    SELECT FROM texts
+    SELECT 1 FROM texts
     WHERE texts.agent = :agent AND texts.num = memories.num
       AND replace(texts.metadata, '\u0000', '\ufdd0')::jsonb @> replace(:metadata::text, '\u0000', '\ufdd0')::jsonb
 )
@@ -79,7 +79,7 @@ AND num NOT IN (
 
 -- name: where_embedded (postgres)
 -- A condition for {filter}.
-AND NOT EXISTS (SELECT FROM unembedded WHERE unembedded.agent = :agent AND unembedded.num = memories.num)
+AND NOT EXISTS (SELECT 1 FROM unembedded WHERE unembedded.agent = :agent AND unembedded.num = memories.num)
 
 -- name: where_unembedded
 -- A condition for {filter}. The numbers of an agent's memories begin with the agent's own.
@@ -121,7 +121,7 @@ AND EXISTS (
 -- name: where_tags_of_few (postgres)
 -- As `where_tags`, for {filter} where only a few memories are asked about: only their tags are read.
 AND EXISTS (
-    SELECT FROM tags JOIN (VALUES :tags) AS asked (wanted)
+    SELECT 1 FROM tags JOIN (VALUES :tags) AS asked (wanted)
         ON (tags.tag = wanted OR (tags.tag > wanted || ':' AND tags.tag < wanted || ';'))
     WHERE tags.agent = :agent AND tags.num = memories.num
 )

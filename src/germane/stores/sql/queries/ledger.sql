@@ -2,10 +2,10 @@
 -- columns that SQLite has, since their rows go into a store in memory.
 
 -- name: insert_assembly
--- Store an assembly under the agent's next number.
+-- Store an assembly under the number after `latest_assembly`. A cluster can't tell a duplicate in INSERT … SELECT.
 INSERT INTO assemblies ({columns assemblies})
-SELECT :agent, coalesce(max(number), 0) + 1, :id, :at, :context, :sha256, :tokens, :candidates, :asked
-FROM assemblies WHERE agent = :agent;
+VALUES (:agent, :number, :id, :at, :context, :sha256, :tokens, :candidates, :asked)
+RETURNING number;
 
 -- name: insert_assembled (sqlite)
 -- Store a candidate of an assembly; none where its memory is gone.
@@ -69,8 +69,8 @@ SELECT id, version, kind, owner_name, section, score, parts, level, reason, toke
 FROM candidates_of(:agent, :number, :context) ORDER BY place;
 
 -- name: latest_assembly
--- The number of the agent's latest assembly.
-SELECT max(number) FROM assemblies WHERE agent = :agent;
+-- The number of the agent's latest assembly; 0 for none.
+SELECT coalesce(max(number), 0) FROM assemblies WHERE agent = :agent;
 
 -- name: point
 -- What says how far an agent's memories have come.

@@ -29,7 +29,7 @@ SELECT EXISTS (SELECT 1 FROM space_events WHERE space = :space AND (by = :gone O
 
 -- name: disown_events
 -- What an agent did in a space is the space's own from now on.
-UPDATE space_events SET by = CASE by WHEN :gone THEN space ELSE by END, member = nullif(member, :gone)
+UPDATE space_events SET by = CASE WHEN by = :gone THEN space ELSE by END, member = nullif(member, :gone)
 WHERE space = :space AND (by = :gone OR member = :gone);
 
 -- name: disown_moves
