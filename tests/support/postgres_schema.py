@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
@@ -20,6 +21,7 @@ from germane.stores.sql import schema
 __all__ = [
     "APPLICATION_ROLE",
     "DISTRIBUTED",
+    "MODULES",
     "PARTITIONS",
     "SCHEMA",
     "SPREAD",
@@ -38,6 +40,9 @@ __all__ = [
 
 SCHEMA = schema("postgres")
 """The statements that make the tables, with marks for what differs from database to database."""
+
+MODULES = tuple(sorted((Path(sql.__path__[0]).parent / "postgres").glob("*.py")))
+"""The Python files that send statements of their own to a server."""
 
 APPLICATION_ROLE = "germane_application"
 """A role of this name has the rights of an application after `install`, and no others."""

@@ -284,7 +284,7 @@ class PostgresConnections:
                 raise again from error
             raise
         finally:
-            # Torn also where a commit failed whose fate is then looked up; on a cluster the way is still open.
+            # Torn also where a commit failed that is then looked up; on a cluster the way is still open.
             if connection.is_ahead or connection.is_torn:
                 connection.abandon()
             # Before any query: there may be no other connection left.
