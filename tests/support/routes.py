@@ -152,8 +152,8 @@ class _Judge:
         return found is not None and found[1] == place[2]
 
     def reads(self, query: Node) -> bool:
-        """Whether a query names a table that is parted, itself."""
-        return any(self._parted(query, number) for number in _tables(query))
+        """Whether a query names a table that is partitioned, itself."""
+        return any(self._partitioned(query, number) for number in _tables(query))
 
     def is_copied(self, stack: tuple[Node, ...]) -> bool:
         """Whether a cluster copies the rows of an INSERT, and so can't tell a duplicate."""
