@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -309,3 +310,36 @@ def test_a_filter_by_tags_uses_their_index_under_a_policy(postgres_owner: Connec
     conditions = re.sub(r"\w+\.", "", "\n".join(re.findall(r"Index Cond: (.*)", plan)))
     assert re.search(r"tag = ", conditions), plan
     assert re.search(r"tag > .*tag < ", conditions), plan
+
+
+def scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The nodes of a plan that read a table with rows of agents."""
+    reads = node["Node Type"] not in ("ModifyTable", "Bitmap Heap Scan")  # It has an index scan in it.
+    if reads and node.get("Relation Name") in (*DISTRIBUTED, "space_events"):
+        yield node
+    for each in node.get("Plans", ()):
+        yield from scans(each)
+
+
+@pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)
+def test_every_query_finds_the_rows_of_its_agent_by_an_index(postgres_owner: Connection) -> None:
+    multiply(postgres_owner, "one")
+    # So few rows are read fastest one by one, and a plan for any values has to have the conditions.
+    for setting in ("enable_seqscan = off", "plan_cache_mode = force_generic_plan"):
+        postgres_owner.execute(f"SET LOCAL {setting}".encode())
+    without = set()
+    for name in PLANNED:
+        text = named_queries()[name]
+        if "CONCURRENTLY" in text:
+            continue
+        postgres_owner.execute(f"PREPARE one AS {numbered(text)}".encode(), prepare=False)
+        ((given,),) = postgres_owner.execute(
+            b"SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = 'one'"
+        )
+        nothing = f"({', '.join(['NULL'] * given)})" if given else ""
+        explain = f"EXPLAIN (FORMAT JSON) EXECUTE one {nothing}".encode()
+        (([plan],),) = postgres_owner.execute(explain, prepare=False).fetchall()
+        if any("Index Cond" not in each for each in scans(plan["Plan"])):
+            without.add(name)
+        postgres_owner.execute(b"DEALLOCATE one", prepare=False)
+    assert without == {"agents"}  # It lists all.

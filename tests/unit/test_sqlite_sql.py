@@ -168,6 +168,27 @@ def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
     assert name in {"num", "record_by_version", "versions"} or not any("TEMP B-TREE" in step for step in plan)
 
 
+# A copy or a check of a store reads tables that have no index by agent, each as a whole.
+READ_WHOLE = {
+    *("carried_texts", "carried_lex", "carried_vectors", "carried_unembedded", "carried_held"),
+    *("carried_lives", "carried_message_lex", "carried_anchors", "check_counters", "check_orphans"),
+}
+
+
+def test_every_other_query_finds_the_rows_of_its_agent_by_an_index() -> None:
+    connection = connect()
+    scanning = set()
+    for name in (each for each in queries("sqlite") if not each.startswith("where_")):
+        text, values = filtered("sqlite", name, Filter())
+        named = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
+        given = (1,) * text.count("?") if "?" in text else named
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", given)]
+        if any(re.match(rf"SCAN {OWNED}(?! VIRTUAL)", step) for step in plan):
+            scanning.add(name)
+    connection.close()
+    assert scanning == READ_WHOLE
+
+
 def test_a_column_of_a_memory_is_named_in_few_files() -> None:
     """The schema, and the query that counts one more."""
     folder = Path(sql.__path__[0]).parent
