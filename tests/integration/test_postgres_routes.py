@@ -130,15 +130,15 @@ def test_an_unknown_name_is_no_missing_number(postgres_schema: str, name: str) -
     """A cluster would look for the rows of NULL on every server."""
     names = set(re.findall(r"%\((\w+)\)s", QUERIES[name]))
     values = {each: _VALUES.get(each, "nobody") for each in names}
-    told: list[str] = []
+    details: list[str] = []
     with connected(postgres_schema) as connection:
-        connection.add_notice_handler(lambda notice: told.append(notice.message_detail or ""))
+        connection.add_notice_handler(lambda notice: details.append(notice.message_detail or ""))
         connection.execute(b"SET LOCAL client_min_messages = log; SET LOCAL log_statement = 'all'")
         store = as_store(connection, is_spread=True)
         rows = store.run(name, values)
         assert rows.description is None or rows.fetchall() == []
         connection.rollback()
-    sent = [each for each in told if "$" in each]
+    sent = [each for each in details if "$" in each]
     assert any("= '0'" in each for each in sent)
     assert [each for each in sent if "NULL" in each] == []
 

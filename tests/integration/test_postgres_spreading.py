@@ -221,14 +221,14 @@ def test_no_function_looks_for_the_rows_of_no_number(coordinator: str, calls: tu
 # A worker that restarts, as its coordinator reports it. Here a trigger does, as long as a table says so.
 
 _DOWN = """
-CREATE TABLE down (code text, said text);
-INSERT INTO down VALUES ('{code}', '{said}');
+CREATE TABLE down (code text, message text);
+INSERT INTO down VALUES ('{code}', '{message}');
 CREATE FUNCTION lose_worker() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     one down := (SELECT down FROM down);
 BEGIN
     IF one.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = one.code, MESSAGE = one.said;
+        RAISE EXCEPTION USING ERRCODE = one.code, MESSAGE = one.message;
     END IF;
     RETURN NEW;
 END
@@ -243,9 +243,9 @@ _REPORTS = [
 ]
 
 
-def _down(url: str, code: str, said: str) -> None:
+def _down(url: str, code: str, message: str) -> None:
     with psycopg.connect(url) as raw:
-        raw.execute(_DOWN.format(code=code, said=said).encode())
+        raw.execute(_DOWN.format(code=code, message=message).encode())
 
 
 def _back(url: str) -> None:
@@ -253,11 +253,11 @@ def _back(url: str) -> None:
         raw.execute(b"DELETE FROM down")
 
 
-@pytest.mark.parametrize(("code", "said"), _REPORTS)
-def test_a_worker_that_restarts_is_waited_for(coordinator: str, code: str, said: str) -> None:
+@pytest.mark.parametrize(("code", "message"), _REPORTS)
+def test_a_worker_that_restarts_is_waited_for(coordinator: str, code: str, message: str) -> None:
     with germane.open(coordinator, agent="ada", embedder=None) as ada:
         ada.remember("Tea is green")
-        _down(coordinator, code, said)
+        _down(coordinator, code, message)
         back = Timer(1.5, _back, [coordinator])
         back.start()
         ada.remember("Tea is black")

@@ -325,7 +325,7 @@ def test_a_worker_that_a_coordinator_lost_is_a_lost_connection(code: str, messag
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "kind", "said"),
+    ("code", "message", "kind", "expected"),
     [
         ("XX000", "could not find shard interval", StoreError, "failed: could not find shard interval"),
         ("23505", "server closed the connection unexpectedly", InvalidInput, "breaks a rule of the tables"),
@@ -338,7 +338,9 @@ def test_a_worker_that_a_coordinator_lost_is_a_lost_connection(code: str, messag
         ("42883", "operator does not exist: bigint = boolean", StoreError, "failed: operator does not exist"),
     ],
 )
-def test_other_errors_are_what_they_are(code: str, message: str, kind: type[GermaneError], said: str) -> None:
+def test_other_errors_are_what_they_are(
+    code: str, message: str, kind: type[GermaneError], expected: str
+) -> None:
     found = translation(psycopg.errors.lookup(code)(message), "postgresql://db")
     assert type(found) is kind
-    assert said in str(found)
+    assert expected in str(found)
