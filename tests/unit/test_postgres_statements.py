@@ -290,7 +290,7 @@ def test_a_pooler_that_refuses_settings_is_known_by_its_words() -> None:
     assert not refuses_options(Exception("FATAL: password authentication failed"))
 
 
-def test_through_a_pooler_each_transaction_on_a_cluster_is_told_its_mode() -> None:
+def test_through_a_pooler_each_transaction_on_a_cluster_sets_its_mode() -> None:
     pool = Pool("postgresql://db.example/germane", timeout=1)
     pool.is_pooled = True
     mode = b'SET LOCAL "citus"."multi_shard_modify_mode" = \'sequential\''
