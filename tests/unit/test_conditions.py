@@ -169,7 +169,7 @@ where can't be read at character 17: expected `and` and the second value; found 
         (
             "name startswith 3",
             snapshot("""\
-where can't be read at character 1: name startswith 3: a text is needed.
+where can't be read at character 1: name startswith 3: the value has to be a text.
   name startswith 3
   ^\
 """),

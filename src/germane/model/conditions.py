@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import UTC, date, datetime, timedelta
 from operator import eq, ge, gt, le, lt
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from germane.errors import InvalidInput, shown
 from germane.model.memory import Memory
-from germane.model.validation import as_utc, checked_text
+from germane.model.validation import as_utc, checked_fields, checked_text
 
 MAX_DEPTH: Final = 12
 """Levels of And, Or, Not and parentheses in a condition; SQLite can't parse many more."""
@@ -216,13 +216,13 @@ class Comparison(Condition):
 
 
 @dataclass(frozen=True, slots=True)
+@checked_fields()
 class _Several(Condition):
     parts: tuple[Condition, ...]
     size: tuple[int, int, int] = attribute(init=False, repr=False, compare=False)
-    word: ClassVar[str]
+    word = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
         if len(self.parts) < 2:  # noqa: PLR2004 - Of one condition, that one is meant.
             raise InvalidInput(f"{type(self).__name__} of {len(self.parts)} conditions; pass 2 or more.")
         _measure(self, _sum(*self.parts))
@@ -258,6 +258,7 @@ class Or(_Several):
 
 
 @dataclass(frozen=True, slots=True)
+@checked_fields()
 class Not(Condition):
     """True where its `part` is false. Raises InvalidInput for what is no condition."""
 
@@ -284,9 +285,6 @@ def _in_parentheses(part: Condition) -> str:
 
 
 def _sum(*parts: Condition) -> tuple[int, int, int]:
-    for part in parts:
-        if not isinstance(part, Condition):
-            raise InvalidInput(f"{shown(part)} is no condition; read it by germane.filters.read_condition.")
     depths, comparisons, values = zip(*(part.size for part in parts), strict=True)
     return 1 + max(depths), sum(comparisons), sum(values)
 
@@ -352,7 +350,7 @@ def _written_path(path: tuple[str, ...]) -> str:
 def _checked(given: object, name: str, operator: Operator, *, own: bool) -> Value:
     """A value in the form in which a comparison has it. Raises InvalidInput."""
     if operator == "startswith" and not isinstance(given, str):
-        raise InvalidInput(f"{name} startswith {shown(given)}: a text is needed.")
+        raise InvalidInput(f"{name} startswith {shown(given)}: the value has to be a text.")
     if given is None or isinstance(given, bool):
         if operator in _ORDERS:
             raise InvalidInput(f"{name} {operator} {_written(given)}: true, false and null have no order.")
@@ -368,8 +366,8 @@ def _checked(given: object, name: str, operator: Operator, *, own: bool) -> Valu
     if isinstance(given, int | float) and -_MOST <= given <= _MOST:
         return given
     raise InvalidInput(
-        f"{name} {operator} {shown(given)} can't be compared: take a text, a number that a float can hold, a "
-        "date, True, False or None."
+        f"{name} {operator} {shown(given)} can't be compared: the value has to be a text, a number that a "
+        "float can hold, a date, True, False or None."
     )
 
 

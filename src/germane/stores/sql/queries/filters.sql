@@ -288,7 +288,7 @@ CASE held.type WHEN 'moment' THEN held.value WHEN 'text' THEN (
 -- The {moment} of a value in microseconds since 1970, or NULL. A cast of what is no date would raise.
 CASE WHEN held.type = 'moment' THEN held.value::bigint
     WHEN held.type <> 'text' OR substr(held.value, 1, 4) = '0000' OR held.value !~ ('^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|'
-        || '[12][0-9]|3[01])([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6}){0,1}){0,1}'
+        || '[12][0-9]|3[01])([T\u0020]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6}){0,1}){0,1}'
         || '(Z|[-+](0[0-9]|1[0-4]):[0-5][0-9]){0,1}){0,1}$') THEN NULL
     WHEN extract(month FROM make_date(substr(held.value, 1, 4)::integer, substr(held.value, 6, 2)::integer, 1)
         + substr(held.value, 9, 2)::integer - 1) <> substr(held.value, 6, 2)::integer THEN NULL
