@@ -20,6 +20,7 @@ SUBMODULES: Final = (
     "germane.embedders",
     "germane.errors",
     "germane.evaluation",
+    "germane.filters",
     "germane.importers",
     "germane.kinds",
     "germane.ledger",

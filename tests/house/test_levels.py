@@ -8,7 +8,7 @@ from house.source import modules
 # unless a test below separates them.
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("germane.errors", "germane.forks", "germane.exports"),
-    ("germane.model", "germane.ledger", "germane.working_sets"),
+    ("germane.model", "germane.filters", "germane.ledger", "germane.working_sets"),
     ("germane.protocols",),
     (
         "germane.ids",

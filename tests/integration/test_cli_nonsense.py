@@ -178,8 +178,12 @@ def line_of(name: str, parameter: Any, value: str, store: Store) -> list[str]:
 
 
 def says_what_is_wrong(err: str, name: str, parameter: Any, value: str) -> bool:
-    """Whether the last line names the option, or for an argument it or its value, and shows the value."""
-    (*_, line) = err.splitlines()
+    """Whether the last line names the option, or for an argument it or its value, and shows the value.
+
+    A line that points to a place in a text by a caret, and the one above it, belong to the last line.
+    """
+    lines = err.splitlines()
+    line = " ".join(lines[-3:]) if lines[-1].strip() == "^" else lines[-1]
     option = (
         parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.metavar).strip("[].")
     )

@@ -17,6 +17,7 @@ import pytest
 import germane
 from germane import Conversation, Engine, Ledger, Space, WorkingSet, stores
 from germane.conversation import RecallLimits, Tiers, TokenCalibration
+from germane.filters import Comparison
 from germane.kinds import TemplatePart
 from germane.lifecycle import Reconcile
 from germane.plans import ScopedPlan, TaskContext
@@ -317,6 +318,9 @@ def _required_fields(made: type) -> dict[str, Any]:
         **dict.fromkeys(("id", "name", "heading", "content", "text", "description", "counter"), "pump"),
         **dict.fromkeys(("provider", "json", "form", "call_id"), "pump"),
         **dict.fromkeys(("weight", "others"), 1),
+        "field": "pump",
+        "operator": "=",
+        "part": Comparison("pump", "exists"),
         "priorities": {"fact": 1},
         "role": "user",
         "parts": (),

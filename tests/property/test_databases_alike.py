@@ -34,6 +34,7 @@ FILTERS = (
     Filter(min_importance=5.0),
     Filter(scopes=(Scope(name="session", value="s1"),)),
     Filter(when=TimeRange(since=START)),
+    Filter(where='tag = "a" or not (importance < 5 or scope = "session:s1")'),
     Filter(embedded=False, statuses=tuple(Status)),
 )
 QUERIES = tuple(

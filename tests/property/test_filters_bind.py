@@ -29,6 +29,9 @@ whose = st.sampled_from(
         Filter(scopes=(germane.Scope.parse("session:alice"),)),
         Filter(subject="alice"),
         Filter(source="alice"),
+        Filter(where='user = "alice"'),
+        Filter(where='tag = "team:alice" and subject startswith "al"'),
+        Filter(where={"$not": {"$or": [{"user": {"$ne": "alice"}}, {"source": "bob"}]}}),
         Filter(metadata={"user": "alice"}, kinds=("fact", "decision", "identity")),
         Filter(tags=("team:alice",), min_importance=3.0),
         Filter(metadata={"user": "alice"}, pinned=False),
@@ -100,6 +103,10 @@ own_plans = st.sampled_from(
                 Section(name="facts", heading="## Facts", kinds=("fact", "decision"), share=Share(weight=2)),
                 Section(
                     name="sure", heading="## Sure", share=Share(weight=1), where=Filter(min_importance=5.0)
+                ),
+                Section(
+                    name="kinds", heading="## Kinds", share=Share(weight=1),
+                    where=Filter(where='kind in ("identity", "focus") or confidence < 0.5'),
                 ),
                 Section(
                     name="all", heading="## All", share=Share(weight=1), where=Filter(), order=Order.IMPORTANT

@@ -68,7 +68,7 @@ TYPES = {
     "since": {"datetime | str | None"},
     "spaces": {"Sequence[str]"},
     "until": {"datetime | str | None"},
-    "where": {"Filter", "Filter | None"},
+    "where": {"Filter | str | Mapping[str, Any]", "Filter | str | Mapping[str, Any] | None"},
 }
 """What an argument of a name is, in every method: `since` a time, and `after` the last one that was read."""
 

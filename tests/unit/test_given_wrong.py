@@ -103,6 +103,8 @@ def test_memories_are_listed_by_a_filter_an_order_and_a_limit() -> None:
         with pytest.raises(InvalidInput, match="order='latest' is unknown: take one of newest, oldest"):
             arguments(order="latest")
         with pytest.raises(InvalidInput, match=r"pass one such as germane\.Filter"):
+            arguments(["note"])
+        with pytest.raises(InvalidInput, match=r"kinds = \['note'\] can't be compared"):
             arguments({"kinds": ["note"]})
         with pytest.raises(InvalidInput, match="limit=-1"):
             arguments(limit=-1)

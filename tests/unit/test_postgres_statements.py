@@ -33,6 +33,10 @@ OWN = {
 }
 
 
+# Filled in from closed lists, or with other such texts.
+OF_CONDITIONS = {"{test}", "{path}", "{before}", "{step}", "{column}", "{operator}", "{moment}"}
+
+
 def functions() -> dict[str, str]:
     """The text of each function of the schema."""
     parts = re.split(r"CREATE FUNCTION (\w+)", schema("postgres"))[1:]
@@ -118,13 +122,16 @@ def test_one_text_becomes_what_each_database_writes() -> None:
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_no_mark_is_left_but_those_that_are_filled_in_later(dialect: str) -> None:
-    marks = {mark for text in queries(dialect).values() for mark in re.findall(r"\{[^}]+\}", text)}
-    assert marks - {"{filter}", "{agent}", "{dimension}", "{table}"} == set()
+    marks = {mark for text in queries(dialect).values() for mark in re.findall(r"\{[^}\d][^}]*\}", text)}
+    assert marks - {"{filter}", "{agent}", "{dimension}", "{table}"} - OF_CONDITIONS == set()
 
 
 def test_no_statement_formats_a_value_but_whole_numbers_into_its_text() -> None:
     marks = {
-        (name, mark) for name, text in queries("postgres").items() for mark in re.findall(r"\{(\w+)\}", text)
+        (name, mark)
+        for name, text in queries("postgres").items()
+        for mark in re.findall(r"\{(\w+)\}", text)
+        if not name.startswith("where_")
     }
     numbers = {"nearest_by_index": {"agent", "dimension"}, "index_vectors": {"agent", "dimension", "table"}}
     expected = {(name, mark) for name, found in numbers.items() for mark in found} | {

@@ -128,6 +128,8 @@ def test_every_query_runs(name: str) -> None:
         when=TimeRange(since=START, until=START.replace(year=2030)),
         min_importance=1.0,
         embedded=True,
+        where="a.b in (1, 'x', null, 2026-03-01) and not (tag = 'a' or scope startswith 'x' or pinned = true)"
+        " and subject < 'x' and importance > 1 and created_at exists",
     )
     text, values = filtered("sqlite", name, everything)
     connection.execute(

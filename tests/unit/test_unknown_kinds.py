@@ -70,7 +70,7 @@ def test_a_kind_that_only_a_space_holds_is_known_there(tmp_path: Path) -> None:
 
 def test_what_is_no_filter_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="pass one such as"):
-        engine.filter_warnings({"kinds": ["fact"]})  # type: ignore[arg-type]  # That is the point.
+        engine.filter_warnings(["fact"])  # type: ignore[arg-type]  # That is the point.
 
 
 def test_the_command_line_says_so(tmp_path: Path) -> None:

@@ -107,6 +107,11 @@ class Filters(NamedTuple):
         float | None, opt("--min-importance 0-10", "Only this importance or higher.")
     ] = None
 
+    condition: Annotated[
+        str | None,
+        opt("--where CONDITION", "Only if this is true, such as 'team = \"core\" and score >= 3'."),
+    ] = None
+
     def where(self, **more: Any) -> Filter:
         """The filter of these options and of `more` fields. Raises InvalidInput."""
         several = {"kinds": self.kind, "tags": checked_tags(self.tag or ()), "scopes": self.scope, **more}
@@ -117,6 +122,7 @@ class Filters(NamedTuple):
             metadata=fields_of(self.meta or ()),
             when=TimeRange(since=self.since, until=self.until) if timed else None,
             min_importance=self.min_importance,
+            where=self.condition,
             **{name: value for name, value in several.items() if value},
         )
 

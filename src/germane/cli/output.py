@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ _UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
 _LEAST = 24
 """Columns that the last column of a table needs, the gap before it included."""
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
+_EXCERPT: Final = re.compile(r"\n  [^\n]*\n +\^\Z")
 _SECONDS_BETWEEN_LINES: Final = 2.0
 
 
@@ -110,8 +112,13 @@ def counted(count: int, noun: str) -> str:
 
 
 def warn(text: str, *, is_error: bool = False) -> None:
-    """Print one line on standard error; an error in red on a terminal unless NO_COLOR is set."""
-    line = " ".join(harmless(text.encode("utf-8", "backslashreplace").decode()).split())
+    """Print one line on standard error; an error in red on a terminal unless NO_COLOR is set.
+
+    An error that points to a place in a text by `^` has two more lines.
+    """
+    text = harmless(text.encode("utf-8", "backslashreplace").decode())
+    excerpt = _EXCERPT.search(text)
+    line = " ".join((text[: excerpt.start()] if excerpt else text).split()) + (excerpt[0] if excerpt else "")
     if is_error and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         line = f"{_RED}{line}{_PLAIN}"
     typer.echo(line, err=True)

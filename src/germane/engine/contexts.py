@@ -59,7 +59,7 @@ class ContextMethods(MemoryMethods):
         include_superseded: bool = False,
         include_archived: bool = False,
         include_abandoned: bool = False,
-        where: Filter | None = None,
+        where: Filter | str | Mapping[str, Any] | None = None,
         gate: bool = True,
         scorer: Scorer | None = None,
         ranker: Ranker | str = DEFAULT_RANKER,
@@ -113,7 +113,7 @@ class ContextMethods(MemoryMethods):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         min_importance: float | None = None,
-        where: Filter | None = None,
+        where: Filter | str | Mapping[str, Any] | None = None,
         scorer: Scorer | None = None,
         spaces: Sequence[str] = (),
         conversation: str | Conversation | None = None,
@@ -172,7 +172,7 @@ class ContextMethods(MemoryMethods):
         frame: Framing = "auto",
         counter: str | TokenCounter | None = None,
         scopes: Sequence[Scope | str] = (),
-        where: Filter | None = None,
+        where: Filter | str | Mapping[str, Any] | None = None,
     ) -> RefreshResult:
         """Whether a context still fits the current message: `needed, reason, context`.
 
@@ -184,8 +184,7 @@ class ContextMethods(MemoryMethods):
         `assemble`; without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or
         InvalidInput.
         """
-        if where is None and context is not None:
-            where = context.trace.where
+        where = context.trace.where if where is None and context is not None else Filter.of(where)
         if scopes or context is None or where != context.trace.where:
             where = operations.search.filter_of(self._session.clock, scopes=scopes, where=where)
         request = operations.refresh.RefreshRequest(
@@ -223,7 +222,7 @@ class ContextMethods(MemoryMethods):
         frame: str = DEFAULT_FRAME,
         spaces: Sequence[str] = (),
         record: bool | None = None,
-        where: Filter | None = None,
+        where: Filter | str | Mapping[str, Any] | None = None,
     ) -> Request:
         """A request that fits a model's window beside the answer, as the provider's client takes it.
 
@@ -313,7 +312,7 @@ class ContextMethods(MemoryMethods):
         frame: str,
         query: str | None,
         record: bool | None,
-        where: Filter | None,
+        where: Filter | str | Mapping[str, Any] | None,
     ) -> operations.request.MemorySelection:
         cold = self._assembles_first
         if memory is not None:

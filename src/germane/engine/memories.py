@@ -243,7 +243,7 @@ class MemoryMethods:
 
     def memories(
         self,
-        where: Filter | None = None,
+        where: Filter | str | Mapping[str, Any] | None = None,
         *,
         order: Order | str = Order.NEWEST,
         limit: int | None = None,
@@ -254,19 +254,20 @@ class MemoryMethods:
         `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
         where that is gone.
         """
-        admits = Filter() if where is None else where
-        return operations.read.memories(self._session, admits, order=order, limit=limit, after=after)
+        return operations.read.memories(
+            self._session, Filter.of(where), order=order, limit=limit, after=after
+        )
 
-    def count(self, where: Filter | None = None) -> int:
+    def count(self, where: Filter | str | Mapping[str, Any] | None = None) -> int:
         """How many memories pass a filter (the active ones by default)."""
-        return operations.read.count(self._session, Filter() if where is None else where)
+        return operations.read.count(self._session, Filter.of(where))
 
-    def filter_warnings(self, where: Filter) -> tuple[TraceNote, ...]:
+    def filter_warnings(self, where: Filter | str | Mapping[str, Any]) -> tuple[TraceNote, ...]:
         """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.
 
         `recall` and `assemble` say the same in their notes.
         """
-        return operations.read.filter_warnings(self._session, where)
+        return operations.read.filter_warnings(self._session, Filter.of(where))
 
     def expand(self, memory_id: str) -> str:
         """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""

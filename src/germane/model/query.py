@@ -11,8 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from itertools import accumulate
-from math import inf, isfinite
-from typing import Any, TypeVar, overload
+from math import inf
+from sys import float_info
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.memory import Memory, Outcome, Scope, Status, Vector
 from germane.model.validation import checked_fields
+
+if TYPE_CHECKING:
+    from germane.model.conditions import Condition
 
 LEAST_COSINE = 0.18
 """Below it two texts have nothing in common that a small model could tell from chance.
@@ -110,6 +114,8 @@ class Filter:
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
     `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.scopes`).
+    `where` is a condition on metadata and other fields: one of `germane.filters`, its text such as
+    'team = "core" and score >= 3', or its JSON form. It is stored as the condition.
     """
 
     kinds: tuple[str, ...] = ()
@@ -125,9 +131,32 @@ class Filter:
     applies_to: tuple[Scope, ...] = ()
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
     without: tuple[Outcome, ...] = ()
+    where: Condition | str | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", _fields(self.metadata) if self.metadata else ())
+        if self.where is not None:
+            from germane.model.condition_texts import read_condition  # noqa: PLC0415 - Few filters have one.
+
+            object.__setattr__(self, "where", read_condition(self.where))
+
+    @classmethod
+    def of(cls, given: Filter | str | Mapping[str, Any] | None) -> Filter:
+        """The filter, or one by the text or JSON form of a condition; None admits active memories."""
+        if isinstance(given, Filter):
+            return given
+        return cls() if given is None else cls(where=given)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What `metadata` and `where` ask for, as conditions that all have to be true."""
+        if self.where is None and not self.metadata:
+            return ()
+        from germane.model.conditions import Comparison, Condition  # noqa: PLC0415 - As above.
+
+        fields: Any = self.metadata or ()
+        equal = (Comparison(json.dumps(name), "=", json.loads(value)) for name, value in fields)
+        return (*equal, *((self.where,) if isinstance(self.where, Condition) else ()))
 
     @property
     def whenever(self) -> Filter:
@@ -244,7 +273,7 @@ def _fields(given: Any) -> tuple[tuple[str, str], ...]:
                 f"metadata {name!r}: {value!r} can't be a filter. "
                 "Ask for a text, a number, True, False or None."
             )
-        if isinstance(value, float) and not isfinite(value):
+        if isinstance(value, int | float) and not -float_info.max <= value <= float_info.max:
             raise InvalidInput(f"metadata {name!r}: {value!r} is no number that is ever stored.")
     return tuple(sorted((name, json.dumps(value, ensure_ascii=False)) for name, value in metadata.items()))
 

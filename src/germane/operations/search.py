@@ -332,14 +332,18 @@ def filter_of(
     include_superseded: bool = False,
     include_archived: bool = False,
     include_abandoned: bool = False,
-    where: Filter | None = None,
+    where: Filter | str | Mapping[str, Any] | None = None,
 ) -> Filter:
     """A filter from the forms that callers use, each in the place of what `where` says of it.
 
     A time that is a text is read by the clock. Whoever asks for a time asks for what is archived as well.
     Raises InvalidInput.
     """
-    base = (_EVERY if include_abandoned else _USUAL) if where is None else settled(where, clock)
+    base = (
+        (_EVERY if include_abandoned else _USUAL)
+        if where is None
+        else settled(where if isinstance(where, Filter) else Filter.of(where), clock)
+    )
     when = None
     if since is not None or until is not None:
         when = TimeRange(

@@ -356,7 +356,7 @@ class ResidentCache(AgentCache):
 
 # The caches of a process, of agents or of conversations, within a limit of memory.
 
-MOST_CACHE_BYTES: Final = 512 << 20
+MOST_CACHE_BYTES: Final = 384 << 20
 """What the caches of a store's agents may take together, in bytes."""
 
 MOST_CONVERSATION_BYTES: Final = 256 << 20

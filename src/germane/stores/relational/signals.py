@@ -18,7 +18,7 @@ from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
 from germane.scopes import covers
-from germane.stores.relational.tables import Connection, Dialect, microseconds
+from germane.stores.relational.tables import Connection, Dialect, microseconds, placeholder
 from germane.stores.sql import queries
 
 
@@ -385,19 +385,19 @@ def filtered(
         if given:
             rows, bound = _placeholders(dialect, name, given)
             condition = "tags_of_few" if name == "tags" and query == "admitted_among" else name
-            conditions.append(known[f"where_{condition}"].replace(_mark(dialect, name), rows))
+            conditions.append(known[f"where_{condition}"].replace(placeholder(dialect, name), rows))
             values.update(bound)
     for condition, name, value in _scalars(where):
         if value is not None:
             conditions.append(known[f"where_{condition}"])
             values[name] = value
     text = known[query]
-    if where.metadata:
-        conditions.append(known["where_metadata"])
-        fields = ", ".join(
-            f"{json.dumps(name, ensure_ascii=False)}: {value}" for name, value in dict(where.metadata).items()
-        )
-        values["metadata"] = f"{{{fields}}}"
+    if where.metadata or where.where is not None:
+        from germane.stores.relational.conditions import compiled  # noqa: PLC0415 - Few filters have any.
+
+        texts, bound = compiled(dialect, where.conditions)
+        conditions += [f"AND {each}" for each in texts]
+        values.update(bound)
     if where.applies_to:
         values["places"] = json.dumps(places)
     if where.embedded is not None:
@@ -449,10 +449,6 @@ def _placeholders(
     for number, row in enumerate(given):
         keys = [f"{name}_{number}_{column}" for column in range(len(row))]
         bound.update(zip(keys, row, strict=True))
-        written = ", ".join(_mark(dialect, key) for key in keys)
+        written = ", ".join(placeholder(dialect, key) for key in keys)
         rows.append(f"({written})" if name in {"scopes", "tags", "applies_to"} else written)
     return ", ".join(rows), bound
-
-
-def _mark(dialect: Dialect, name: str) -> str:
-    return f":{name}" if dialect == "sqlite" else f"%({name})s"

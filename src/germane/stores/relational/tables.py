@@ -330,6 +330,11 @@ def ref_of(chain: bytes, version: int, superseded_by: bytes | None) -> str:
     return id_text(chain) if superseded_by is None else f"{id_text(chain)}@{version}"
 
 
+def placeholder(dialect: Dialect, name: str) -> str:
+    """A named placeholder as the driver of a database takes it."""
+    return f":{name}" if dialect == "sqlite" else f"%({name})s"
+
+
 def microseconds(when: datetime, *, name: str) -> int:
     """Microseconds since 1970 in UTC, exactly; raises InvalidInput for a naive time."""
     if when.tzinfo is not UTC:
