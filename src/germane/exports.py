@@ -29,6 +29,7 @@ SUBMODULES: Final = (
     "germane.protocols",
     "germane.ranking",
     "germane.renditions",
+    "germane.servers",
     "germane.spaces",
     "germane.stores",
     "germane.summarizers",

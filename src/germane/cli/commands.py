@@ -108,6 +108,9 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "db remove": "Delete an agent and all its data permanently.",
         "db distribute": "Distribute the tables over a Citus cluster, by agent.",
     },
+    "servers": {
+        "mcp": "Serve the memory to hosts and agents by the Model Context Protocol.",
+    },
     "evaluation": {
         "eval run": "Measure how much of the evidence the contexts contain.",
         "eval kinds": "Compare the default call with peers on every data file of a folder.",

@@ -49,6 +49,7 @@ class ContextMethods(MemoryMethods):
         query: str,
         *,
         limit: int = 10,
+        budget: int | None = None,
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
@@ -70,8 +71,10 @@ class ContextMethods(MemoryMethods):
 
         A time in the question ("in May 2023") restricts what is found; one that names nothing finds the
         newest. What has nothing to do with it is left out unless `gate` is False. `ranker="hybrid"` weighs
-        meaning, tags, recency and accesses instead. The best enter the working set `into`, as many as fit.
-        `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
+        meaning, tags, recency and accesses instead. With a `budget` only those are returned whose listing
+        with ids, `RecallResult.text`, takes at most so many tokens. The best enter the working set `into`, as
+        many as fit. `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace,
+        NotAllowed.
         """
         target = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
         clock = self._session.clock
@@ -93,6 +96,7 @@ class ContextMethods(MemoryMethods):
         found = operations.search.recall(
             own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
         )
+        found = found if budget is None else operations.listing.listed(own, found, budget)
         if target is not None:
             target.add_recalled([one for one in found if one.memory.agent == own.agent])
         return found

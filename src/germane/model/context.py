@@ -33,13 +33,15 @@ class Item:
 class Context:
     """The result of an assembly. `tokens` is the count of `text` as it stands, headings and all.
 
-    `items` may be written when they are first looked at; they equal a tuple of the same items.
+    `items` may be written when they are first looked at; they equal a tuple of the same items. `ref` is the
+    id of the assembly in the ledger, None for one that wasn't recorded.
     """
 
     text: str
     tokens: int
     items: Sequence[Item]
     trace: Trace
+    ref: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.text

@@ -117,8 +117,12 @@ def expand(session: AgentContext, memory_id: str) -> str:
     with `ids` shows it, names a memory too. Raises NotFound, or InvalidInput for a short id that several
     memories have.
     """
-    named = _by_short_id(session, memory_id) if _SHORT_ID.fullmatch(memory_id) else memory_id
-    return "\n".join(fence(get(session, named).renditions.at(Level.FULL).text))
+    return "\n".join(fence(get(session, whole_id(session, memory_id)).renditions.at(Level.FULL).text))
+
+
+def whole_id(session: AgentContext, name: str) -> str:
+    """The id of a memory named by it or by its short id. Raises InvalidInput where several have that one."""
+    return _by_short_id(session, name) if _SHORT_ID.fullmatch(name) else name
 
 
 def _by_short_id(session: AgentContext, short: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -39,8 +40,7 @@ def assemble_recorded(session: AgentContext, request: AssembleRequest, *, cold: 
     context, tries = recorder.assemble(request), 1
     while not recorder.settled and tries < _TRIES:
         context, tries = recorder.assemble(request), tries + 1
-    recorder.record(context, cold=cold)
-    return context
+    return replace(context, ref=recorder.record(context, cold=cold))
 
 
 class Recorder:
@@ -71,10 +71,13 @@ class Recorder:
 
     def record(
         self, context: Context | None, *, options: Mapping[str, Any] | None = None, cold: bool = False
-    ) -> None:
-        """Record a context if it is the latest one; `options` are the request's own unless given."""
+    ) -> str | None:
+        """Record a context if it is the latest one, and return the record's id.
+
+        `options` are the request's own unless given.
+        """
         if self._latest is None or self._latest[0] is not context:
-            return
+            return None
         context, request = self._latest
         made = assembly_of(
             self._session,
@@ -87,6 +90,7 @@ class Recorder:
             seconds=self._seconds,
         )
         self._store.record(self._session.agent, made)
+        return made.id
 
 
 def assembly_of(

@@ -53,8 +53,10 @@ _GATHERED = 100
 class RecallResult(Sequence[Ranked]):
     """The answer to a recall: a sequence of ranked memories, and why it is empty if it is.
 
-    `now` is the moment for which it was ranked; `weights` are those that the parts of the scores were
-    multiplied by, where use has taught some. The notes name a ranker that the caller chose.
+    `text` lists them within the budget that the call gave, one a line with an id that `expand` takes, and
+    `tokens` counts it; without a budget there is none. `now` is the moment for which it was ranked; `weights`
+    are those that the parts of the scores were multiplied by, where use has taught some. The notes name a
+    ranker that the caller chose.
     """
 
     ranked: tuple[Ranked, ...]
@@ -63,6 +65,8 @@ class RecallResult(Sequence[Ranked]):
     notes: tuple[TraceNote, ...] = ()
     empty_reason: EmptyReason | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
+    text: str = ""
+    tokens: int = 0
 
     def __repr__(self) -> str:
         """A line for each memory, as a prompt or a notebook shows it."""
