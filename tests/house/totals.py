@@ -26,7 +26,7 @@ __all__ = ["FIGURES", "Figure", "measured", "table"]
 
 _SOURCE = ROOT / "src" / "germane"
 _PROGRAM = Path(__file__).with_name("warm_assemble.py")
-_BESIDES_CORE = ("importers", "evaluation", "cli", "testing", "demo")
+_BESIDES_CORE = ("importers", "evaluation", "cli", "servers", "testing", "demo")
 # Protocols that users implement; each other one describes what only some stores can do.
 _FOR_USERS = {"Embedder", "Reranker", "Store", "Summarizer", "TokenCounter"}
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -44,10 +44,10 @@ class Figure:
 
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
-    Figure("Python files", limit=182, goal=175),
-    Figure("lines of Python", limit=59_619, goal=41_000),
-    Figure("core: Python files", limit=134, goal=125),
-    Figure("core: lines of Python", limit=45_797, goal=31_000),
+    Figure("Python files", limit=186, goal=175),
+    Figure("lines of Python", limit=60_221, goal=41_000),
+    Figure("core: Python files", limit=135, goal=125),
+    Figure("core: lines of Python", limit=45_881, goal=31_000),
     Figure("lines of SQL", limit=2_463, goal=2_600),
     Figure("names exported by germane", limit=60, goal=60),
     Figure("files called by a warm assemble", limit=44, goal=45),
