@@ -36,8 +36,8 @@ TALK: list[dict[str, Any]] = [
 VARYING = frozenset(
     {"bytes", "cold_start", "makers", "newest_version", "schema_version", "seconds", "sha256"}
 )
-UNTIL_INTERRUPTED = frozenset({"watch"})
-"""Commands that don't end by themselves; what `watch` prints of a step is held in test_cli_import_json."""
+UNTIL_INTERRUPTED = frozenset({"mcp", "watch"})
+"""Commands that don't end by themselves; test_cli_import_json has what `watch` prints of a step."""
 
 
 class Session:
