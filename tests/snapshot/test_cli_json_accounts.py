@@ -59,6 +59,8 @@ def test_recall_of_nothing(db: Path) -> None:
             "notes": [],
             "empty_reason": "nothing_relevant",
             "now": "2020-06-01T00:00:00+00:00",
+            "text": "",
+            "tokens": 0,
             "weights": {},
             "entered": None,
         }

@@ -124,7 +124,7 @@ class Ledger:
         return Replay(
             assembly=assembly,
             same=same,
-            context=context,
+            context=replace(context, ref=assembly.id),
             why=() if same else why(again),
             makers=_makers_changed(assembly, again),
             alterations=alterations,

@@ -260,7 +260,7 @@ def cut_recorded(session: AgentContext, context: Context, request: RefreshReques
         request = replace(request, how=replace(request.how, plan=context.trace.plan))
     record = _record(sessions, made, points, request, settled=settled, seconds=seconds)
     store.record(session.agent, record)
-    return made
+    return replace(made, ref=record.id)
 
 
 def cut_again(
