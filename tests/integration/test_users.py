@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 import germane
+from commandline import run
 from germane import Engine, InvalidInput, NotFound
 from germane.errors import LastActive, NotAllowed, PurgeNotConfirmed
 from germane.importers import import_source
@@ -302,3 +303,30 @@ def test_a_role_that_entered_one_user_reads_no_other(
             assert bob.ledger().list()
     finally:
         postgres_server.run("DROP OWNED BY plain", database=database_of(postgres_store_database))
+
+
+def test_a_command_is_bound_to_a_user(tmp_path: Path) -> None:
+    db, agent = tmp_path / "agent.db", ("--agent", "newton")
+    run("remember", "The office opens at nine.", *agent, db=db)
+    made = run(
+        "remember", "Alice comes to the office at ten.", *agent, "--user", "alice", "--json", db=db
+    ).json()
+    assert made["memory"]["agent"] == ALICE
+    assert len(run("recall", "office", *agent, "--user", "alice", "--json", db=db).json()["results"]) == 2
+    for other in ((), ("--user", "bob")):
+        assert "ten" not in run("recall", "office", *agent, *other, db=db).out
+    exported = run("export", *agent, "--user", "alice", db=db).out
+    assert ("ten" in exported, "nine" in exported, "alice" in exported) == (True, False, False)
+    run("space", "create", "club", *agent, db=db)
+    joined = run("space", "join", "club", *agent, "--member", ALICE, "--json", db=db).json()
+    assert [each["agent"] for each in joined["space"]["members"]] == ["newton", ALICE]
+    assert "write" in run("space", "list", *agent, "--user", "alice", db=db).out
+
+    refused = run("db", "purge-user", "alice", db=db)
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert "alice  newton" in run("db", "users", db=db).out
+    assert "user alice is purged" in run("db", "purge-user", "alice", "--yes", db=db).out
+    assert "no agent knows a user alice" in run("db", "purge-user", "alice", "--yes", db=db).out
+    assert run("db", "users", "--json", db=db).json()["users"] == {}
+    empty = run("recall", "office", *agent, "--user", "", db=db)
+    assert (empty.code, "--user" in empty.err or "user=''" in empty.err) == (2, True)
