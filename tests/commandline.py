@@ -46,6 +46,7 @@ class Ran:
         environment = {
             "GERMANE_DB": None if db is None else str(db),
             "GERMANE_AGENT": None,
+            "GERMANE_USER": None,
             "GERMANE_EMBEDDER": "none",
         }
         result = CliRunner(env=environment).invoke(app, list(arguments), input=stdin)

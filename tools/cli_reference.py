@@ -21,8 +21,9 @@ _INTRODUCTION = """# The command line
 <!-- Written by tools/cli_reference.py from the commands themselves; `make docs` writes it anew. -->
 
 Install `germane` (or `python -m germane`) with `pip install 'germane[cli]'`. Every command has the options
-`--db`, `--agent` and `--json`; [JSON output](json.md) describes what `--json` prints. Commands on memories,
-contexts and working sets have `--space`: it selects the memories of a space instead of the agent's own.
+`--db`, `--agent` and `--json`; [JSON output](json.md) describes what `--json` prints. Commands of one agent
+have `--user`: they also use what the agent knows of that user. Commands on memories, contexts and working
+sets have `--space`: it selects the memories of a space instead of the agent's own.
 
 Results go to standard output, notes and progress to standard error, so that results can be piped. An id may
 be shortened to 4 or more characters of its beginning or end if they are unique; tables show the last 8.
@@ -50,6 +51,7 @@ zsh, fish or PowerShell); `germane --show-completion` prints it.
 |---|---|
 | `GERMANE_DB` | The default of `--db`; otherwise `germane.db` in the current folder. |
 | `GERMANE_AGENT` | The default of `--agent`; otherwise `default`. |
+| `GERMANE_USER` | The default of `--user`; otherwise none: the agent itself. |
 | `GERMANE_EMBEDDER` | `bundled`, `minilm`, or `none` for lexical search; by default the store's embedder. |
 | `NO_COLOR` | Any value turns colours off. |
 """

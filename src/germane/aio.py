@@ -283,6 +283,11 @@ class _Verbs:
         return self._behind.agent
 
     @property
+    def user(self) -> str | None:
+        """The user to whom the engine is bound; None for the agent itself, and for a space."""
+        return self._behind.user
+
+    @property
     def counter(self) -> TokenCounter:
         """The counter that judges budgets unless a call names another."""
         return self._behind.counter
@@ -375,11 +380,6 @@ class AsyncEngine(_Verbs):
     def __init__(self, engine: Engine) -> None:
         self.engine = self._behind = engine
         self._running = _Running()
-
-    @property
-    def user(self) -> str | None:
-        """The user to whom the engine is bound; None for the agent itself."""
-        return self.engine.user
 
     def for_user(self, user: str) -> AsyncEngine:
         """This agent for one user, as `Engine.for_user` gives it."""

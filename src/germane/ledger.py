@@ -315,11 +315,11 @@ class LargeMemory:
 class StoreStats:
     """Figures about one agent's memories and the store that holds them.
 
-    `tokens` sums the stored counts of the full renditions; `bytes` is the size of the whole store
-    on disk (0 in memory). `pending` counts the memories that wait for a vector, forgotten ones
-    aside; it is 0 while nobody has named a model. `language` is that of the agent's words.
-    `tokens_by_scope` sums the tokens of the active memories by the name of their scope; `large` are the
-    longest of these, where one alone takes more than `LARGE` tokens.
+    `tokens` sums the stored counts of the full renditions; `bytes` is the size of the whole store on disk
+    (0 in memory, and for an engine that is bound to a user). `pending` counts the memories that wait for
+    a vector, forgotten ones aside; it is 0 while nobody has named a model. `language` is that of the
+    agent's words. `tokens_by_scope` sums the tokens of the active memories by the name of their scope;
+    `large` are the longest of these, where one alone takes more than `LARGE` tokens.
     """
 
     location: str

@@ -224,6 +224,10 @@ def operate(session: Session) -> None:
     take = session.take
     take("db", "status")
     take("db", "agents")
+    run("remember", "Ana likes tea.", *MADE, *ADA, "--user", "ana", db=session.db)
+    take("recall", "tea", *AT, *ADA, "--user", "ana", named="of a user")
+    take("db", "users")
+    take("db", "purge-user", "ana", "--yes")
     take("db", "migrate")
     take("db", "copy", "--to", str(session.folder / "copy.db"))
     take("db", "reindex")

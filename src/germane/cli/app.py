@@ -18,7 +18,7 @@ from germane.cli.output import print_json, warn
 from germane.errors import shown
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_SHARED = frozenset({"--db", "--agent", "--space", "--json", "--help"})
+_SHARED = frozenset({"--db", "--agent", "--user", "--space", "--json", "--help"})
 """The options that the help lists apart, since nearly every command has them."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -202,5 +202,6 @@ def _main(
 ) -> None:
     """Memory for LLM agents: the best context that fits a token budget, and an account of what is left out.
 
-    Every command takes --db STORE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json.
+    Every command takes --db STORE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json;
+    commands of one agent take --user NAME (or GERMANE_USER).
     """

@@ -28,6 +28,7 @@ from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of
+from germane.model.text import user_tenant
 from germane.operations.setup import AUTO
 from germane.stores.location import exists, location_of
 
@@ -45,6 +46,10 @@ _Database = Annotated[
     str, opt("--db STORE", "File or PostgreSQL address.", envvar="GERMANE_DB", parser=place_of)
 ]
 _Agent = Annotated[str, opt("--agent NAME", _AGENT_HELP, envvar="GERMANE_AGENT")]
+_User = Annotated[
+    str | None,
+    opt("--user NAME", "Use memories of this user too.", envvar="GERMANE_USER"),
+]
 _Unused = Annotated[str, opt("--agent NAME", "Not used: this concerns all agents.", envvar="GERMANE_AGENT")]
 _Space = Annotated[str | None, opt("--space SPACE", "Use this space instead of the agent's own memory.")]
 _Json = Annotated[bool, opt("--json", "Print JSON instead of text.")]
@@ -54,6 +59,7 @@ ANY_AGENT: Final = (_Unused, DEFAULT_AGENT)
 _SHARED: Final[dict[str, tuple[Any, Any]]] = {
     "database": (_Database, "germane.db"),
     "agent": (_Agent, DEFAULT_AGENT),
+    "user": (_User, None),
     "space": (_Space, None),
     "as_json": (_Json, False),
 }
@@ -70,11 +76,13 @@ def command(name: str, *, space: bool = False, **others: Any) -> Callable[[F], F
     """Register a function as the command of that name. It takes a Call, then the command's own parameters.
 
     The help is the command's summary in `commands`, followed by the function's docstring, if any. `--db`,
-    `--agent` and `--json` are added, and `--space` with `space=True`, unless the function has such a
-    parameter itself. `others` replace the `database`, `agent` or `as_json` by another annotation and default,
-    or by None for no such option. A parameter annotated with a NamedTuple stands for the fields of it.
+    `--agent` with `--user` and `--json` are added, and `--space` with `space=True`, unless the function has
+    such a parameter itself. `others` replace the `database`, `agent`, `user` or `as_json` by another
+    annotation and default, or by None for no such option; `--user` needs the usual `--agent`. A parameter
+    annotated with a NamedTuple stands for the fields of it.
     """
-    offered = {**_SHARED, **others} if space else {**_SHARED, "space": None, **others}
+    left_out = ({} if space else {"space": None}) | ({"user": None} if "agent" in others else {})
+    offered = {**_SHARED, **left_out, **others}
 
     def register(function: F) -> F:
         _functions[name] = function, {each: option for each, option in offered.items() if option}
@@ -157,10 +165,11 @@ def _fields(bundle: Any) -> list[Parameter]:
 
 
 class Call(NamedTuple):
-    """A call of a command: the store, the agent, the space if any, and whether the answer is JSON."""
+    """A call of a command: the store, the agent, its user and space if any, and whether it prints JSON."""
 
     database: str
     agent: str
+    user: str | None
     space: str | None
     as_json: bool
 
@@ -169,6 +178,12 @@ class Call(NamedTuple):
         """The store without a password, to be shown."""
         return location_of(self.database)
 
+    @property
+    def member(self) -> str:
+        """The name of the agent, or of its user, as an owner of memories and a member of spaces."""
+        return self.agent if self.user is None else user_tenant(self.user, self.agent)
+
+    @contextmanager
     def engine(
         self,
         *,
@@ -178,15 +193,16 @@ class Call(NamedTuple):
         frames: Path | None = None,
         record: bool = False,
         embedder: str = AUTO,
-    ) -> Engine:
-        """An engine of the agent, read-only unless it `writes`. The store must exist unless it `makes` one.
+    ) -> Iterator[Engine]:
+        """The engine of the agent or its user, read-only unless it `writes`.
 
-        `now` is the time to answer for, in ISO 8601. Raises InvalidInput and StoreUnavailable.
+        The store must exist unless it `makes` one. `now` is the time to answer for, in ISO 8601. Raises
+        InvalidInput and StoreUnavailable.
         """
         if not makes:
             check_exists(self.database)
         moment = moment_of(now, name="--now")
-        return germane.open(
+        with germane.open(
             self.database,
             agent=self.agent,
             embedder=embedder,
@@ -194,7 +210,12 @@ class Call(NamedTuple):
             clock=None if moment is None else lambda: moment,
             frames=frames or (),
             record=record,
-        )
+        ) as engine:
+            if self.user is None:
+                yield engine
+                return
+            with engine.for_user(self.user) as bound:
+                yield bound
 
     @contextmanager
     def open(self, *, makes: bool = False, **settings: Any) -> Iterator[Engine | Space]:

@@ -99,6 +99,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "embedder use": "Recompute the embeddings of all agents with another model, and use it.",
         "db status": "Show a store's database, schema version and size.",
         "db agents": "List the agents of a store, their memories and last writes.",
+        "db users": "List the users of a store, and which agents know something of them.",
         "db migrate": "Create a store, or migrate it to this version's schema.",
         "db copy": "Copy a store, between files and PostgreSQL in either direction.",
         "db embed": "Compute missing embeddings.",
@@ -106,6 +107,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "db index": "Build or drop the vector index (HNSW) of an agent in PostgreSQL.",
         "db vacuum": "Free the space of deleted rows, or erase purged data.",
         "db remove": "Delete an agent and all its data permanently.",
+        "db purge-user": "Delete all that any agent knows of a user permanently.",
         "db distribute": "Distribute the tables over a Citus cluster, by agent.",
     },
     "servers": {

@@ -175,7 +175,7 @@ def _replayed(engine: Engine | Space, previous: Assembly) -> Context | None:
     return replay.context
 
 
-@command("context frames")
+@command("context frames", user=None)
 def _frames(call: Call, *, frames: options.FramesFile = None) -> None:
     with germane.open(":memory:", agent=call.agent, embedder=None, frames=frames or ()) as engine:
         known = engine.frames()

@@ -83,7 +83,7 @@ class _Material(NamedTuple):
         }
 
 
-@command("eval run")
+@command("eval run", user=None)
 def _run(
     call: Call,
     material: _Material,
@@ -145,7 +145,7 @@ def _run(
     return _MISSED if any(not each.passed for each in gate) else 0
 
 
-@command("eval kinds")
+@command("eval kinds", user=None)
 def _kinds(
     call: Call,
     folder: Annotated[
@@ -188,7 +188,7 @@ def _kinds(
     call.answer(report.as_dict(), report.to_text())
 
 
-@command("eval losses")
+@command("eval losses", user=None)
 def _losses(
     call: Call,
     material: _Material,
@@ -249,7 +249,7 @@ _Store = Annotated[
 ]
 
 
-@command("demo", database=(_Store, _IN_MEMORY))
+@command("demo", database=(_Store, _IN_MEMORY), user=None)
 def _demo(
     call: Call,
     *,

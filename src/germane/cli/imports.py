@@ -99,12 +99,13 @@ def _export(
 
     with call.engine() as engine:
         # The id of a later version is greater than that of an earlier one.
-        memories = sorted(all_memories(engine), key=lambda memory: (memory.id, memory.version))
+        own = (memory for memory in all_memories(engine) if memory.user == engine.user)
+        memories = sorted(own, key=lambda memory: (memory.id, memory.version))
         ids = [memory.ref for memory in memories]
         more: dict[str, Any] = {
             "lifecycle_states": dict(zip(ids, engine.lifecycle_states(ids), strict=True)),
             "usage_history": None if memories_only else engine.usage_history(),
-            "agent": call.agent,
+            "agent": call.member,
         }
         if out is None:
             export_jsonl(memories, sys.stdout, **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from enum import StrEnum
 from pathlib import Path
 from threading import Thread
@@ -73,24 +73,29 @@ def _mcp(
         )
     if read_only:
         check_exists(call.database)
-    server, memory = _server(call, tools=tools, read_only=read_only, record=record, budget_max=budget_max)
-    Thread(target=_load, args=[memory], name="germane-mcp-load", daemon=True).start()
-    try:
-        if http:
-            server.run("streamable-http", host=host, port=port, stateless_http=True)
-        else:
-            server.run("stdio")
-    finally:
-        memory.close()
+    with ExitStack() as stack:
+        options: dict[str, Any] = {"record": record, "budget_max": budget_max}
+        server, memory = _server(call, stack, tools=tools, read_only=read_only, **options)
+        Thread(target=_load, args=[memory], name="germane-mcp-load", daemon=True).start()
+        try:
+            if http:
+                server.run("streamable-http", host=host, port=port, stateless_http=True)
+            else:
+                server.run("stdio")
+        finally:
+            memory.close()
 
 
-def _server(call: Call, *, tools: _Tools, read_only: bool, **options: Any) -> tuple[MCPServer, MemoryTools]:
+def _server(
+    call: Call, stack: ExitStack, *, tools: _Tools, read_only: bool, **options: Any
+) -> tuple[MCPServer, MemoryTools]:
+    """The server and its tools; the engine that it opens is closed by the stack."""
     try:
         from germane.servers.mcp import mcp_server  # noqa: PLC0415 - The SDK is an extra, and takes a second.
     except ModuleNotFoundError as error:
         raise MissingExtra(feature="The MCP server", extra="mcp") from error
     return mcp_server(
-        lambda: call.engine(makes=not read_only),
+        lambda: stack.enter_context(call.engine(makes=not read_only)),
         agent=call.agent,
         tools=tools.value,
         read_only=read_only,
@@ -109,6 +114,7 @@ def _configuration(host: _Host, call: Call, arguments: list[str]) -> str:
     program = shutil.which("germane") or str(Path(arguments[0]).absolute())
     database = call.database if is_address(call.database) else str(Path(call.database).absolute())
     command_line = [program, "mcp", "--db", database, "--agent", call.agent]
+    command_line += [] if call.user is None else ["--user", call.user]
     entry: dict[str, Any] = {"command": program, "args": command_line[1:]}
     if host is _Host.CLAUDE_CODE:
         return "claude mcp add germane -- " + " ".join(map(_quoted, command_line))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_EVENTS = 50
 
 _Name = Annotated[str, arg("SPACE", "Name of the space.")]
-_MemberName = Annotated[str, arg("MEMBER", "The agent concerned.")]
+_MemberName = Annotated[str, arg("MEMBER", "The agent concerned, or user:NAME:AGENT.")]
 _Other = Annotated[str | None, opt("--member NAME", "Another agent than --agent.")]
 
 
@@ -57,7 +57,7 @@ def _list(call: Call) -> None:
         return
     rows = []
     for space in spaces:
-        me = space.member(call.agent)
+        me = space.member(call.member)
         mine = ("", "") if me is None else (str(me.rights), str(me.role))
         rows.append((space.name, *mine, str(len(space.members))))
     print_table(("space", "rights", "role", "members"), rows, right=(3,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Final
 
+import germane
 from germane import InvalidInput
 from germane.cli.call import ANY_AGENT, Call, check_exists, command
 from germane.cli.options import Yes, arg, opt, place_of
@@ -28,7 +29,7 @@ from germane.stores import (
 from germane.stores.location import is_address, location_of
 
 if TYPE_CHECKING:
-    from germane.stores import DatabaseStatus
+    from germane.stores import DatabaseStatus, Removal
 
 _SHOWN = 50
 _OURS: Final = ("germane-static-", "all-MiniLM-L6-v2-int8")
@@ -45,7 +46,7 @@ def _status(call: Call) -> None:
 
 @command("db agents", agent=ANY_AGENT)
 def _list_agents(call: Call) -> None:
-    """Spaces are included, named `space:` and their name."""
+    """Spaces are included, named `space:` and their name, and users of an agent, named `user:NAME:AGENT`."""
     agents = store_agents(call.database)
     if call.prints({"location": call.location, "agents": agents}):
         return
@@ -60,6 +61,18 @@ def _list_agents(call: Call) -> None:
             "Note: this user may see one agent at a time, so only the names are shown. Use the address of "
             "the user who owns the tables."
         )
+
+
+@command("db users", agent=ANY_AGENT)
+def _list_users(call: Call) -> None:
+    check_exists(call.database)
+    with germane.connect(call.database, embedder=None, read_only=True) as store:
+        users = store.users()
+    if call.prints({"location": call.location, "users": users}):
+        return
+    print_columns(
+        tuple(users.items()), {"user": lambda each: each[0], "agents": lambda each: ", ".join(each[1])}
+    )
 
 
 @command("db migrate", agent=ANY_AGENT)
@@ -118,7 +131,7 @@ def _vacuum(
     call.answer({"location": call.location, **to_json(erasure)}, "\n".join(lines))
 
 
-@command("db index")
+@command("db index", user=None)
 def _index(
     call: Call,
     *,
@@ -220,7 +233,7 @@ def _copy(
     )
 
 
-@command("db remove")
+@command("db remove", user=None)
 def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
     """The agent leaves its spaces; a space without other members is deleted. If interrupted, run it again. In
     PostgreSQL, run `germane db vacuum --erase` afterwards to erase the bytes too.
@@ -233,6 +246,11 @@ def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
         print_text(f"{call.location}: {removal.agent} is removed, {removal.rows:,} rows in all.")
     else:
         print_text(f"{call.location}: there is no agent {removal.agent}.")
+    _print_spaces(call, removal)
+
+
+def _print_spaces(call: Call, removal: Removal) -> None:
+    """Print what else became of a removal, and what is left to do."""
     if removal.finished:
         print_text(f"Removals finished that were interrupted: {removal.finished:,}.")
     if removal.left:
@@ -241,6 +259,31 @@ def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
         print_text(f"Spaces deleted with it: {', '.join(removal.ended)}.")
     if removal.rows and is_address(call.database):
         print_text("To erase the bytes too: germane db vacuum --erase")
+
+
+@command("db purge-user", agent=ANY_AGENT)
+def _purge_user(
+    call: Call, name: Annotated[str, arg("NAME", "The user, as `--user` names it.")], *, yes: Yes = False
+) -> None:
+    """Removes memories, conversations, working sets, ledger and feedback of the user, of all agents. If
+    interrupted, run it again. In PostgreSQL, run `germane db vacuum --erase` afterwards to erase the bytes
+    too.
+    """
+    check_exists(call.database)
+    with (
+        germane.connect(call.database, embedder=None) as store,
+        call.progress("rows") as report,
+    ):
+        removal = store.purge_user(name, confirm=yes, progress=report)
+    shown = to_json(removal)
+    if call.prints({"location": call.location, "user": shown.pop("agent"), **shown}):
+        return
+    if removal.was_there:
+        of = ", ".join(removal.agents)
+        print_text(f"{call.location}: user {name} is purged, {removal.rows:,} rows of the agents {of}.")
+    else:
+        print_text(f"{call.location}: no agent knows a user {name}.")
+    _print_spaces(call, removal)
 
 
 @command("db embed")

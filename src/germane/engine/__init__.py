@@ -9,7 +9,6 @@ from weakref import WeakSet
 
 from germane import operations
 from germane.engine.contexts import ContextMethods
-from germane.model.text import user_and_agent
 from germane.operations.context import AgentContext
 from germane.operations.embedding import Embeds
 from germane.operations.inputs import checking_verbs, is_eager
@@ -36,21 +35,25 @@ class Engine(ContextMethods):
     """
 
     def __init__(
-        self, session: AgentContext, *, embeds: Embeds = "by hand", release: Callable[[], None] | None = None
+        self,
+        session: AgentContext,
+        *,
+        embeds: Embeds = "by hand",
+        release: Callable[[], None] | None = None,
+        engines: WeakSet[Engine] | None = None,
     ) -> None:
-        """`release` is called when the engine is closed, where it is the one that opened the store."""
+        """`release` is called when the engine is closed, where it is the one that opened the store.
+
+        `engines` are those of the same handle, which closes them.
+        """
         super().__init__(session, embeds=embeds)
+        self._engines = WeakSet() if engines is None else engines
         self._embeds = embeds
         self._spaces: WeakSet[Space] = WeakSet()
         self._release = release
         if embeds != "by hand":
             # Nothing is embedded any more for an engine that nobody closed.
             weakref.finalize(self, self._embedding.stop)
-
-    @property
-    def user(self) -> str | None:
-        """The user to whom the engine is bound; None for the agent itself."""
-        return user_and_agent(self._session.agent)[0]
 
     def for_user(self, user: str) -> Engine:
         """This agent for one user: what it stores is that user's, and it reads the agent's own besides.
@@ -62,7 +65,9 @@ class Engine(ContextMethods):
         can't be one, and on an engine that is bound already.
         """
         embeds: Embeds = "by hand" if self._embeds == "by hand" else "after a write"
-        return Engine(self._session.for_user(user), embeds=embeds)
+        bound = Engine(self._session.for_user(user), embeds=embeds, engines=self._engines)
+        self._engines.add(bound)
+        return bound
 
     def conversation(self, session: str) -> Conversation:
         """The log of a session, by its name: the same log each time, also after a restart.

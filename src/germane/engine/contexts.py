@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from germane.model.plan import Frame, Plan
     from germane.model.request import Request, TokenCalibration
     from germane.operations.assemble import AssembleRequest
-    from germane.operations.context import AgentContext
     from germane.operations.conversation import Conversation
     from germane.operations.frame import Framing
     from germane.operations.ledger import Ledger
@@ -302,11 +301,6 @@ class ContextMethods(MemoryMethods):
         Raises InvalidInput for a store that keeps no ledger.
         """
         return operations.ledger.metrics(self._session, since=since)
-
-    @property
-    def _speaking(self) -> AgentContext:
-        """Whose conversations these are: the agent's own, also where it acts in a space."""
-        return self._session
 
     def _selection(
         self,

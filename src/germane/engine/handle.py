@@ -13,10 +13,11 @@ from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.plan import Frame
 from germane.model.validation import as_utc
+from germane.operations.embedding import Embeds
 from germane.operations.inputs import checked_agent, checking, checking_verbs, is_eager
 from germane.operations.setup import AUTO, DEFAULT_COUNTER, EngineOptions, OpenStore, opened
 from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
-from germane.stores.location import TIMEOUT
+from germane.stores.location import TIMEOUT, location_of
 
 if TYPE_CHECKING:
     from germane.ledger import AgentFigures, Progress, StoreUsage
@@ -157,13 +158,15 @@ class StoreHandle:
         eager, what the agent wrote before is embedded after its next write. Raises InvalidInput.
         """
         session = self._options.context(self._opened, checked_agent(name), language)
-        engine = Engine(session, embeds="after a write" if self._embeds else "by hand")
+        embeds: Embeds = "after a write" if self._embeds else "by hand"
+        engine = Engine(session, embeds=embeds, engines=self._engines)
         self._engines.add(engine)
         return engine
 
     def agents(self) -> tuple[AgentFigures, ...]:
-        """The agents and spaces of the store, how many memories each has, and when each last wrote one.
+        """The agents, users and spaces of the store, how many memories each has, and its last write.
 
+        A space is named `space:NAME`, one user of an agent `user:NAME:AGENT`.
         Raises InvalidInput for a Store of your own.
         """
         return operations.stores.agents_of(self._opened.store)
@@ -184,7 +187,6 @@ class StoreHandle:
         rest. Raises PurgeNotConfirmed, LastActive for a space that would be left to members that may only
         read, StoreBusy, and InvalidInput.
         """
-        self._opened.shared(self._options.counter).clear()
         return operations.stores.purge_user(
             self._opened.store,
             self._location,
@@ -212,7 +214,8 @@ class StoreHandle:
         except BaseException:
             self.close()
             raise
-        return Engine(session, embeds="at once" if self._embeds else "by hand", release=self.close)
+        embeds: Embeds = "at once" if self._embeds else "by hand"
+        return Engine(session, embeds=embeds, release=self.close, engines=self._engines)
 
     def __enter__(self) -> Self:
         return self
@@ -221,4 +224,6 @@ class StoreHandle:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<germane.StoreHandle {getattr(self._opened.store, 'location', '')!r}>"
+        place = self._location
+        shown = location_of(place) if isinstance(place, str | Path) else type(place).__name__
+        return f"<germane.StoreHandle {shown!r}>"

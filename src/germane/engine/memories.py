@@ -6,6 +6,7 @@ Each method calls one operation of `germane.operations`, which holds the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +56,19 @@ class MemoryMethods:
         return user_and_agent(self._session.agent)[1]
 
     @property
+    def user(self) -> str | None:
+        """The user to whom the engine is bound; None for the agent itself, and for a space."""
+        return user_and_agent(self._session.agent)[0]
+
+    @property
     def counter(self) -> TokenCounter:
         """The counter that judges budgets unless a call names another."""
         return self._session.counter
+
+    @property
+    def _speaking(self) -> AgentContext:
+        """Whose conversations these are: the agent's own, also where it acts in a space."""
+        return self._session
 
     def remember(
         self,
@@ -275,7 +286,9 @@ class MemoryMethods:
 
     def stats(self) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
-        return self._session.store.stats(self._session.agent)
+        figures = self._session.store.stats(self._session.agent)
+        # The size of the whole store grows with what is stored of other users.
+        return figures if self._speaking.base is None else replace(figures, bytes=0)
 
     def doctor(self) -> tuple[Finding, ...]:
         """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""

@@ -16,7 +16,7 @@ from germane.model.validation import as_utc, checked_word
 from germane.operations import spaces
 from germane.operations.context import AgentContext
 from germane.operations.embedding import Embeds
-from germane.operations.inputs import checked_agent, checking_verbs
+from germane.operations.inputs import checked_member, checking_verbs
 from germane.spaces import (
     Demote,
     FailOver,
@@ -103,7 +103,7 @@ class Space(ContextMethods):
 
     def promote(self, agent: str) -> SpaceInfo:
         """Make a passive member active. Raises NotAllowed, NotAMember, or InvalidInput."""
-        return self._settled(Promote, checked_agent(agent))
+        return self._settled(Promote, checked_member(agent))
 
     def demote(self, agent: str | None = None) -> SpaceInfo:
         """Make an active member passive, oneself unless another is named.
@@ -120,7 +120,7 @@ class Space(ContextMethods):
         on, and becomes the last in the queue. A second report raises InvalidInput:
         no two are promoted for one failure. Raises LastActive where nobody can take over.
         """
-        return self._settled(FailOver, checked_agent(failed))
+        return self._settled(FailOver, checked_member(failed))
 
     def disband(self, *, confirm: bool = False) -> None:
         """End the space: every memory in it is purged, for all members.
@@ -176,7 +176,7 @@ class Space(ContextMethods):
 
     def _settled(self, act: type[MemberAct], agent: str | None, **given: Any) -> SpaceInfo:
         """The space after an act on an agent, the member itself unless another is named."""
-        member = self.member if agent is None else checked_agent(agent)
+        member = self.member if agent is None else checked_member(agent)
         at = as_utc(self._outside.clock(), name="clock")
         return spaces.settle(self._outside, self._name, act(agent=member, by=self.member, at=at, **given))
 

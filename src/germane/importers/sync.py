@@ -92,7 +92,9 @@ def sync(
 
 def _heads(engine: Engine) -> Iterator[Memory]:
     """Every memory that nothing supersedes."""
-    stored = chain.from_iterable(pages(engine.memories, _HEADS))
+    # For one user the agent's own memories are read as well, and stay as they are.
+    known = chain.from_iterable(pages(engine.memories, _HEADS))
+    stored = (memory for memory in known if memory.user == engine.user)
     return (memory for memory in stored if memory.superseded_by is None)
 
 

@@ -25,7 +25,7 @@ from germane.errors import EmbeddingFailed, InvalidInput, RerankingFailed, shown
 from germane.model.context import Ranked, TraceNote
 from germane.model.memory import NOWHERE, Memory, Vector
 from germane.model.query import LEAST_COSINE, Filter, TimeRange
-from germane.model.text import is_tenant, own_text
+from germane.model.text import is_tenant, own_text, user_and_agent, user_tenant
 from germane.model.validation import (
     as_utc,
     check_nested,
@@ -99,6 +99,12 @@ def checked_agent(agent: object) -> str:
             "and users. Open the agent itself, and use engine.space(...) or engine.for_user(...)."
         )
     return name
+
+
+def checked_member(agent: object) -> str:
+    """The name of a member of a space: an agent's, or `user:NAME:AGENT`, one user's. Raises InvalidInput."""
+    user, name = user_and_agent(checked_text(agent, name="agent"))
+    return checked_agent(name) if user is None else user_tenant(user, checked_agent(name))
 
 
 def checked_content(content: object) -> str:

@@ -161,6 +161,10 @@ def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[Lifecyc
     Raises NotFound.
     """
     names = checked_words(ids, name="ids")
+    if session.base is not None:
+        alone = replace(session, base=None)
+        sides = (alone if side_of(session, name) is session else session.base for name in names)
+        return tuple(lifecycle_states(side, [name])[0] for side, name in zip(sides, names, strict=True))
     memories = session.store.get(session.agent, names)
     counted = LIFECYCLE.required(session.store).states(session.agent, names)
     return tuple(

@@ -54,6 +54,7 @@ def entered(session: AgentContext, name: str) -> AgentContext:
     return replace(
         session,
         agent=tenant,
+        base=None,
         store=spaces.enter(name, session.agent),
         words=AgentLanguage(session.store, tenant),
         lines=RememberedLines(),

@@ -27,8 +27,15 @@ from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress, Stor
 from germane.model.text import tenant_of, user_and_agent, users_prefix
 from germane.operations.inputs import checked_agent, checking
 from germane.protocols import Store
-from germane.spaces import Leave
-from germane.stores.location import exists, is_address, location_of, open_store, operations_on
+from germane.spaces import Leave, SpaceInfo, decide
+from germane.stores.location import (
+    exists,
+    is_address,
+    location_of,
+    open_store,
+    operations_on,
+    stores_in_use,
+)
 from germane.stores.relational import agents
 from germane.stores.relational.agents import PARTS, AgentCopy, copy_agent, listed, numbers_of, settle_names
 from germane.stores.relational.store import RelationalStore
@@ -378,6 +385,7 @@ class _RemovalRun:
         known = set(self.store.maintenance.agents())
         present = [name for name in names if name in known]
         halves = set(self.store.doing(agents.left_over))
+        self._check_spaces(present)
         for name in present:
             self._take_name(name)
         rest = self.store.doing(agents.left_over)
@@ -385,7 +393,8 @@ class _RemovalRun:
             self._remove(number, sum(rest.values()))
         if rest:
             self.store.doing(lambda connections: connections.erase())
-        self.store.clear_caches()
+        for store in (self.store, *stores_in_use(self.location)):
+            store.clear_caches()
         return Removal(
             agent=of,
             was_there=bool(present),
@@ -395,6 +404,16 @@ class _RemovalRun:
             ended=self.ended,
             finished=len(halves),
         )
+
+    def _check_spaces(self, names: Sequence[str]) -> None:
+        """Raise LastActive where all of them leave a space to members of whom none could lead it."""
+        after: dict[str, SpaceInfo] = {}
+        for name in names:
+            for space in self.store.spaces.find(name):
+                now = after.get(space.name, space)
+                if len(now.members) > 1:
+                    left = decide(space.name, now, Leave(agent=name, by=name, at=self.now)).space
+                    after[space.name] = now if left is None else left
 
     def _take_name(self, agent: str) -> None:
         """Let an agent leave its spaces, and let nobody find it any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -94,6 +94,9 @@ Limits: TypeAlias = "tuple[int | None, int | None]"
 """The most connections and the most bytes of caches; None for the default."""
 
 
+_Key: TypeAlias = "tuple[str, StoreOptions]"
+
+
 @dataclass(eq=False, slots=True)
 class _Open:
     store: RelationalStore
@@ -102,10 +105,10 @@ class _Open:
     leases: int = 0
 
 
-_OPEN: Final[dict[Hashable, _Open]] = {}
+_OPEN: Final[dict[_Key, _Open]] = {}
 _GUARD: Final = renewed(Lock())
 # Leases that nobody closed; they are collected at any time, also while this very thread has the guard.
-_COLLECTED: Final[deque[tuple[Hashable, _Open]]] = deque()
+_COLLECTED: Final[deque[tuple[_Key, _Open]]] = deque()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ def shared_store(
     """
     if str(location) == MEMORY:
         return options.open(location, limits)
-    key = (str(location) if is_address(location) else os.path.realpath(location), options)
+    key = _place(location), options
     found = _leased(key, location, limits)
     if found is not None:
         return found
@@ -161,7 +164,22 @@ def shared_store(
     return found
 
 
-def _leased(key: Hashable, location: str | Path, limits: Limits) -> RelationalStore | None:
+def stores_in_use(location: object) -> tuple[RelationalStore, ...]:
+    """The stores that this process shares at a location, however each was opened; none in memory."""
+    if not isinstance(location, str | Path):
+        return ()
+    place = _place(location)
+    with _GUARD:
+        _drop_collected()
+        return tuple(known.store for (at, _), known in _OPEN.items() if at == place)
+
+
+def _place(location: str | Path) -> str:
+    """What is the same for all who open one store."""
+    return str(location) if is_address(location) else os.path.realpath(location)
+
+
+def _leased(key: _Key, location: str | Path, limits: Limits) -> RelationalStore | None:
     """A lease of the open store of that key, or None where there is none of the file that is there now."""
     with _GUARD:
         _drop_collected()
@@ -178,7 +196,7 @@ def _leased(key: Hashable, location: str | Path, limits: Limits) -> RelationalSt
     return known.store.lease(partial(_release, key, known), partial(_COLLECTED.append, (key, known)))
 
 
-def _release(key: Hashable, known: _Open) -> None:
+def _release(key: _Key, known: _Open) -> None:
     with _GUARD:
         _drop_collected()
         last = _drop(key, known)
@@ -186,7 +204,7 @@ def _release(key: Hashable, known: _Open) -> None:
         known.store.close()
 
 
-def _drop(key: Hashable, known: _Open) -> bool:
+def _drop(key: _Key, known: _Open) -> bool:
     """Count one lease less; whether it was the last one, whose store is then no more to be had here."""
     known.leases -= 1
     if not known.leases and _OPEN.get(key) is known:

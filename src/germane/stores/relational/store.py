@@ -102,7 +102,7 @@ class RelationalStore(ABC):
         self._working_set_cache: OrderedDict[tuple[str, str], CachedWorkingSet] = OrderedDict()
         self._cache_guard = Lock()
         self.companions: dict[Hashable, Any] = {}
-        """What the engines of this process share beside the store; the leases of it have the same."""
+        """What the engines of this process share beside the store, each with `clear`; its leases as well."""
 
     def doing(self, work: Callable[[Connections], Done]) -> Done:
         """Do a piece of work on its tables, for what copies and maintains them.
@@ -317,6 +317,8 @@ class RelationalStore(ABC):
             self._working_set_cache.clear()
         self._conversation_caches.clear()
         self._caches.clear()
+        for each in tuple(self.companions.values()):
+            each.clear()
 
     def _new_cache(self, agent: str) -> AgentCache:
         """An empty cache of an agent."""

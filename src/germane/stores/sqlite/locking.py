@@ -7,6 +7,7 @@ the longer it has waited, and one that has written for a while pauses.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -232,7 +233,9 @@ def _translation(error: sqlite3.Error, location: str) -> GermaneError:
     if code in _BUSY:
         return StoreBusy(f"The store {location} is locked by another process. Try again later.")
     if code in _UNAVAILABLE:
-        return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (SQLite: {error})")
+        # SQLite doesn't say why it couldn't open a file.
+        why = (_too_many_files() if code == sqlite3.SQLITE_CANTOPEN else "") or _UNAVAILABLE[code]
+        return StoreUnavailable(f"The store {location}: {why} (SQLite: {error})")
     if isinstance(error, sqlite3.IntegrityError):
         return InvalidInput(f"The store {location} refuses a value: {error}. Nothing was stored.")
     if isinstance(error, sqlite3.DataError) or code == sqlite3.SQLITE_TOOBIG:
@@ -240,6 +243,35 @@ def _translation(error: sqlite3.Error, location: str) -> GermaneError:
             f"A text is too large for the store {location} ({error}); SQLite's limit is 1 GB. Divide it."
         )
     return StoreError(f"The store {location} failed: {error}. Nothing was half written.")
+
+
+_FILES_OF_A_STORE: Final = 3
+"""The file, its log and the index of the log."""
+
+
+def _too_many_files() -> str:
+    """What to say where no further files can be opened; empty where they can."""
+    opened: list[int] = []
+    try:
+        opened += (os.open(os.devnull, os.O_RDONLY) for _ in range(_FILES_OF_A_STORE))
+    except OSError as error:
+        if error.errno == errno.EMFILE:
+            import resource  # noqa: PLC0415 - Not on Windows, which has no such limit.
+
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            return (
+                f"It can't be opened: this process has too many files open; its limit is {most:,}. Raise it "
+                "(`ulimit -n`, or LimitNOFILE of the service), or close engines that aren't used any more."
+            )
+        if error.errno == errno.ENFILE:
+            return (
+                "It can't be opened: all processes of the system together have too many files open. Raise "
+                "its limit (on Linux `sysctl fs.file-max`), or end some of them."
+            )
+    finally:
+        for each in opened:
+            os.close(each)
+    return ""
 
 
 def _primary_code(error: sqlite3.Error) -> int:
