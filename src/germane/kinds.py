@@ -186,6 +186,10 @@ COMMIT = "commit"
 """What was changed once. Histories hold thousands, so they come after every other kind."""
 
 
+MESSAGE = "message"
+"""A message of a conversation where it stands among memories. It is stored in its conversation alone."""
+
+
 def _fact(name: str, *, section: str, priority: int, place: Callable[[Memory], int] = _anywhere) -> Kind:
     """A kind of facts: each names its subject, and ages as facts do."""
     return Kind(

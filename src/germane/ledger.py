@@ -81,6 +81,11 @@ class LedgerEntry:
         """Whether it stood in the context."""
         return self.reason is None
 
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message of a conversation, by its id, and no memory."""
+        return self.version == 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:

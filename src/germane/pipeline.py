@@ -326,6 +326,7 @@ def _might_all_fit(
         for gated in sections
         for part in (gated.passed, gated.dropped)
         for memory in memories_of(part)
+        if memory.version
     }
     return len(memories) >= found.admitted and sum(memories.values()) <= limit
 

@@ -20,7 +20,7 @@ from germane.conversation import MessageRole
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import LONGEST, Forward, index_terms, query_terms, term_hash
 from germane.stores import SqliteStore
-from germane.stores.relational.conversation_cache import indexed_words
+from germane.stores.relational.conversation_records import indexed_words
 from requests_of import conversations
 from support.contracts.conversations import word_scores
 from support.examples import examples

@@ -65,6 +65,7 @@ class ContextMethods(MemoryMethods):
         ranker: Ranker | str = DEFAULT_RANKER,
         into: WorkingSet | Wrapping | None = None,
         spaces: Sequence[str] = (),
+        conversations: bool = False,
     ) -> RecallResult:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
@@ -72,8 +73,8 @@ class ContextMethods(MemoryMethods):
         newest. What has nothing to do with it is left out unless `gate` is False. `ranker="hybrid"` weighs
         meaning, tags, recency and accesses instead. With a `budget` only those are returned whose listing
         with ids, `RecallResult.text`, takes at most so many tokens. The best enter the working set `into`, as
-        many as fit. `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace,
-        NotAllowed.
+        many as fit. `where` filters further; those of `spaces` take part, and with `conversations` messages,
+        of the kind "message". Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         target = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
         clock = self._session.clock
@@ -92,12 +93,14 @@ class ContextMethods(MemoryMethods):
             where=where,
         )
         own, beside = self._session, operations.search.entered_spaces(self._session, spaces)
-        found = operations.search.recall(
-            own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
-        )
+        how: dict[str, Any] = {"limit": limit, "scorer": scorer, "ranker": ranker, "gated": gate}
+        if conversations:
+            how["messages"] = operations.message_search.recalling(own, gated=gate)
+        found = operations.search.recall(own, query, where=where, spaces=beside, **how)
         found = found if budget is None else operations.listing.listed(own, found, budget)
         if target is not None:
-            target.add_recalled([one for one in found if one.memory.agent == own.agent])
+            memories = (one for one in found if not one.memory.is_message)
+            target.add_recalled([one for one in memories if one.memory.agent == own.agent])
         return found
 
     def assemble(
@@ -120,6 +123,7 @@ class ContextMethods(MemoryMethods):
         scorer: Scorer | None = None,
         spaces: Sequence[str] = (),
         conversation: str | Conversation | None = None,
+        conversations: bool = True,
         record: bool | None = None,
         task: str | None = None,
         paths: Sequence[str] = (),
@@ -135,12 +139,12 @@ class ContextMethods(MemoryMethods):
         what the query says, or who chooses; "task" unless given. The text of a named frame stands in the
         context where nothing else needs its tokens, or as `guidance` says. `gate=True` leaves out what has
         nothing to do with the query even where all memories fit, `gate=False` lets everything take part.
-        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids` ends
-        each item with an id that `expand` takes. What a running `conversation` (a text or one of the
-        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These bind
-        all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
-        `task`, by id or in words, and `paths`; a note on a `changed` file ranks lower. `record` fills the
-        ledger. Raises BudgetTooSmall or InvalidInput.
+        `dates` and `sources` end items with their day and a short source; `ids` ends each item with an id
+        that `expand` takes. What a running `conversation` (a text or the engine's) contains is left out;
+        messages of others stand under a heading, unless `conversations` is False. `pins` are ids that must
+        stand in it, whatever the filters. These bind all else, but for a time that is lifted for what is
+        always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a `changed`
+        file ranks lower. `record` fills the ledger. Raises BudgetTooSmall or InvalidInput.
         """
         filter_of, clock = operations.search.filter_of, self._session.clock
         where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
@@ -153,6 +157,7 @@ class ContextMethods(MemoryMethods):
             pins=pins,
             scorer=scorer,
             conversation=conversation,
+            messages=operations.frame.MessageFilter.beside(self._session, conversation, on=conversations),
             gate=gate,
             work=TaskInput(task=task, paths=paths, changed=changed),
             details=operations.assemble.ItemDetails(dates=dates, sources=sources, ids=ids),
@@ -176,6 +181,7 @@ class ContextMethods(MemoryMethods):
         counter: str | TokenCounter | None = None,
         scopes: Sequence[Scope | str] = (),
         where: Filter | str | Mapping[str, Any] | None = None,
+        conversation: str | Conversation | None = None,
     ) -> RefreshResult:
         """Whether a context still fits the current message: `needed, reason, context`.
 
@@ -198,6 +204,7 @@ class ContextMethods(MemoryMethods):
             free_tokens=free_tokens,
             acting=acting,
             cold=self._assembles_first,
+            conversation=conversation,
         )
         refreshed = operations.refresh.refresh(self._session, context, request)
         if refreshed.needed and refreshed.reason is not RefreshReason.PRESSURE:

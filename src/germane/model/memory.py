@@ -333,13 +333,13 @@ class Memory:
     """A stored record. Values of this class are never changed: `evolve` returns a changed copy.
 
     `agent` names whose it is: an agent, a space as `space:NAME`, or one user of an agent as
-    `user:NAME:AGENT`. `id` names the memory for life: all its versions have it. `version` counts them
-    from 1, and `version_id` names one of them. `superseded_by` names what replaces this version: the next
-    version, or another memory that says the same; None for the current version.
-    `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `source` says where the text
-    came from, and is part of what makes two memories the same one. `seen_count` counts how often the same
-    memory was remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no
-    stages. All times are aware and in UTC.
+    `user:NAME:AGENT`. `id` names the memory for life: all its versions have it. `version` counts them from 1
+    (0 is a message of a conversation, shown like a memory), and `version_id` names one of them.
+    `superseded_by` names what replaces this version: the next version, or another memory that says the same;
+    None for the current version. `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1.
+    `source` says where the text came from, and is part of what makes two memories the same one. `seen_count`
+    counts how often the same memory was remembered. `stage` is where it stands in the lifecycle of its kind,
+    None where that has no stages. All times are aware and in UTC.
     """
 
     id: str
@@ -382,6 +382,11 @@ class Memory:
     def version_id(self) -> str:
         """The name of this very version: the memory's id, an at sign and the version, as in `id@2`."""
         return f"{self.id}@{self.version}"
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message of a conversation, which only the conversation stores."""
+        return self.version == 0
 
     @property
     def ref(self) -> str:

@@ -244,6 +244,7 @@ class SearchResult:
     `learning` is how the agent's learning stood, where the store tells it, and `stamp` how far its memories
     had come: equal stamps, equal memories. `term_weights` are the inverse document frequencies of the query's
     terms by their hashes, and `average_terms` is how many terms a memory has, where the store tells them.
+    `converses` is False where the store says that the agent has no conversation.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -257,6 +258,7 @@ class SearchResult:
     stamp: tuple[int, ...] | None = field(default=None, compare=False)
     term_weights: Mapping[int, float] = field(default_factory=dict, compare=False)
     average_terms: float = field(default=1.0, compare=False)
+    converses: bool = field(default=True, compare=False)
 
 
 def _fields(given: Any) -> tuple[tuple[str, str], ...]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
-from germane.kinds import COMMIT, Kinds
+from germane.kinds import COMMIT
 from germane.lifecycle import DecisionCalibration
-from germane.model.context import ESTIMATED, Context, TraceNote
+from germane.model.context import ESTIMATED, Context, Reason, TraceNote
 from germane.model.memory import Memory, Status
-from germane.model.plan import Plan, RollOver, Section, TaskContext, TaskInput
+from germane.model.plan import Plan, RollOver, TaskContext, TaskInput
 from germane.model.query import (
     Candidate,
     CandidateTable,
@@ -35,7 +35,16 @@ from germane.operations.context import (
     found_apart,
     judged,
 )
-from germane.operations.frame import Framed, PlanInput, associated, framed, in_conversation, reranked
+from germane.operations.frame import (
+    Framed,
+    MessageFilter,
+    PlanInput,
+    associated,
+    framed,
+    in_conversation,
+    reranked,
+    within_domain,
+)
 from germane.operations.inputs import settled
 from germane.operations.read import head_of
 from germane.operations.search import (
@@ -50,9 +59,9 @@ from germane.operations.search import (
 from germane.packing.lines import RememberedLines
 from germane.pipeline import PipelineInput, text_left_out
 from germane.pipeline import assemble as assemble_context
+from germane.plans.layered import EARLIER
 from germane.plans.scoped import ScopedPlan, places_of, scoped, scoped_named, with_history
 from germane.protocols import Scorer, TokenCounter
-from germane.ranking.scores import is_of
 from germane.ranking.similarity import in_order, nothing_then
 from germane.scopes import checked_path
 from germane.tokens import get_counter
@@ -86,7 +95,8 @@ class AssembleRequest:
 
     `where` is all of the caller's filter; `spaces` are the agent's sides of spaces that take part, and `pins`
     ids of what must stand in the context. `gate` None is the plan's own way. What `conversation` contains is
-    left out. `work` is for a scoped plan. Raises InvalidInput for work beside any other plan.
+    left out, and `messages` of other conversations take part. `work` is for a scoped plan. Raises
+    InvalidInput for work beside any other plan.
     """
 
     query: str
@@ -98,6 +108,7 @@ class AssembleRequest:
     scorer: Scorer | None = None
     conversation: str | Conversation | None = None
     gate: bool | None = None
+    messages: MessageFilter = field(default_factory=MessageFilter)
     work: TaskInput = field(default_factory=TaskInput)
     details: ItemDetails = field(default_factory=ItemDetails)
 
@@ -128,6 +139,7 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
     if plain and request.gate is None and parsed.vector is None:
         found = _with_rest(session, parsed, framing, found)
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
+    framing, found = _with_messages(session, request, parsed, framing, found)
     plan, unadvised = advised(framing.plan, judgement)
     passages = passage_search(session, query, found)
     warnings = (
@@ -162,13 +174,45 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         lines=_lines(session, request, counts_alike=counter is session.counter or plan.counts_content),
         passages=None if passages is None else passages.scores,
     )
-    context = _assembled(session, given, found, alone=not request.spaces)
+    context = _made(session, request, given, found)
     more: tuple[TraceNote, ...] = ()
     if framing.searches and how is None and (when := parsed.question.when or request.where.when):
         more = _of_another_time(context, framing.plan, found, when)
     elif how is not None and how.estimate:
         more = (_estimate(context, session.counter),)
     return _noted(context, request, more)
+
+
+def _made(
+    session: AgentContext, request: AssembleRequest, given: PipelineInput, found: SearchResult
+) -> Context:
+    """The context of what was found, without messages that a memory in it contains."""
+
+    def made(out: Mapping[str, Reason]) -> Context:
+        known = replace(given, left_out={**given.left_out, **out}) if out else given
+        return _assembled(session, known, found, alone=not request.spaces)
+
+    if not any(section.name == EARLIER for section in given.plan.sections):
+        return made({})
+    from germane.operations.message_search import without_doubled  # noqa: PLC0415 - Most agents have none.
+
+    return without_doubled(session, made({}), made)
+
+
+def _with_messages(
+    session: AgentContext, request: AssembleRequest, parsed: ParsedQuery, framing: Framed, found: SearchResult
+) -> tuple[Framed, SearchResult]:
+    """The plan and what was found, with messages of earlier conversations, if there are any."""
+    if not request.messages.read_beside(session, converses=found.converses):
+        return framing, found
+    from germane.operations.message_search import gathered_messages  # noqa: PLC0415 - Most agents have none.
+
+    latest = framing.looks_back or parsed.where.when is not None
+    gated = request.gate is not False
+    plan, found = gathered_messages(
+        session, parsed, framing.plan, found, request.messages, latest=latest, gated=gated
+    )
+    return replace(framing, plan=plan), found
 
 
 def _lines(session: AgentContext, request: AssembleRequest, *, counts_alike: bool) -> RememberedLines:
@@ -543,44 +587,3 @@ def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> 
             stands.add(memory.ref)
             slices[home].append(Candidate(memory=memory))
     return replace(found, slices=tuple(tuple(candidates) for candidates in slices))
-
-
-# Keeps what belongs to another domain out of the sections that show only the frame's own.
-#
-# No store knows domains, which stand in the metadata, so more is gathered than the section's limit says and
-# the best are selected.
-
-
-def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kinds: Kinds) -> SearchResult:
-    """What was found, and in sections of a domain nothing that names others alone.
-
-    What names none stays, what no budget may drop, and everything where the frame has none. Of what
-    relevance found there, and in any section of a plan that asks by meaning, as many stay as the section's
-    limit says: the nearest in meaning, or where nothing has a vector, in words. (Turns of dialogue are found
-    by the turns around them as well.)
-    """
-    sections = [section for section in plan.sections if section.gathers]
-    if not plan.by_meaning and not any(section.of_domain for section in sections):
-        return found
-    slices = (
-        _of_domain(section, candidates, domain, kinds) if plan.by_meaning or section.of_domain else candidates
-        for section, candidates in zip(sections, found.slices, strict=False)
-    )
-    return replace(found, slices=(*slices, *found.slices[len(sections) :]))
-
-
-def _of_domain(
-    section: Section, candidates: Sequence[Candidate], domain: Collection[str], kinds: Kinds
-) -> tuple[Candidate, ...]:
-    everywhere = not section.of_domain or not domain
-    here = [one for one in candidates if everywhere or _admits(one.memory, domain, kinds)]
-    if section.order is not None or len(here) <= section.limit:
-        return tuple(here)
-    signal = "semantic" if any("semantic" in one.signals for one in here) else "lexical"
-    best = sorted(here, key=lambda one: (-one.signals.get(signal, -1.0), one.memory.ref))[: section.limit]
-    return tuple(sorted(best, key=lambda one: one.memory.ref))
-
-
-def _admits(memory: Memory, domain: Collection[str], kinds: Kinds) -> bool:
-    named = memory.metadata.get("domain")
-    return not named or is_of(memory, domain) or kinds.of(memory).requires(memory)

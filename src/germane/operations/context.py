@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +21,7 @@ from germane.kinds import Kinds
 from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
 from germane.model.learning import Example, OutcomeHistory, Weights
-from germane.model.memory import Outcome, Status
+from germane.model.memory import Memory, Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
 from germane.model.text import is_tenant, user_tenant
@@ -472,7 +472,7 @@ class AgentContext:
     `set_aside` says whose vectors are in the store when no embedder of it is at hand, and what to do.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`, and `passages`
-    those of long memories;
+    those of long memories, `heard` messages as candidates;
     `base` is the agent's own side where this is that of one of its users, which reads it as well.
     `weight_cache` what use has taught, `outcome_cache` how work turned out, `calibration_cache` how well the
     agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
@@ -495,6 +495,7 @@ class AgentContext:
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     passages: PassageCache = field(default_factory=PassageCache, repr=False, compare=False)
     weight_cache: WeightCache = field(default_factory=WeightCache, repr=False, compare=False)
+    heard: dict[Hashable, Memory] = field(default_factory=dict, repr=False, compare=False)
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     base: AgentContext | None = None

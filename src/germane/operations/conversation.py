@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import regex
 
 from germane.conversation import formats
 from germane.conversation.compaction import cost_by
@@ -62,6 +61,7 @@ from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
 from germane.stores.location import CONVERSATIONS
 from germane.stores.relational.conversation_cache import TurnVectors
+from germane.stores.relational.conversation_records import SPEAKER
 from germane.tokens import CachedCounter, get_counter, spendable
 
 if TYPE_CHECKING:
@@ -177,6 +177,8 @@ class Conversation:
         if confirm is not True:
             raise PurgeNotConfirmed
         self._session.passages.clear()
+        self._session.heard.clear()
+        self._session.lines.clear()
         return len(self._log.apply(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
 
     def anchor(self, name: str, text: str) -> None:
@@ -431,8 +433,6 @@ _GATHERED = 100
 """Turns of each signal, as many as `recall` gathers of memories."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """The moment of messages that have none."""
-_NAME = regex.compile(r"([\p{L}][\p{L}\p{M}\p{N}'’.-]*(?: [\p{L}\p{M}\p{N}'’.-]+){0,2}): ")
-"""The name that a transcript of people puts before what each of them says."""
 _LATEST = 100
 """Messages that show whether a conversation is such a transcript."""
 
@@ -537,7 +537,7 @@ class TurnSearch:
 
     def _new(self, turn: Sequence[Message], session: str) -> Memory:
         first = turn[0]
-        named = _NAME.match(first.text) if self.names else None
+        named = SPEAKER.match(first.text) if self.names else None
         lines = list(spoken_lines(tiered(turn, active=None, tiers=self.tiers)))
         # Who is named in the text needs no role before it.
         text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
@@ -558,7 +558,7 @@ class TurnSearch:
 def _has_names(messages: Sequence[Message]) -> bool:
     """Whether most messages begin with a name, as `germane chat import` writes a dialogue of people."""
     latest = [each.text for each in messages[-_LATEST:] if each.text]
-    return 2 * sum(_NAME.match(text) is not None for text in latest) > len(latest)
+    return 2 * sum(SPEAKER.match(text) is not None for text in latest) > len(latest)
 
 
 def _whole(text: str, counter: TokenCounter) -> Renditions:

@@ -97,16 +97,19 @@ def shown_of(context: Context | RecallResult | Assembly | Impressions) -> Impres
             "context",
             question=trace.question.text,
             now=trace.now,
-            parts={_version(entry): entry.parts for entry in trace.included},
+            # A message of a conversation has no counts.
+            parts={_version(entry): entry.parts for entry in trace.included if entry.version},
             weights=trace.weights,
-            levels={_version(entry): entry.level for entry in trace.included if entry.level},
+            levels={
+                _version(entry): entry.level for entry in trace.included if entry.level and entry.version
+            },
         )
     if isinstance(context, RecallResult):
         return Impressions.of(
             "recall",
             question=context.question.text,
             now=context.now,
-            parts={one.memory.version_id: one.parts for one in context},
+            parts={one.memory.version_id: one.parts for one in context if not one.memory.is_message},
             weights=context.weights,
         )
     raise InvalidInput(
@@ -118,10 +121,11 @@ def shown_of(context: Context | RecallResult | Assembly | Impressions) -> Impres
 def _recorded(assembly: Assembly) -> Impressions:
     # Of weights the ledger keeps a hash alone, so what was weighed by them tells of uses and no more.
     weighed = bool(assembly.makers.get("weights"))
+    memories = [entry for entry in assembly.included if not entry.is_message]
     return Impressions(
         key=assembly.key,
-        parts={entry.version_id: {} if weighed else entry.parts for entry in assembly.included},
-        levels={entry.version_id: entry.level for entry in assembly.included if entry.level},
+        parts={entry.version_id: {} if weighed else entry.parts for entry in memories},
+        levels={entry.version_id: entry.level for entry in memories if entry.level},
     )
 
 
@@ -298,6 +302,7 @@ def _texts(
         found = session.store.get(session.agent, list(shown.parts))
         memories = [one for one in found if one is not None]
     levels = {name: shown.levels.get(name) for name in shown.parts}
+    memories = [one for one in memories if not one.is_message]
     texts = {one.ref: _at(one, levels.get(one.version_id, levels.get(one.id))) for one in memories}
     return texts, {one.ref for one in memories if one.agent == session.agent}
 

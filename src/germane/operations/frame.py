@@ -4,14 +4,15 @@ say, and what a conversation says already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
 from germane.errors import EmbeddingFailed, InvalidInput, UnreadableSource
+from germane.kinds import Kinds
 from germane.model.context import Context, Reason, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.plan import AUTO, Frame, FrameChoice, Plan, Section
@@ -26,6 +27,7 @@ from germane.plans.layered import FRAMED, TOTAL, Past, budgeted, layered, layere
 from germane.plans.scoped import ScopedPlan
 from germane.protocols import FrameSelector
 from germane.ranking.relevance import RERANKED
+from germane.ranking.scores import is_of
 from germane.ranking.signals import asks_for_history, rest_of_releases
 from germane.retrieval.dates import LONGEST_QUESTION
 from germane.retrieval.tokenizer import query_terms
@@ -71,6 +73,29 @@ class PlanInput:
             guidance = "named" if frame is not None and frame != AUTO else False
         frame = DEFAULT_FRAME if frame is None else frame
         return cls(plan=plan, frame=frame, guidance=guidance, budget=budget)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFilter:
+    """Which messages of conversations take part: those of the agents `of`, but for sessions and texts.
+
+    `sessions` are pairs of an agent and a session; `texts` are messages that the model gets anyway.
+    """
+
+    of: tuple[AgentContext, ...] = ()
+    sessions: frozenset[tuple[str, str]] = frozenset()
+    texts: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def read_beside(self, session: AgentContext, *, converses: bool) -> bool:
+        """Whether messages are searched: the store of the memories has some, or another store is named."""
+        return bool(self.of) and (converses or self.of[0].store is not session.store)
+
+    @classmethod
+    def beside(cls, session: AgentContext, conversation: object = None, *, on: bool = True) -> Self:
+        """All messages that an agent reads, but for those of a running conversation."""
+        agent, name = getattr(conversation, "agent", None), getattr(conversation, "session", None)
+        sessions = frozenset({(agent, name)}) if agent and name else frozenset[tuple[str, str]]()
+        return cls(of=session.sides if on else (), sessions=sessions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,3 +450,44 @@ def _pieces(conversation: str | Conversation) -> list[str]:
 
 def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in piece)
+
+
+# Keeps what belongs to another domain out of the sections that show only the frame's own.
+#
+# No store knows domains, which stand in the metadata, so more is gathered than the section's limit says and
+# the best are selected.
+
+
+def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kinds: Kinds) -> SearchResult:
+    """What was found, and in sections of a domain nothing that names others alone.
+
+    What names none stays, what no budget may drop, and everything where the frame has none. Of what
+    relevance found there, and in any section of a plan that asks by meaning, as many stay as the section's
+    limit says: the nearest in meaning, or where nothing has a vector, in words. (Turns of dialogue are found
+    by the turns around them as well.)
+    """
+    sections = [section for section in plan.sections if section.gathers]
+    if not plan.by_meaning and not any(section.of_domain for section in sections):
+        return found
+    slices = (
+        _of_domain(section, candidates, domain, kinds) if plan.by_meaning or section.of_domain else candidates
+        for section, candidates in zip(sections, found.slices, strict=False)
+    )
+    return replace(found, slices=(*slices, *found.slices[len(sections) :]))
+
+
+def _of_domain(
+    section: Section, candidates: Sequence[Candidate], domain: Collection[str], kinds: Kinds
+) -> tuple[Candidate, ...]:
+    everywhere = not section.of_domain or not domain
+    here = [one for one in candidates if everywhere or _admits(one.memory, domain, kinds)]
+    if section.order is not None or len(here) <= section.limit:
+        return tuple(here)
+    signal = "semantic" if any("semantic" in one.signals for one in here) else "lexical"
+    best = sorted(here, key=lambda one: (-one.signals.get(signal, -1.0), one.memory.ref))[: section.limit]
+    return tuple(sorted(best, key=lambda one: one.memory.ref))
+
+
+def _admits(memory: Memory, domain: Collection[str], kinds: Kinds) -> bool:
+    named = memory.metadata.get("domain")
+    return not named or is_of(memory, domain) or kinds.of(memory).requires(memory)

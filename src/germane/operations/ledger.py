@@ -32,7 +32,7 @@ from germane.model.text import is_space
 from germane.model.validation import as_utc
 from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
-from germane.operations.frame import PlanInput
+from germane.operations.frame import MessageFilter, PlanInput
 from germane.operations.inputs import Reranking, checked_time, checking_verbs
 from germane.operations.recording import assembly_of
 from germane.operations.refresh import CUT, cut_again
@@ -113,7 +113,8 @@ class Ledger:
         moved = tuple(moved_since(self._session, assembly)) if of_now else ()
 
         def why(again: Assembly | None) -> tuple[str, ...]:
-            return (*moved, *_why(assembly, again, alterations, given))
+            messages = _moved_messages(self._session, assembly)
+            return (*moved, *messages, *_why(assembly, again, alterations, given))
 
         try:
             context, again = _again(self._session, assembly, given)
@@ -179,6 +180,7 @@ def _again(session: AgentContext, assembly: Assembly, given: dict[str, Any]) -> 
         scorer=given.get("scorer"),
         conversation=given.get("conversation"),
         gate=options.get("gate"),
+        messages=_messages_of(session, options.get("messages")),
         work=TaskInput(
             task=options.get("task"), paths=options.get("paths", ()), changed=options.get("changed")
         ),
@@ -188,6 +190,27 @@ def _again(session: AgentContext, assembly: Assembly, given: dict[str, Any]) -> 
         request = replace(request, spaces=tuple(past[1:]))
         context = assemble(past[0], request)
         return context, assembly_of(past[0], context, request, points=assembly.points)
+
+
+def _messages_of(session: AgentContext, recorded: Mapping[str, Any] | None) -> MessageFilter:
+    """The messages that took part in an assembly, as they are in the log now."""
+    if recorded is None:
+        return MessageFilter()
+    without = frozenset((agent, name) for agent, name in recorded["without"])
+    return MessageFilter(of=session.sides, sessions=without)
+
+
+def _moved_messages(session: AgentContext, assembly: Assembly) -> Iterator[str]:
+    """Why messages of conversations may not be those of then."""
+    recorded = assembly.options.get("messages")
+    points = {} if recorded is None else recorded["points"]
+    for one in session.sides:
+        log = CONVERSATIONS.of(one.store)
+        if one.agent in points and (log is None or log.point(one.agent) != points[one.agent]):
+            yield (
+                f"Messages of the conversations of {one.agent!r} took part, and the log has changed since: "
+                "messages aren't kept as they were."
+            )
 
 
 def _replay_working_set(

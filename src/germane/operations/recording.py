@@ -18,7 +18,7 @@ from germane.operations.assemble import AssembleRequest, assemble, named_pins
 from germane.operations.context import AgentContext
 from germane.operations.feedback import shown_of
 from germane.retrieval.tokenizer import TOKENIZER
-from germane.stores.location import LEDGER
+from germane.stores.location import CONVERSATIONS, LEDGER
 
 _TRIES = 3
 """How often to assemble anew where somebody writes meanwhile, before the record says so instead."""
@@ -115,6 +115,7 @@ def assembly_of(
         "frame": not isinstance(how.frame, str),
         "scorer": request.scorer is not None,
         "conversation": request.conversation is not None,
+        "messages": bool(request.messages.texts),
     }
     return Assembly(
         id=session.ids.next(session.clock()),
@@ -127,7 +128,9 @@ def assembly_of(
         given_budget=how.budget is not None,
         counter=request.counter.name,
         where=request.where,
-        options=_options(request) if options is None else options,
+        options=_options(context, request)
+        if options is None
+        else {**options, **_of_messages(context, request)},
         spaces=tuple(space_of(one.agent) for one in request.spaces if is_space(one.agent)),
         key=shown_of(context).key,
         points=points,
@@ -145,7 +148,25 @@ def assembly_of(
     )
 
 
-def _options(request: AssembleRequest) -> dict[str, object]:
+def _messages(context: Context, request: AssembleRequest) -> Mapping[str, Any] | None:
+    """Which messages could take part, and how far their conversations had come; None where none did.
+
+    It says nothing of texts that were left out: a record keeps no text.
+    """
+    if not any(entry.version == 0 for entry in context.trace.entries):
+        return None
+    points = {
+        one.agent: log.point(one.agent) for one in request.messages.of if (log := CONVERSATIONS.of(one.store))
+    }
+    return {"points": points, "without": sorted(map(list, request.messages.sessions))}
+
+
+def _of_messages(context: Context, request: AssembleRequest) -> Mapping[str, Any]:
+    messages = _messages(context, request)
+    return {} if messages is None else {"messages": messages}
+
+
+def _options(context: Context, request: AssembleRequest) -> dict[str, object]:
     """What can be written down of a request beside the plan, the frame and the budget."""
     work, details = request.work, request.details
     options: dict[str, object] = {
@@ -157,6 +178,7 @@ def _options(request: AssembleRequest) -> dict[str, object]:
         "dates": details.dates,
         "sources": details.sources,
         "ids": details.ids,
+        "messages": _messages(context, request),
     }
     return {name: value for name, value in options.items() if value is not None}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from germane.model.text import is_space, space_of
 from germane.model.validation import as_utc, checked_text
 from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext, advised, calibration_of
-from germane.operations.frame import Framing, PlanInput, choice_of, frames_of, wants
+from germane.operations.frame import Framing, MessageFilter, PlanInput, choice_of, frames_of, wants
 from germane.operations.inputs import checked_count, embed_texts
 from germane.operations.recording import assemble_recorded, assembly_of, points_of
 from germane.operations.search import entered_spaces, understand
@@ -35,13 +35,16 @@ from germane.plans.intent import (
     substance,
     token_pressure,
 )
-from germane.plans.layered import PLANS, frame_section, plan_for, unknown_plan
+from germane.plans.layered import EARLIER, PLANS, frame_section, plan_for, unknown_plan, with_messages
 from germane.plans.scoped import scoped_named
 from germane.protocols import TokenCounter
 from germane.ranking.relevance import Gated
 from germane.retrieval.quality import english_idf, information
 from germane.retrieval.tokenizer import query_terms, term_hash
 from germane.stores.location import LEDGER
+
+if TYPE_CHECKING:
+    from germane.operations.conversation import Conversation
 
 _DECISION = "decision"
 
@@ -62,6 +65,7 @@ class RefreshRequest:
     free_tokens: int | None = None
     acting: bool = False
     cold: bool = False
+    conversation: str | Conversation | None = None
 
     def __post_init__(self) -> None:
         checked_text(self.text, name="new_input")
@@ -179,6 +183,8 @@ def _assembled(session: AgentContext, request: RefreshRequest, *, frame: Framing
             counter=request.counter,
             how=how,
             spaces=entered_spaces(session, ()),
+            conversation=request.conversation,
+            messages=MessageFilter.beside(session, request.conversation),
         )
         return assemble_recorded(session, repeat, cold=cold) if session.records else assemble(session, repeat)
 
@@ -419,6 +425,8 @@ def _plan_of(
         plan = plan_for(
             named, kinds=session.kinds, frame=frame_named(frame or _CUT_DECISION, frames_of(session))
         )
+    if EARLIER in shown and plan.name == "layered":
+        plan = with_messages(plan)
     if plan.name != named or not shown <= {section.name for section in plan.sections}:
         raise InvalidInput(
             f"The context was made by plan {named!r}, and {plan.name!r} can't make it smaller. "
@@ -468,6 +476,6 @@ def _memories(sessions: Sequence[AgentContext], assembly: Assembly) -> Mapping[s
 
 def _stands(sessions: Sequence[AgentContext], context: Context) -> bool:
     """Whether the memories of a context are still what their stores have."""
-    shown = {item.memory.version_id: item.memory for item in context.items}
+    shown = {one.memory.version_id: one.memory for one in context.items if not one.memory.is_message}
     found = [memory for one in sessions for memory in one.store.get(one.agent, list(shown))]
     return {memory.version_id: memory for memory in found if memory is not None} == shown

@@ -34,7 +34,7 @@ from germane.model.conversation import (
     SetHidden,
     TextPart,
 )
-from germane.model.memory import Level, Memory, Status
+from germane.model.memory import Level, Memory, Status, split_id
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.query import CandidateTable, Filter, SearchResult
 from germane.model.request import Request, TokenCalibration
@@ -50,7 +50,7 @@ from germane.operations.conversation import (
     derived,
     group_of,
 )
-from germane.operations.frame import PlanInput
+from germane.operations.frame import MessageFilter, PlanInput
 from germane.operations.inputs import checked_count
 from germane.operations.recording import Recorder
 from germane.operations.search import passage_search
@@ -61,7 +61,7 @@ from germane.plans.layered import LONGEST_FIRST
 from germane.protocols import TokenCounter
 from germane.renditions import renditions_of
 from germane.stores.location import CONVERSATIONS
-from germane.stores.relational.conversation_cache import ConversationIndex
+from germane.stores.relational.conversation_cache import ConversationIndex, entries_of
 from germane.tokens import CachedCounter, get_counter, spendable
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
@@ -141,7 +141,14 @@ def request(
             tools=_tools(tools),
             anchors=_anchors(given, anchors),
             pins=_pins(arranged, pins, name),
-            remember=_remember(arranged, selection, query, contexts=contexts, recorder=recorder),
+            remember=_remember(
+                arranged,
+                selection,
+                query,
+                contexts=contexts,
+                recorder=recorder,
+                messages=_other_messages(session, selection, messages, name),
+            ),
             recall=_recall(session, arranged, name, query),
             still_stands=lambda ids: _still_stands(selection, ids),
             query=selection.query_key,
@@ -273,6 +280,19 @@ def _messages(session: AgentContext, given: Sayable) -> tuple[tuple[Message, ...
     return grouped(read_messages(given)), None
 
 
+def _other_messages(
+    session: AgentContext, selection: MemorySelection, messages: Sequence[Message], name: str | None
+) -> MessageFilter:
+    """The messages of other conversations than the one that is sent. A space has none."""
+    sessions = {(each.agent, each.session) for each in messages if each.session}
+    texts = frozenset({each.own_text.strip() for each in messages} - {""}) if name is None else frozenset()
+    return MessageFilter(
+        of=selection.of[0].sides,
+        sessions=frozenset(sessions | ({(session.agent, name)} if name is not None else set())),
+        texts=texts,
+    )
+
+
 def _system(system: str | Sequence[Mapping[str, Any]] | None) -> list[Message]:
     if system is None or not system:
         return []
@@ -311,6 +331,7 @@ def _remember(
     *,
     contexts: list[Context],
     recorder: Recorder | None,
+    messages: MessageFilter,
 ) -> Callable[[int], MemoryBlock] | None:
     """A function that assembles memory within a budget, and adds each context to `contexts`."""
     memory = selection.memory
@@ -330,6 +351,7 @@ def _remember(
             counter=arranged.counter,
             how=PlanInput(plan=plan, frame=selection.frame, budget=budget),
             spaces=tuple(beside),
+            messages=messages,
         )
         context = assemble(session, request) if recorder is None else recorder.assemble(request)
         contexts.append(context)
@@ -348,7 +370,14 @@ def _still_stands(selection: MemorySelection, ids: Sequence[str]) -> bool:
         return True
     found = [each for one in selection.of for each in one.store.get(one.agent, ids) if each is not None]
     current = {each.version_id for each in found if each.status in (Status.ACTIVE, Status.ARCHIVED)}
-    return current.issuperset(ids)
+    return current.issuperset(one for one in ids if not one.endswith("@0")) and all(
+        _is_visible(selection.of[0], split_id(one)[0]) for one in ids if one.endswith("@0")
+    )
+
+
+def _is_visible(session: AgentContext, message_id: str) -> bool:
+    found = (CONVERSATIONS.required(one.store).message(one.agent, message_id) for one in session.sides)
+    return any(message is not None and not message.hidden for message in found)
 
 
 _TURN: Final = BUILT_IN.require("episode")
@@ -379,8 +408,9 @@ def _recall(session: AgentContext, arranged: Arrangement, name: str | None, quer
     @cache
     def search() -> TurnSearch:
         if name is None:
-            index = ConversationIndex(session.language)
-            index.add(messages, {})
+            by_number = {each.seq: each for each in messages}
+            index = ConversationIndex(session.language, lambda numbers: [by_number[one] for one in numbers])
+            index.add(entries_of(messages), {})
             find: FindTurns = index.search
         else:
             find = partial(CONVERSATIONS.required(session.store).search, session.agent, name)

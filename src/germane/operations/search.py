@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
@@ -102,12 +102,14 @@ def recall(
     ranker: Ranker | str = DEFAULT_RANKER,
     gated: bool = True,
     spaces: Sequence[AgentContext] = (),
+    messages: Callable[[ParsedQuery, SearchResult], SearchResult] | None = None,
 ) -> RecallResult:
     """The best `limit` memories for a question, also of spaces. Reading changes nothing.
 
     With spaces nothing learned applies: what one memory's use has taught is no measure for another's;
     nor does it with another ranker. A question that names nothing is answered by the newest, whoever ranks.
-    Unless `gated` is False or a scorer decides, what has nothing to do with the question is left out.
+    `messages` adds those that match a question. Unless `gated` is False or a scorer
+    decides, what has nothing to do with the question is left out.
     """
     checked_count(limit, name="limit", least=1)
     check_ranker(ranker, scorer, session.reranking)
@@ -115,6 +117,7 @@ def recall(
     parsed = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
     parsed, searched, found = gather_together(session, parsed, slices, spaces)
+    found = found if messages is None else messages(parsed, found)
     named = ranker != DEFAULT_RANKER and found.by_relevance
     learns = scorer is None and found.by_relevance and not spaces and not named
     scoring = Scoring(
@@ -461,6 +464,14 @@ def _without_relevance(found: SearchResult, slices: tuple[Slice, ...]) -> Search
     return replace(found, slices=remaining, by_relevance=True)
 
 
+def joined_results(found: Sequence[SearchResult]) -> SearchResult:
+    """One result of several indexes, each's words in units of what a full match is worth there."""
+    if len(found) == 1:
+        return found[0]
+    most = max(found, key=lambda one: one.stored)
+    return replace(_spaces_united(found), term_weights=most.term_weights, average_terms=most.average_terms)
+
+
 def _spaces_united(found: Sequence[SearchResult]) -> SearchResult:
     """One result of several, its words' signals in units of what a full match is worth in each of them.
 
@@ -478,6 +489,7 @@ def _spaces_united(found: Sequence[SearchResult]) -> SearchResult:
         stamp=found[0].stamp,
         term_weights=found[0].term_weights,
         average_terms=found[0].average_terms,
+        converses=any(one.converses for one in found),
     )
 
 

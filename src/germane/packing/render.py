@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import regex
 
-from germane.kinds import Kinds
+from germane.kinds import MESSAGE, Kinds
 from germane.lifecycle import obsolete_label
 from germane.model.context import short_id
 from germane.model.memory import Level, Memory
@@ -180,12 +180,13 @@ def _speaks(text: str) -> bool:
 def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
     """The heading of a section when `memory` is None; else the one that the memory stands under there.
 
-    That is one of its own, or the date of its session.
+    That is one of its own, or the date of its session, for messages with the session's name.
     """
     if memory is None:
         return section.heading
     if not section.own_heading:
-        return f"### {day_in_words(memory.created_at)}"
+        day = day_in_words(memory.created_at)
+        return f"### {day} ({inline(memory.scope.value)})" if memory.kind == MESSAGE else f"### {day}"
     kind = kinds.of(memory)
     fields: Mapping[str, object] = {
         **memory.metadata,

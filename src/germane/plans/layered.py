@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from germane.errors import InvalidInput, InvalidPlan
-from germane.kinds import CHANGELOG, PROFILE, USER, Kinds
+from germane.kinds import CHANGELOG, MESSAGE, PROFILE, USER, Kinds
 from germane.model.memory import Level
 from germane.model.plan import DEFAULT_SHARES, Alike, Frame, Overflow, Plan, RollOver, Section, Share, Style
 from germane.model.query import Filter, Order
@@ -104,6 +104,32 @@ def releases(*, weight: int, newest: bool) -> Section:
         dates=True,
         sources=True,
     )
+
+
+EARLIER = "conversations"
+"""The section of messages of earlier conversations."""
+
+_OF_MESSAGES = 1000
+"""Its share, as much as episodes have."""
+
+
+@lru_cache(maxsize=128)
+def with_messages(plan: Plan) -> Plan:
+    """The plan with a section of messages after its episodes, or else at its end."""
+    names = [section.name for section in plan.sections]
+    place = names.index("episodes") + 1 if "episodes" in names else len(names)
+    beside = plan.sections[place - 1]
+    section = Section(
+        name=EARLIER,
+        heading="## From Earlier Conversations",
+        kinds=(MESSAGE,),
+        share=Share(weight=beside.share.weight if "episodes" in names else _OF_MESSAGES),
+        limit=_CANDIDATES,
+        priority=beside.priority,
+        levels=LONGEST_FIRST,
+        by_session=True,
+    )
+    return replace(plan, sections=(*plan.sections[:place], section, *plan.sections[place:]))
 
 
 ALWAYS: Mapping[str, int] = {

@@ -34,6 +34,7 @@ from germane.model.text import fenced
 from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import CONVERSATIONS
+from germane.stores.relational.conversation_log import PastTurns
 from germane.stores.relational.conversations import ConversationTables
 from germane.testing.fakes import START, make_id, make_memory, make_message
 
@@ -81,6 +82,13 @@ def matches(log: ConversationTables, agent: str, session: str, terms: Sequence[s
 
 def _made(turn: Sequence[Message], session: str) -> Memory:
     return make_memory(str(turn[0].seq), metadata={"session": session})
+
+
+def _past(without: Sequence[str] = ()) -> PastTurns:
+    def made(turn: Sequence[Message], part: int, names: bool) -> Memory:  # noqa: ARG001 - The signature.
+        return make_memory(turn[0].text, id=turn[0].id)
+
+    return PastTurns(make=made, known={}, without=without)
 
 
 class ConversingContract:
@@ -349,3 +357,42 @@ class ConversingContract:
         assert sorted(seqs) == list(range(1, 41))
         assert [each.seq for each in talks.messages(AGENT, SESSION)] == list(range(1, 41))
         assert len(scores(store, "redis").scores) == 5
+
+    def test_all_conversations_are_searched_together(self, store: Store) -> None:
+        first = appended(store, "the redis cache", "the queue", group="g")
+        appended(store, "another redis cache", session="second", group="h")
+        log = CONVERSATIONS.required(store)
+        assert self._found(log) == ["another redis cache", "the redis cache"]
+        assert self._found(log, without=[SESSION]) == ["another redis cache"]
+        assert (
+            log.search_all("stranger", Query(terms=("redis",), slices=(Slice(limit=100),)), _past()) is None
+        )
+        log.apply(AGENT, SESSION, [SetHidden(group="g", hidden=True)])
+        assert self._found(log) == ["another redis cache"]
+        log.apply(AGENT, SESSION, [SetHidden(group="g", hidden=False)])
+        appended(store, "redis again", session="third", group="i")
+        assert self._found(log) == ["another redis cache", "redis again", "the redis cache"]
+        before = log.point(AGENT)
+        log.apply(AGENT, SESSION, [RemoveMessage(message_id=first[0].id)])
+        assert log.point(AGENT) != before
+        log.apply(AGENT, "second", [PurgeMessages()])
+        assert self._found(log) == ["redis again"]
+
+    def test_many_conversations_are_read_as_each_by_itself(self, store: Store) -> None:
+        for number in range(12):
+            appended(store, f"redis {number}", "the queue", session=f"session {number}", group="g")
+            appended(store, "nothing of it", session=f"session {number}", group="h")
+        log = CONVERSATIONS.required(store)
+        assert self._found(log) == sorted(f"redis {number}" for number in range(12))
+        assert self._found(log, without=["session 3", "session 4"]) == sorted(
+            f"redis {number}" for number in range(12) if number not in (3, 4)
+        )
+
+    @staticmethod
+    def _found(log: ConversationTables, without: Sequence[str] = ()) -> list[str]:
+        """The texts of the turns with the word, of all conversations but these."""
+        found = log.search_all(
+            AGENT, Query(terms=query_terms("redis"), slices=(Slice(limit=100),)), _past(without)
+        )
+        assert found is not None
+        return sorted(one.memory.content for one in found.slices[0] if one.signals["lexical"] > 0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache
 from itertools import chain
 from threading import RLock
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -13,25 +11,26 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.errors import InvalidInput
 from germane.ids import id_text
 from germane.model.conversation import (
     Message,
     MessageRole,
     Messages,
-    OpaquePart,
-    Part,
     Provider,
-    TextPart,
-    ToolCall,
-    ToolResult,
 )
 from germane.model.memory import Memory, Vector
 from germane.model.query import CandidateTable, Query, SearchResult
-from germane.model.text import day_in_words
 from germane.retrieval.bm25 import Postings, Sessions
-from germane.retrieval.tokenizer import LONGEST, TOKENIZER, Forward, index_terms, term_hash
+from germane.retrieval.tokenizer import LONGEST, Forward
 from germane.retrieval.vectors import VectorRows
+from germane.stores.relational.conversation_records import (
+    Record,
+    indexed_words,
+    is_indexed,
+    record_of,
+    rules_of,
+    unpacked_parts,
+)
 from germane.stores.relational.signals import Columns, Cosines, distinct, signals_for
 from germane.stores.relational.tables import UNREADABLE, Connection, damaged, moment
 
@@ -87,6 +86,11 @@ def spread(known: ConversationRow, *, above: int = 0) -> dict[str, int]:
 def number_of(num: int) -> int:
     """The number within its conversation of the message that a num stands for."""
     return num & MOST_MESSAGES
+
+
+def conversation_of(num: int) -> tuple[int, int]:
+    """The number of the conversation of a message, and its own within that."""
+    return num >> _SHIFT, num & MOST_MESSAGES
 
 
 def num_of(known: ConversationRow, number: int) -> int:
@@ -174,7 +178,7 @@ class ConversationCache:
         if self._index is not None:
             many = len(new) > _FEW
             stored = self._stored(connection, known, self._index, above=before.messages) if many else {}
-            made = self._index.add(new, stored)
+            made = self._index.add(entries_of(new), stored)
             # Whether the records of a few are stored isn't looked up: usually they are.
             self._made |= made if many else {}
         self._known = known
@@ -189,8 +193,9 @@ class ConversationCache:
     def index(self, connection: Connection, language: str) -> ConversationIndex:
         """The index of the visible turns."""
         if self._index is None or self._index.language != language:
-            index = ConversationIndex(language)
-            self._made = index.add(self.messages(hidden=False), self._stored(connection, self._known, index))
+            index = ConversationIndex(language, self._read)
+            stored = self._stored(connection, self._known, index)
+            self._made = index.add(entries_of(self.messages(hidden=False)), stored)
             self._index = index
         return self._index
 
@@ -198,6 +203,9 @@ class ConversationCache:
         """Some of the records that weren't stored and had to be made, by their messages' numbers; once."""
         numbers = list(self._made)[:most]
         return {number: self._made.pop(number) for number in numbers}
+
+    def _read(self, numbers: Sequence[int]) -> list[Message]:
+        return [self._messages[number] for number in numbers]
 
     def _stored(
         self, connection: Connection, known: ConversationRow, index: ConversationIndex, *, above: int = 0
@@ -211,6 +219,8 @@ class ConversationCache:
 # The turns of one conversation: BM25 from the forward records of their messages, and vectors.
 
 _MOST_FREQUENT: Final = 0xFF
+_OF_A_TURN: Final = 600
+"""Bytes that a turn takes besides its words."""
 _PAUSE: Final = timedelta(hours=4)
 """A message that comes so long after the one before it begins another session."""
 
@@ -228,50 +238,132 @@ class TurnVectors(NamedTuple):
     embed: Callable[[Sequence[str]], Sequence[Vector | None]]
 
 
+class Turn(NamedTuple):
+    """A turn that an index found: its messages, and the number of the session that it stands in.
+
+    A session ends with the conversation, or with a pause of four hours; `part` counts its sessions from 0.
+    """
+
+    messages: tuple[IndexedMessage, ...]
+    session: str
+    part: int
+
+
 MadeTurn: TypeAlias = Callable[[Sequence[Message], str], Memory]
 """A turn as the candidate that it is ranked as: its messages, and the name of its session."""
 
 
-class ConversationIndex:
-    """The index of a conversation in one language; what is hidden has no part in its statistics.
+class IndexedMessage(NamedTuple):
+    """What an index stores of a message: its number, and what decides to which turn it belongs.
 
-    It finds turns: a message with the results of its calls.
+    `calls` are the ids of the calls in it, `answers` those of the calls that it answers. `named` says that it
+    begins with a name.
     """
 
-    def __init__(self, language: str) -> None:
+    number: int
+    group: str
+    created_at: datetime | None
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    conversation: int = 0
+    named: bool = False
+
+
+ReadMessages: TypeAlias = Callable[[Sequence[int]], Sequence[Message]]
+"""The messages of these numbers, in that order."""
+
+
+def entries_of(messages: Iterable[Message]) -> Iterator[IndexedMessage]:
+    """What an index stores of each message that a question can find."""
+    for message in messages:
+        if message.group is None or message.hidden or not is_indexed(message):
+            continue
+        calls = tuple(call.id for call in message.calls)
+        answers = tuple(result.call_id for result in message.results)
+        yield IndexedMessage(message.seq, message.group, message.created_at, calls, answers)
+
+
+class ConversationIndex:
+    """The index of conversations in one language; what is hidden has no part in its statistics.
+
+    It finds turns: a message with the results of its calls. It stores no text: `read` gives the messages.
+    """
+
+    def __init__(self, language: str, read: ReadMessages) -> None:
         self.language = language
+        self.read = read
         self._records: dict[int, Record] = {}
         self._postings = Postings()
         self._columns = Columns()
-        self._turns: list[list[Message]] = []
-        self._of_call: dict[str, int] = {}
-        self._pauses = 0
-        self._latest: datetime | None = None
+        self._turns: list[list[IndexedMessage]] = []
+        self._of_call: dict[tuple[int, str], int] = {}
+        self._of_conversation: dict[int, list[int]] = {}
+        self._latest: dict[int, tuple[datetime | None, int]] = {}
+        self._parts: dict[int, int] = {}
+        self._waiting: list[tuple[tuple[Any, ...], int]] = []
         self._windows: Sessions | None = None
         self._vectors: VectorRows | None = None
         self._model = ""
         self._unembedded: dict[int, None] = {}
 
-    def add(self, messages: Iterable[Message], stored: Mapping[int, Record]) -> dict[int, Record]:
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the index takes."""
+        return self._postings.nbytes + self._columns.nbytes + _OF_A_TURN * len(self._turns)
+
+    @property
+    def dead(self) -> int:
+        """How many turns were removed; their places stay empty."""
+        return self._columns.dead
+
+    @property
+    def turns(self) -> int:
+        """How many turns the index finds."""
+        return self._columns.used - self._columns.dead
+
+    def add(self, messages: Iterable[IndexedMessage], stored: Mapping[int, Record]) -> dict[int, Record]:
         """Index messages that are new. Returns the records that had to be made, by the message's number.
 
         `stored` are those that needn't be, by the same.
         """
         self._records |= stored
-        made: dict[int, Record] = {}
+        new = list(messages)
+        missing = [each.number for each in new if each.number not in self._records]
+        read = self.read(missing) if missing else ()
+        made = {
+            number: record_of(message, self.language) for number, message in zip(missing, read, strict=True)
+        }
+        self._records |= made
         touched: dict[int, None] = {}
         known = len(self._turns)
-        for message in messages:
-            if message.hidden or not is_indexed(message):
-                continue
-            if message.seq not in self._records:
-                self._records[message.seq] = made[message.seq] = record_of(message, self.language)
-            turn = self._turn_of(message)
-            self._of_call |= dict.fromkeys((call.id for call in message.calls), turn)
+        for each in new:
+            turn = self._turn_of(each)
+            self._of_call |= dict.fromkeys(((each.conversation, call) for call in each.calls), turn)
             touched[turn] = None
+        # Row by row this would take most of the time.
+        places = self._columns.append([row for row, _ in self._waiting]).tolist()
+        for place, (_, pauses) in zip(places, self._waiting, strict=True):
+            self._parts[self._columns.session(place)] = pauses
+        self._waiting = []
         if touched:
             self._index(list(touched), is_first=not known)
         return made
+
+    def remove(self, conversation: int) -> None:
+        """Remove all turns of a conversation."""
+        self._latest.pop(conversation, None)
+        turns = self._of_conversation.pop(conversation, ())
+        self._of_call = {key: turn for key, turn in self._of_call.items() if key[0] != conversation}
+        for turn in turns:
+            self._postings.remove(turn)
+            self._columns.remove(turn)
+            self._unembedded.pop(turn, None)
+            if self._vectors is not None:
+                self._vectors.remove(turn)
+            for message in self._turns[turn]:
+                self._records.pop(message.number, None)
+            self._turns[turn] = []
+        self._windows = None
 
     def search(
         self,
@@ -282,11 +374,28 @@ class ConversationIndex:
         groups: Container[str] | None = None,
     ) -> SearchResult:
         """The turns of these groups, or of all, that are best by each signal of a query, in one slice."""
-        columns, (part,) = self._columns, query.slices
         admitted = np.array(
-            [groups is None or turn[0].group in groups for turn in self._turns], dtype=np.bool_
+            [bool(turn) and (groups is None or turn[0].group in groups) for turn in self._turns],
+            dtype=np.bool_,
         )
-        self._windows = self._windows or columns.sessions(np.ones(columns.used, dtype=np.bool_))
+
+        def made(turns: Sequence[Turn]) -> list[Memory]:
+            return [make(self.read([each.number for each in turn.messages]), turn.session) for turn in turns]
+
+        return self.best(query, made, admitted, vectors=vectors)
+
+    def best(
+        self,
+        query: Query,
+        make: Callable[[Sequence[Turn]], Sequence[Memory]],
+        admitted: NDArray[np.bool_],
+        *,
+        vectors: TurnVectors | None = None,
+    ) -> SearchResult:
+        """The same of the turns that are admitted, by their places; `make` makes all candidates at once."""
+        columns, (part,) = self._columns, query.slices
+        if self._windows is None:
+            self._windows = columns.sessions(columns.alive)
         signals, words, window_bound = signals_for(
             query,
             postings=lambda _: self._postings,
@@ -296,31 +405,58 @@ class ConversationIndex:
         )
         near = (signal.nearest(admitted, part.limit) for signal in signals)
         chosen = distinct([columns.best(places, values, part.limit) for places, values in near])
-        found = [make(self._turns[place], str(columns.session(place))) for place in chosen.tolist()]
+        if part.order is not None:
+            chosen = np.sort(columns.first(admitted, part.order, part.limit))
+            signals = []
+        found = make([self._turn(place) for place in chosen.tolist()])
         return SearchResult(
             slices=(CandidateTable(found, {signal.name: signal.values(chosen) for signal in signals}),),
             lexical_bound=0.0 if words is None else words.bound,
             window_bound=window_bound,
             term_weights={} if words is None else words.weights,
             average_terms=1.0 if words is None else words.average,
-            stored=columns.used,
+            stored=self.turns,
             admitted=int(np.count_nonzero(admitted)),
             by_relevance=bool(signals),
         )
 
-    def _turn_of(self, message: Message) -> int:
+    def admitted(
+        self, *, without: Container[int] = (), since: datetime | None = None, until: datetime | None = None
+    ) -> NDArray[np.bool_]:
+        """By place, the turns of a time that are in none of the conversations `without`."""
+
+        def admits(turn: Sequence[IndexedMessage]) -> bool:
+            if not turn or turn[0].conversation in without:
+                return False
+            if since is None and until is None:
+                return True
+            at = turn[0].created_at
+            return at is not None and (since is None or at >= since) and (until is None or at < until)
+
+        return np.array([admits(turn) for turn in self._turns], dtype=np.bool_)
+
+    def _turn(self, place: int) -> Turn:
+        session = self._columns.session(place)
+        return Turn(tuple(self._turns[place]), str(session), self._parts[session])
+
+    def _turn_of(self, message: IndexedMessage) -> int:
         """The turn that a message belongs to: that of the call that it answers in its group, or a new one."""
-        for result in message.results:
-            turn = self._of_call.get(result.call_id)
+        conversation = message.conversation
+        for call in message.answers:
+            turn = self._of_call.get((conversation, call))
             if turn is not None and self._turns[turn][0].group == message.group:
                 self._turns[turn].append(message)
                 return turn
         at = message.created_at
+        latest, pauses = self._latest.get(conversation, (None, 0))
         if at is not None:
-            self._pauses += self._latest is not None and at - self._latest > _PAUSE
-            self._latest = at
-        key = message.seq.to_bytes(16, "big")
-        self._columns.append([(message.seq, key, "", message.seq, 0.0, str(self._pauses))])
+            pauses += latest is not None and at - latest > _PAUSE
+            latest = at
+        self._latest[conversation] = latest, pauses
+        key = message.number.to_bytes(16, "big")
+        label = f"{conversation} {pauses}"
+        self._waiting.append(((message.number, key, "", message.number, 0.0, label), pauses))
+        self._of_conversation.setdefault(conversation, []).append(len(self._turns))
         self._turns.append([message])
         return len(self._turns) - 1
 
@@ -330,9 +466,10 @@ class ConversationIndex:
             return None
         if self._vectors is None or self._model != vectors.model:
             self._vectors, self._model = VectorRows(vector.size, capacity=len(self._turns)), vectors.model
-            self._unembedded = dict.fromkeys(range(len(self._turns)))
+            self._unembedded = {turn: None for turn, messages in enumerate(self._turns) if messages}
         waiting = list(self._unembedded)
-        texts = ["\n".join(map(indexed_words, self._turns[turn])) for turn in waiting]
+        messages = iter(self.read([each.number for turn in waiting for each in self._turns[turn]]))
+        texts = ["\n".join(indexed_words(next(messages)) for _ in self._turns[turn]) for turn in waiting]
         made = dict(zip(waiting, vectors.embed(texts), strict=True))
         packed = {turn: each.astype("<f2").tobytes() for turn, each in made.items() if each is not None}
         self._vectors.put(np.array(list(packed), dtype=np.int64), list(packed.values()))
@@ -342,7 +479,7 @@ class ConversationIndex:
     def _index(self, turns: Sequence[int], *, is_first: bool) -> None:
         self._windows = None
         self._unembedded |= dict.fromkeys(turns)
-        documents = [[self._records[message.seq] for message in self._turns[turn]] for turn in turns]
+        documents = [[self._records[message.number] for message in self._turns[turn]] for turn in turns]
         ordinals = np.array(turns, dtype=np.int64)
         lengths, counts, hashes, frequencies = _joined(documents)
         if is_first:
@@ -380,111 +517,3 @@ def _joined(documents: Sequence[Sequence[Record]]) -> _Arrays:
         (terms & _HASH_MASK).astype(np.uint32),
         np.minimum(often, _MOST_FREQUENT).astype(np.uint8),
     )
-
-
-# The forward record of a message: what is stored of its words beside it, and by which rules that was made.
-
-
-class Record(NamedTuple):
-    """How many terms a message has, the distinct ones' hashes, and how often each occurs; as in `lex`."""
-
-    length: int
-    hashes: bytes
-    frequencies: bytes
-
-
-def is_indexed(message: Message) -> bool:
-    """Whether a question can find a message. The system speaks in every window: no group is found by it."""
-    return message.group is not None and message.role is not MessageRole.SYSTEM
-
-
-def record_of(message: Message, language: str) -> Record:
-    """The record of a message's words in a language."""
-    forward = index_terms(indexed_words(message), language=language)
-    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return Record(forward.length, hashes, forward.frequencies.tobytes())
-
-
-def row_of(num: int, agent: int, language: str, record: Record) -> tuple[int, int, int, int, bytes, bytes]:
-    """The row of the record of a message."""
-    return (num, agent, rules_of(language), *record)
-
-
-@cache
-def rules_of(language: str) -> int:
-    """A number for all that a record depends on beside its message; other rules have another one."""
-    return term_hash(f"{WORDS_READ} {TOKENIZER} {language}")
-
-
-WORDS_READ = "words-2"
-"""Names what `indexed_words` reads; after a change of that function it needs another name."""
-
-_TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
-
-_read = json.JSONDecoder().raw_decode
-
-_MOST_INDEXED = 8000
-"""Characters of one result that the index reads, half from each end: what a result is about shows there."""
-
-
-def packed_parts(parts: tuple[Part, ...]) -> str:
-    """The parts as a JSON list of lists; each begins with what it is."""
-    return json.dumps([_packed(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
-
-
-def unpacked_parts(text: str) -> tuple[Part, ...]:
-    """What `packed_parts` packed."""
-    # A process that reads a long log does this for each message; json.loads would take twice as long.
-    return tuple(map(_unpacked, _read(text)[0]))
-
-
-def indexed_words(message: Message) -> str:
-    """The text of a message that is indexed: its words, calls and results, without recalled memories."""
-    texts = [message.own_text]
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            texts += [part.name, _ends(part.arguments)]
-        elif isinstance(part, ToolResult):
-            own = (each for each in part.content if isinstance(each, TextPart) and not each.recalled)
-            texts += [_ends(each.text) for each in own]
-    if message.created_at is not None:
-        texts.append(day_in_words(message.created_at))
-    return "\n".join(text for text in texts if text)
-
-
-def _packed(part: Part) -> list[Any]:
-    if isinstance(part, TextPart):
-        packed: list[Any] = [_TEXT, part.text]
-        if part.recalled or part.form or part.extra:
-            packed += [int(part.recalled), part.form, part.extra]
-        return packed
-    if isinstance(part, OpaquePart):
-        return [_OPAQUE, part.json, part.form]
-    if isinstance(part, ToolCall):
-        return [_CALL, part.id, part.name, part.arguments, part.form, part.extra]
-    if isinstance(part, ToolResult):
-        content = [_packed(each) for each in part.content]
-        return [_RESULT, part.call_id, content, part.is_error, part.form, part.extra]
-    raise InvalidInput(f"{part!r} is no part of a message: use TextPart, ToolCall, ToolResult or OpaquePart.")
-
-
-def _unpacked(packed: list[Any]) -> Any:
-    kind, *fields = packed
-    if kind == _TEXT:
-        if len(fields) == 1:
-            return TextPart(text=fields[0])
-        text, recalled, form, extra = fields
-        return TextPart(text=text, recalled=bool(recalled), form=form, extra=extra)
-    if kind == _OPAQUE:
-        return OpaquePart(json=fields[0], form=fields[1])
-    if kind == _CALL:
-        call_id, name, arguments, form, extra = fields
-        return ToolCall(id=call_id, name=name, arguments=arguments, form=form, extra=extra)
-    call_id, content, is_error, form, extra = fields
-    parts = tuple(map(_unpacked, content))
-    return ToolResult(call_id=call_id, content=parts, is_error=is_error, form=form, extra=extra)
-
-
-def _ends(text: str) -> str:
-    half = _MOST_INDEXED // 2
-    return text if len(text) <= _MOST_INDEXED else f"{text[:half]}\n{text[-half:]}"

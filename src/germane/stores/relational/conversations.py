@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
+from zlib import crc32
 
 from germane.errors import InvalidInput, MessageNotFound, StoreBusy, StoreUnavailable
 from germane.model.conversation import (
@@ -28,18 +29,15 @@ from germane.stores.relational.conversation_cache import (
     ConversationRow,
     MadeTurn,
     MessageRow,
-    Record,
     TurnVectors,
     conversation_row,
-    is_indexed,
     message_of,
     num_of,
     number_of,
-    packed_parts,
-    record_of,
-    row_of,
     spread,
 )
+from germane.stores.relational.conversation_log import AgentLog, PastTurns
+from germane.stores.relational.conversation_records import Record, is_indexed, packed_parts, record_of, row_of
 from germane.stores.relational.tables import (
     Connection,
     Connections,
@@ -65,9 +63,15 @@ _STORED_AT_ONCE: Final = 5000
 class ConversationTables:
     """The log of conversations, each of one agent and one session."""
 
-    def __init__(self, connections: Connections, caches: Caches[tuple[str, str], ConversationCache]) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        caches: Caches[tuple[str, str], ConversationCache],
+        logs: Caches[str, AgentLog],
+    ) -> None:
         self._connections = connections
         self._caches = caches
+        self._logs = logs
 
     def apply(self, agent: str, session: str, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
         """Apply all changes in one transaction, in order, or none of them.
@@ -91,9 +95,13 @@ class ConversationTables:
                 known = conversation_row(connection, agent, session)
             moved = ConversationWriter(connection, agent, session, known).apply(changes)
             if purges:
+                # The hash of a few words can be guessed.
+                values = {"agent": known.agent, "mark": '"messages": [['}
+                connection.run("withhold_hashes_of_messages", values)
                 self._connections.note_purge(connection, "conversations")
         if purges:
             self._caches.drop((agent, session))
+            self._logs.drop(agent)
             self._connections.erase()
         return moved
 
@@ -159,6 +167,27 @@ class ConversationTables:
             with suppress(StoreBusy, StoreUnavailable):
                 self._store_made(agent, known, made)
         return found
+
+    def search_all(self, agent: str, query: Query, past: PastTurns) -> SearchResult | None:
+        """The visible turns of all conversations of an agent that match a query best; None where it has none.
+
+        One slice, by the statistics of all its conversations. A slice with an order has the first by that.
+        """
+        cache = self._logs.of(agent)
+        with cache.lock, self._connections.reading(agent) as connection:
+            rows = connection.run("conversation_rows", {"agent": agent}).fetchall()
+            known = [(session, ConversationRow._make(row)) for session, *row in rows]
+            found = cache.search(connection, known, query, past) if known else None
+        self._logs.settle(agent)
+        return found
+
+    def point(self, agent: str) -> str:
+        """How far the agent's conversations have come: equal points, equal messages."""
+        with self._connections.reading(agent) as connection:
+            rows = connection.run("conversation_rows", {"agent": agent}).fetchall()
+        known = [ConversationRow._make(row) for _, *row in rows]
+        marks = [(each.conversation, each.messages, each.revision) for each in known]
+        return f"{sum(each.messages for each in known)}-{crc32(repr(marks).encode()):08x}"
 
     def anchors(self, agent: str, session: str) -> Mapping[str, str]:
         """The texts that stand outside any window, by name."""

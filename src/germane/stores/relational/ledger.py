@@ -183,9 +183,11 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
         ) from error
     of_it = {"agent": agent, "number": number}
     for place, entry in enumerate(assembly.entries):
+        if entry.is_message:
+            continue
         connection.run("insert_assembled", {**of_it, "place": place, **_entry_row(entry)})
     # One may have been purged between the search and now: what a purge does for those that go later.
-    included = sum(entry.included for entry in assembly.entries)
+    included = sum(entry.included and not entry.is_message for entry in assembly.entries)
     connection.run("withhold_hash", {**of_it, "included": included})
     connection.run("remove_old_assemblies", {"agent": agent, "most": MOST_ASSEMBLIES})
 
@@ -214,7 +216,9 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
     gone = [row for row in rows if is_removed(row[_OWNER])]
     sha256 = None if any(row[_REASON] is None for row in gone) else stored.sha256
     try:
-        read, made = tuple(_entry(row) for row in rows if row not in gone), fields_of(stored.query)
+        read, made = [_entry(row) for row in rows if row not in gone], fields_of(stored.query)
+        for place, entry in made.pop("messages"):
+            read.insert(place, entry)
     except UNREADABLE as error:
         raise damaged(f"Assembly {id_text(stored.id)}", error) from error
     return Assembly(
@@ -225,7 +229,7 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
         sha256=None if sha256 is None else sha256.hex(),
         tokens=stored.tokens,
         candidates=stored.candidates,
-        entries=read,
+        entries=tuple(read),
         **made,
     )
 
@@ -265,7 +269,23 @@ def query_json(assembly: Assembly) -> str:
     values = {
         each.name: getattr(assembly, each.name) for each in fields(assembly) if each.name not in _COLUMNS
     }
+    messages = [
+        [place, _message_row(entry)] for place, entry in enumerate(assembly.entries) if entry.is_message
+    ]
+    if messages:
+        # A row of `assembled` refers to a memory, which a message isn't.
+        values["messages"] = messages
     return json.dumps(values, default=_json_form, sort_keys=True)
+
+
+def _message_row(entry: LedgerEntry) -> dict[str, Any]:
+    row = {each.name: getattr(entry, each.name) for each in fields(entry)}
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _message_entry(row: dict[str, Any]) -> LedgerEntry:
+    level, reason = row.pop("level", None), row.pop("reason", None)
+    return LedgerEntry(level=level and Level(level), reason=reason and Reason(reason), **row)
 
 
 def fields_of(text: str) -> dict[str, Any]:
@@ -279,6 +299,7 @@ def fields_of(text: str) -> dict[str, Any]:
     when = TimeRange(since=since, until=until) if since or until else None
     return {
         **found,
+        "messages": [(place, _message_entry(row)) for place, row in found.get("messages", ())],
         **{name: tuple(found[name]) for name in ("spaces", "unkept", "notes")},
         # Assemblies from before the field was recorded left out what was abandoned.
         "where": Filter(**{"without": (Outcome.ABANDONED,), **where}, when=when),

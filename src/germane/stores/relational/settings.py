@@ -101,6 +101,7 @@ class AgentState(NamedTuple):
     learning: LearningStatus = LearningStatus(on=False, stamp=0)
     embedding: EmbeddingIdentity | None = None
     stamp: tuple[int, ...] = ()
+    converses: bool = False
 
 
 def agent_state(rows: Rows, location: str) -> AgentState:
@@ -123,6 +124,7 @@ def agent_state(rows: Rows, location: str) -> AgentState:
         learning=LearningStatus(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
         embedding=embedding,
         stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
+        converses=bool(known.converses),
     )
 
 

@@ -252,6 +252,11 @@ class Columns:
         """By ordinal, which memories belong to a session."""
         return self._sessions[: self.used] >= 0
 
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """By ordinal, which memories are still there."""
+        return self._alive[: self.used]
+
     def sessions(self, admitted: NDArray[np.bool_]) -> Sessions | None:
         """The admitted memories in the order of their sessions; None where no memory belongs to any.
 

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from germane.model.change import Applied, Change
     from germane.protocols import Store
     from germane.stores.relational.conversation_cache import ConversationCache
+    from germane.stores.relational.conversation_log import AgentLog
     from germane.stores.relational.conversations import ConversationTables
     from germane.stores.relational.ledger import LedgerTables
     from germane.stores.relational.spaces import SpaceTables
@@ -99,6 +100,7 @@ class RelationalStore(ABC):
         self._embedding = embedding
         self._caches = Caches(self._new_cache, most=cache_bytes)
         self._conversation_caches = Caches(_conversation_cache, most=MOST_CONVERSATION_BYTES)
+        self._log_caches = Caches(_log_cache, most=MOST_CONVERSATION_BYTES)
         self._working_set_cache: OrderedDict[tuple[str, str], CachedWorkingSet] = OrderedDict()
         self._cache_guard = Lock()
         self.companions: dict[Hashable, Any] = {}
@@ -208,7 +210,7 @@ class RelationalStore(ABC):
             cache.catch_up(connection, known.seq)
             found = search(connection, cache, query, embedding=known.embedding, learning=known.learning)
         self._caches.settle(agent)
-        return replace(found, stamp=known.stamp)
+        return replace(found, stamp=known.stamp, converses=known.converses)
 
     def stats(self, agent: str) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
@@ -248,7 +250,7 @@ class RelationalStore(ABC):
         """The log of conversations, each of one agent and one session."""
         from germane.stores.relational.conversations import ConversationTables  # noqa: PLC0415 - Loaded when used.
 
-        return ConversationTables(self._connections, self._conversation_caches)
+        return ConversationTables(self._connections, self._conversation_caches, self._log_caches)
 
     @property
     def feedback(self) -> FeedbackTables:
@@ -316,6 +318,7 @@ class RelationalStore(ABC):
         with self._cache_guard:
             self._working_set_cache.clear()
         self._conversation_caches.clear()
+        self._log_caches.clear()
         self._caches.clear()
         for each in tuple(self.companions.values()):
             each.clear()
@@ -351,6 +354,12 @@ def _conversation_cache(conversation: tuple[str, str]) -> ConversationCache:
     from germane.stores.relational.conversation_cache import ConversationCache  # noqa: PLC0415 - Loaded when used.
 
     return ConversationCache(*conversation)
+
+
+def _log_cache(agent: str) -> AgentLog:
+    from germane.stores.relational.conversation_log import AgentLog  # noqa: PLC0415 - Loaded when used.
+
+    return AgentLog(agent)
 
 
 def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | None:

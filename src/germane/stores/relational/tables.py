@@ -270,6 +270,7 @@ class AgentRow(NamedTuple):
     tokenizer: str
     embedding_name: str | None
     embedding_dimension: str | None
+    converses: int
 
 
 def number_of(connection: Connection, agent: str) -> int:

@@ -12,6 +12,12 @@ SELECT session, count(num), coalesce(sum(hidden), 0)::bigint, min(created_at), m
 FROM conversations LEFT JOIN messages USING (agent, conversation)
 WHERE conversations.agent = {number_of :agent} GROUP BY conversation, session ORDER BY session;
 
+-- name: conversation_rows
+-- All conversations of an agent with their numbers, and the language of its words.
+SELECT session, conversations.agent, conversation, said, revision, opened, language
+FROM {states} {join} conversations ON conversations.agent = {states}.agent
+WHERE {state_of :agent} ORDER BY conversation;
+
 -- name: add_conversation
 -- Begin a conversation. No number is used up where it has begun.
 INSERT INTO conversations (agent, session)
@@ -32,6 +38,19 @@ INSERT INTO messages ({columns messages}) VALUES ({values messages});
 -- The messages of a conversation after a number, in order.
 SELECT {columns messages} FROM messages
 WHERE num > :above AND num < :below AND {+}agent = :agent ORDER BY num;
+
+-- name: messages_of_agent
+-- The messages of all conversations of an agent, in order.
+SELECT {columns messages} FROM messages
+WHERE {sqlite: num IN (
+    SELECT one.num FROM conversations CROSS JOIN messages AS one
+        ON one.num > (conversations.conversation << 32) AND one.num < ((conversations.conversation + 1) << 32)
+    WHERE conversations.agent = :agent
+) AND} {+}agent = :agent ORDER BY num;
+
+-- name: messages_numbered
+-- The messages of these numbers.
+SELECT {columns messages} FROM messages WHERE num {numbers :nums} AND {+}agent = :agent;
 
 -- name: groups_opened
 -- The visible groups of a conversation in the order in which they were opened.
@@ -115,3 +134,12 @@ ON CONFLICT ({key}) DO UPDATE SET
 SELECT num, length, hashes, frequencies FROM message_lex
 WHERE num > :above AND num < :below AND {+}agent = :agent AND rules = :rules
     AND length(hashes) = 4 * length(frequencies) ORDER BY num;
+
+-- name: message_lex_of_agent
+-- The same of all conversations of an agent.
+SELECT num, length, hashes, frequencies FROM message_lex
+WHERE {sqlite: num IN (
+    SELECT one.num FROM conversations CROSS JOIN messages AS one
+        ON one.num > (conversations.conversation << 32) AND one.num < ((conversations.conversation + 1) << 32)
+    WHERE conversations.agent = :agent
+) AND} {+}agent = :agent AND rules = :rules AND length(hashes) = 4 * length(frequencies) ORDER BY num;

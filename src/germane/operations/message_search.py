@@ -1,0 +1,295 @@
+"""Messages of earlier conversations as candidates of a recall and of a context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.conversation.formats.parts import spoken_lines
+from germane.conversation.views import Tiers, tiered
+from germane.errors import StoreError
+from germane.kinds import MESSAGE
+from germane.model.context import Context, Reason
+from germane.model.conversation import Message, TextPart
+from germane.model.memory import Memory, Rendition, Renditions, Scope
+from germane.model.plan import Plan
+from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
+from germane.model.text import is_space, own_text
+from germane.operations.context import AgentContext
+from germane.operations.frame import MessageFilter
+from germane.operations.inputs import embed_texts
+from germane.operations.passages import by_passages
+from germane.operations.search import ParsedQuery, joined_results, passage_search, query_of
+from germane.plans.layered import EARLIER, with_messages
+from germane.ranking.relevance import outside
+from germane.retrieval.tokenizer import query_terms
+from germane.stores.location import CONVERSATIONS
+from germane.stores.relational.conversation_cache import TurnVectors
+from germane.stores.relational.conversation_log import PastTurns
+from germane.stores.relational.conversation_records import SPEAKER
+
+_GATHERED = 100
+"""Turns of each signal, as many as `recall` gathers of memories."""
+_LATEST = 20
+"""Turns of a question that names no topic."""
+_NEAR = 2
+"""Messages to each side of a turn that matches: an answer often has no word of the question."""
+_MOST_KNOWN = 20_000
+"""Candidates that are remembered between calls."""
+_ROUNDS = 4
+"""How often a context is made again without messages that a memory in it contains; mostly once is enough."""
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_SIGNALS = ("lexical", "semantic", "coverage")
+
+
+def admits_messages(where: Filter) -> bool:
+    """Whether a filter can admit messages, of which nothing is known but their text, kind and time."""
+    plain = Filter(kinds=where.kinds, when=where.when, statuses=where.statuses, without=where.without)
+    return where == plain and (not where.kinds or MESSAGE in where.kinds)
+
+
+def found_messages(
+    session: AgentContext,
+    parsed: ParsedQuery,
+    among: MessageFilter,
+    *,
+    latest: bool = False,
+    gated: bool = True,
+) -> SearchResult | None:
+    """The messages that match a question, in one slice; None where no conversation is stored.
+
+    A question without any word to look for finds the latest if `latest` says so, else none. Unless `gated` is
+    False, only turns that match by themselves, and those next to one in the same session, are candidates.
+    """
+    query = query_of(parsed, (Slice(limit=_GATHERED),))
+    if not query.informative:
+        if not latest:
+            return None
+        query = replace(query, terms=(), vector=None, slices=(Slice(limit=_LATEST, order=Order.NEWEST),))
+    found = [part for one in among.of if (part := _found(one, query, parsed, among)) is not None]
+    if not found:
+        return None
+    several = [by_passages(passage_search(session, query, one), one) for one in found]
+    if gated and query.informative:
+        several = [_gated(one, query) for one in several]
+    # Who appends a question before asking it knows what it says.
+    return _without_texts(joined_results(several), among.texts | {parsed.question.text.strip()})
+
+
+def _found(
+    session: AgentContext, query: Query, parsed: ParsedQuery, among: MessageFilter
+) -> SearchResult | None:
+    log = None if is_space(session.agent) else CONVERSATIONS.of(session.store)
+    if log is None:
+        return None
+    embedder, vectors = session.embedder, None
+    if query.vector is not None and embedder is not None and getattr(embedder, "instant", False):
+        vectors = TurnVectors(embedder.name, partial(embed_texts, embedder))
+    if len(session.heard) > _MOST_KNOWN:
+        session.heard.clear()
+    past = PastTurns(
+        make=partial(candidate_of, session),
+        known=session.heard,
+        without=frozenset(name for agent, name in among.sessions if agent == session.agent),
+        when=parsed.where.when,
+        vectors=vectors,
+    )
+    return log.search_all(session.agent, query, past)
+
+
+def candidate_of(session: AgentContext, turn: Sequence[Message], part: int, names: bool) -> Memory:
+    """A turn of a conversation as what is ranked and shown: a memory of no version, which no store has.
+
+    Its id is that of the message, its metadata name the session, the speaker and the group. What came from
+    memory isn't in its text. With `names`, a message of a transcript begins with that of its speaker.
+    """
+    first = turn[0]
+    own = [_own(each) for each in turn]
+    named = SPEAKER.match(own[0].text) if names else None
+    lines = spoken_lines(tiered(own, active=None, tiers=Tiers()))
+    # Who is named in the text needs no role before it.
+    text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
+    at = first.created_at or _LONG_AGO
+    # Packing makes excerpts by the question, so that no shorter text is needed.
+    whole = Rendition(text=text, tokens=session.counter.count(text))
+    return Memory(
+        id=first.id,
+        agent=first.agent,
+        kind=MESSAGE,
+        content=text,
+        renditions=Renditions(micro=whole, summary=whole, full=whole, counter=session.counter.name),
+        created_at=at,
+        updated_at=at,
+        version=0,
+        content_hash=first.id,
+        scope=Scope(name="session", value=f"{first.session} {part + 1}" if part else first.session),
+        metadata={
+            "session": first.session,
+            "speaker": named[1] if named else first.role.value,
+            "group": first.group,
+            "seq": first.seq,
+        },
+    )
+
+
+def _own(message: Message) -> Message:
+    parts = tuple(
+        replace(part, text=own_text(part.text)) if isinstance(part, TextPart) else part
+        for part in message.parts
+        if not (isinstance(part, TextPart) and part.recalled)
+    )
+    return message.evolve(parts=parts)
+
+
+def _gated(found: SearchResult, query: Query) -> SearchResult:
+    """What was found without turns that neither match by themselves nor stand next to one that does."""
+    table = CandidateTable.of(found.slices[0])
+    if not len(table):
+        return found
+    # Turns of dialogue pass the gate. Here each is judged by itself.
+    alone = {name: table.column(name) for name in _SIGNALS}
+    out = outside(
+        CandidateTable(table.memories, alone),
+        exempt=np.zeros(len(table), dtype=np.bool_),
+        information=query.information,
+        least_cosine=query.least_cosine,
+    )
+    near = _next_to(table.memories, ~out)
+    return replace(found, slices=(table.at(np.flatnonzero(~out | near).tolist()),))
+
+
+def _next_to(memories: Sequence[Memory], passed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which memories are at most a few messages from one that passed."""
+    places = {_place(memories[place]) for place in np.flatnonzero(passed).tolist()}
+    return np.array(
+        [
+            any((session, seq + step) in places for step in range(-_NEAR, _NEAR + 1))
+            for session, seq in map(_place, memories)
+        ],
+        dtype=np.bool_,
+    )
+
+
+def _place(memory: Memory) -> tuple[str, int]:
+    return f"{memory.agent}\n{memory.scope.value}", int(memory.metadata["seq"])
+
+
+def _without_texts(found: SearchResult, texts: frozenset[str]) -> SearchResult:
+    table = CandidateTable.of(found.slices[0])
+    left = [place for place, one in enumerate(table.memories) if texts.isdisjoint(_texts_of(one))]
+    return replace(found, slices=(table.at(left),))
+
+
+def _texts_of(message: Memory) -> tuple[str, str]:
+    """The text of a message as it is shown, and without the role before it."""
+    return message.content, message.content.partition(": ")[2]
+
+
+def gathered_messages(
+    session: AgentContext,
+    parsed: ParsedQuery,
+    plan: Plan,
+    found: SearchResult,
+    among: MessageFilter,
+    *,
+    latest: bool,
+    gated: bool,
+) -> tuple[Plan, SearchResult]:
+    """The plan with a section of messages, and what was found with them; both as given where there are none.
+
+    The layered plan gets the section, and another plan shows messages if it has one of that name.
+    """
+    place = next((number for number, one in enumerate(plan.sections) if one.name == EARLIER), None)
+    if (place is None and plan.name != "layered") or not admits_messages(parsed.where):
+        return plan, found
+    messages: SearchResult | None = None
+    failed: StoreError | None = None
+    try:
+        messages = found_messages(session, parsed, among, latest=latest, gated=gated)
+    except StoreError as error:
+        # Memories are shown all the same, and a note says what is missing.
+        failed = error
+    if failed is None and (messages is None or not len(messages.slices[0])):
+        return plan, found
+    if place is None:
+        plan = with_messages(plan)
+        place = next(number for number, one in enumerate(plan.sections) if one.name == EARLIER)
+        slices = list(found.slices)
+        ordinal = sum(one.gathers for one in plan.sections[:place])
+        slices.insert(ordinal, ())
+        found = replace(found, slices=tuple(slices), failed=_shifted(found.failed, ordinal))
+    ordinal = sum(one.gathers for one in plan.sections[:place])
+    if messages is None:
+        return plan, found if failed is None else replace(found, failed={**found.failed, ordinal: failed})
+    empty: list[Sequence[Candidate]] = [()] * len(found.slices)
+    empty[ordinal] = messages.slices[0]
+    if messages.by_relevance and not found.by_relevance:
+        # The newest memories would pass for the best.
+        sections = [one for one in plan.sections if one.gathers]
+        slices = [() if one.order is None else part for one, part in zip(sections, found.slices, strict=True)]
+        found = replace(found, slices=tuple(slices), by_relevance=True)
+    return plan, _together(found, replace(messages, slices=tuple(empty)))
+
+
+def recalling(session: AgentContext, *, gated: bool) -> Callable[[ParsedQuery, SearchResult], SearchResult]:
+    """What adds to the results of a recall the messages that match."""
+    return partial(recalled_messages, session, gated=gated)
+
+
+def recalled_messages(
+    session: AgentContext, parsed: ParsedQuery, found: SearchResult, *, gated: bool
+) -> SearchResult:
+    """What a recall found, with the messages that match."""
+    if not (found.converses and admits_messages(parsed.where)):
+        return found
+    messages = found_messages(session, parsed, MessageFilter.beside(session), latest=True, gated=gated)
+    if messages is None or not len(messages.slices[0]):
+        return found
+    return _together(found, messages)
+
+
+def _together(found: SearchResult, messages: SearchResult) -> SearchResult:
+    joined = joined_results([found, messages])
+    if found.stored:
+        # The gate, and whether all memories may fit, go by how many memories there are.
+        joined = replace(joined, stored=found.stored, admitted=found.admitted)
+    return replace(joined, learning=found.learning, failed=found.failed)
+
+
+def _shifted(failed: Mapping[int, Exception], place: int) -> Mapping[int, Exception]:
+    """The errors of slices after another slice was put in at a place."""
+    return {number + (number >= place): error for number, error in failed.items()}
+
+
+def without_doubled(
+    session: AgentContext, context: Context, remade: Callable[[Mapping[str, Reason]], Context]
+) -> Context:
+    """The context without messages that a memory in it contains; `remade` makes it without some."""
+    out: dict[str, Reason] = {}
+    for _ in range(_ROUNDS):
+        doubled = _contained(session, context)
+        if not doubled:
+            break
+        out |= dict.fromkeys(doubled, Reason.DUPLICATE)
+        context = remade(out)
+    return context
+
+
+def _contained(session: AgentContext, context: Context) -> list[str]:
+    """The ids of messages in a context all of whose words a memory in it has, in full."""
+    messages = [item.memory for item in context.items if item.memory.is_message]
+    if not messages:
+        return []
+    terms_of = partial(query_terms, language=session.language)
+    shown = [frozenset(terms_of(item.text)) for item in context.items if not item.memory.is_message]
+    found = []
+    for message in messages:
+        terms = frozenset(terms_of(message.content.partition(": ")[2]))
+        if terms and any(terms <= memory for memory in shown):
+            found.append(message.ref)
+    return found

@@ -1,0 +1,149 @@
+"""What is stored of a message's words and parts: its forward record, and its parts as JSON."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import regex
+
+from germane.errors import InvalidInput
+from germane.model.conversation import (
+    Message,
+    MessageRole,
+    OpaquePart,
+    Part,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from germane.model.text import day_in_words
+from germane.retrieval.tokenizer import TOKENIZER, index_terms, term_hash
+
+SPEAKER: Final = regex.compile(r"([\p{L}][\p{L}\p{M}\p{N}'’.-]*(?: [\p{L}\p{M}\p{N}'’.-]+){0,2}): ")
+"""The name that a transcript of people puts before what each of them says."""
+
+# The forward record of a message: what is stored of its words beside it, and by which rules that was made.
+
+
+class Record(NamedTuple):
+    """How many terms a message has, the distinct ones' hashes, and how often each occurs; as in `lex`."""
+
+    length: int
+    hashes: bytes
+    frequencies: bytes
+
+
+def is_indexed(message: Message) -> bool:
+    """Whether a question can find a message. The system speaks in every window: no group is found by it."""
+    return message.group is not None and message.role is not MessageRole.SYSTEM
+
+
+def record_of(message: Message, language: str) -> Record:
+    """The record of a message's words in a language."""
+    forward = index_terms(indexed_words(message), language=language)
+    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
+    return Record(forward.length, hashes, forward.frequencies.tobytes())
+
+
+def row_of(num: int, agent: int, language: str, record: Record) -> tuple[int, int, int, int, bytes, bytes]:
+    """The row of the record of a message."""
+    return (num, agent, rules_of(language), *record)
+
+
+@cache
+def rules_of(language: str) -> int:
+    """A number for all that a record depends on beside its message; other rules have another one."""
+    return term_hash(f"{WORDS_READ} {TOKENIZER} {language}")
+
+
+WORDS_READ = "words-2"
+"""Names what `indexed_words` reads; after a change of that function it needs another name."""
+
+_TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
+
+# How a call and a result begin in the parts of a message; a quote within a text is escaped there.
+CALL_MARK, RESULT_MARK = f'["{_CALL}",', f'["{_RESULT}",'
+
+_FIRST_TEXT = f'[["{_TEXT}","'
+
+_read = json.JSONDecoder().raw_decode
+
+_MOST_INDEXED = 8000
+"""Characters of one result that the index reads, half from each end: what a result is about shows there."""
+
+
+def packed_parts(parts: tuple[Part, ...]) -> str:
+    """The parts as a JSON list of lists; each begins with what it is."""
+    return json.dumps([_packed(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
+
+
+def unpacked_parts(text: str) -> tuple[Part, ...]:
+    """What `packed_parts` packed."""
+    # A process that reads a long log does this for each message; json.loads would take twice as long.
+    return tuple(map(_unpacked, _read(text)[0]))
+
+
+def begins_with_name(text: str) -> bool:
+    """Whether packed parts begin with a text that begins with a name."""
+    return text.startswith(_FIRST_TEXT) and SPEAKER.match(text, len(_FIRST_TEXT)) is not None
+
+
+def traffic_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of the calls in packed parts, and those of the calls that results among them answer."""
+    parts = _read(text)[0]
+    calls = tuple(part[1] for part in parts if part[0] == _CALL)
+    return calls, tuple(part[1] for part in parts if part[0] == _RESULT)
+
+
+def indexed_words(message: Message) -> str:
+    """The text of a message that is indexed: its words, calls and results, without recalled memories."""
+    texts = [message.own_text]
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            texts += [part.name, _ends(part.arguments)]
+        elif isinstance(part, ToolResult):
+            own = (each for each in part.content if isinstance(each, TextPart) and not each.recalled)
+            texts += [_ends(each.text) for each in own]
+    if message.created_at is not None:
+        texts.append(day_in_words(message.created_at))
+    return "\n".join(text for text in texts if text)
+
+
+def _packed(part: Part) -> list[Any]:
+    if isinstance(part, TextPart):
+        packed: list[Any] = [_TEXT, part.text]
+        if part.recalled or part.form or part.extra:
+            packed += [int(part.recalled), part.form, part.extra]
+        return packed
+    if isinstance(part, OpaquePart):
+        return [_OPAQUE, part.json, part.form]
+    if isinstance(part, ToolCall):
+        return [_CALL, part.id, part.name, part.arguments, part.form, part.extra]
+    if isinstance(part, ToolResult):
+        content = [_packed(each) for each in part.content]
+        return [_RESULT, part.call_id, content, part.is_error, part.form, part.extra]
+    raise InvalidInput(f"{part!r} is no part of a message: use TextPart, ToolCall, ToolResult or OpaquePart.")
+
+
+def _unpacked(packed: list[Any]) -> Any:
+    kind, *fields = packed
+    if kind == _TEXT:
+        if len(fields) == 1:
+            return TextPart(text=fields[0])
+        text, recalled, form, extra = fields
+        return TextPart(text=text, recalled=bool(recalled), form=form, extra=extra)
+    if kind == _OPAQUE:
+        return OpaquePart(json=fields[0], form=fields[1])
+    if kind == _CALL:
+        call_id, name, arguments, form, extra = fields
+        return ToolCall(id=call_id, name=name, arguments=arguments, form=form, extra=extra)
+    call_id, content, is_error, form, extra = fields
+    parts = tuple(map(_unpacked, content))
+    return ToolResult(call_id=call_id, content=parts, is_error=is_error, form=form, extra=extra)
+
+
+def _ends(text: str) -> str:
+    half = _MOST_INDEXED // 2
+    return text if len(text) <= _MOST_INDEXED else f"{text[:half]}\n{text[-half:]}"
