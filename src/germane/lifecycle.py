@@ -71,6 +71,7 @@ class UpkeepTask(StrEnum):
     AGE = "age"  # An episode isn't recent any more, or is archived.
     SETTLE = "settle"  # What was counted moves a fact, a procedure or a constraint.
     MERGE = "merge"  # Two facts say the same; one stands for both.
+    EXPIRE = "expire"  # A memory has expired, and is purged with all its versions.
     MARK = "mark"  # A memory quotes what has been superseded, and says so from now on.
 
 

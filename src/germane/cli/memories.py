@@ -172,6 +172,8 @@ def _revise(
     outcome: options.OutcomeName = None,
     pinned: Annotated[bool | None, opt("--pinned/--unpinned", "Whether contexts always show it.")] = None,
     meta: options.Meta = None,
+    valid_from: options.ValidFrom = None,
+    valid_until: options.ValidUntil = None,
 ) -> None:
     """Only the given fields change. The previous version remains in the history."""
     with call.open(writes=True) as engine:
@@ -185,6 +187,8 @@ def _revise(
             outcome=outcome,
             pinned=pinned,
             metadata=fields_of(meta) if meta else None,
+            valid_from=valid_from,
+            valid_until=valid_until,
         )
     call.answer({"memory": memory}, memory_line(f"Revised, now version {memory.version}", memory))
 

@@ -253,7 +253,9 @@ def _with_rest(
         replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or parsed.where)
         for part in _slices(framing.plan, parsed.where, parsed.where)
     )
-    every = found_apart(session.store, session.agent, Query(filter=parsed.where, slices=slices))
+    every = found_apart(
+        session.store, session.agent, Query(filter=parsed.where, slices=slices, now=parsed.now)
+    )
     whole = sum(one.memory.renditions.full.tokens + _SHORTEST_WHOLE for part in every.slices for one in part)
     if every.failed or every.stamp != found.stamp or whole + _SHORTEST_WHOLE * len(sections) > framing.budget:
         return found

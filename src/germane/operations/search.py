@@ -226,6 +226,7 @@ class ParsedQuery:
     notes: tuple[TraceNote, ...] = ()
     language: str | None = None
     least_cosine: float = LEAST_COSINE
+    now: datetime | None = None
 
     @property
     def prefers(self) -> TimeRange | None:
@@ -269,6 +270,7 @@ def understand(session: AgentContext, text: str, where: Filter, *, now: datetime
         notes=notes,
         language=session.language,
         least_cosine=least_cosine_of(session.embedder),
+        now=now,
     )
 
 
@@ -393,6 +395,7 @@ def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
         slices=slices,
         language=parsed.language,
         least_cosine=parsed.least_cosine,
+        now=parsed.now,
     )
 
 

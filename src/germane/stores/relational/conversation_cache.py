@@ -320,7 +320,7 @@ class ConversationIndex:
             self._pauses += self._latest is not None and at - self._latest > _PAUSE
             self._latest = at
         key = message.seq.to_bytes(16, "big")
-        self._columns.append([(message.seq, key, "", message.seq, 0.0, str(self._pauses))])
+        self._columns.append([(message.seq, key, "", message.seq, 0.0, str(self._pauses), None)])
         self._turns.append([message])
         return len(self._turns) - 1
 

@@ -29,6 +29,22 @@ AND subject = :subject
 -- A condition for {filter}.
 AND source = :source
 
+-- name: where_session
+-- A condition for {filter}.
+AND session = :session
+
+-- name: where_key
+-- A condition for {filter}. Former versions have the key too.
+AND key = :key AND superseded_by IS NULL
+
+-- name: where_expires
+-- A condition for {filter}.
+AND expires_at <= :expires_by
+
+-- name: where_unexpired
+-- A condition for {filter}.
+AND (expires_at IS NULL OR expires_at > :now)
+
 -- name: where_without
 -- A condition for {filter}.
 AND (outcome IS NULL OR outcome NOT IN (:without))
