@@ -44,14 +44,14 @@ class Figure:
 
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
-    Figure("Python files", limit=186, goal=175),
-    Figure("lines of Python", limit=60_397, goal=41_000),
-    Figure("core: Python files", limit=135, goal=125),
-    Figure("core: lines of Python", limit=45_980, goal=31_000),
-    Figure("lines of SQL", limit=2_463, goal=2_600),
+    Figure("Python files", limit=188, goal=175),
+    Figure("lines of Python", limit=61_193, goal=41_000),
+    Figure("core: Python files", limit=136, goal=125),
+    Figure("core: lines of Python", limit=46_571, goal=31_000),
+    Figure("lines of SQL", limit=2_513, goal=2_600),
     Figure("names exported by germane", limit=60, goal=60),
     Figure("files called by a warm assemble", limit=45, goal=45),
-    Figure("functions called by a warm assemble", limit=341, goal=200),
+    Figure("functions called by a warm assemble", limit=344, goal=200),
     Figure("modules loaded by a first assemble", limit=81, goal=80),
     Figure("source files that name seen_count", limit=8, goal=8),
     Figure("modules in the longest import chain", limit=15, goal=15),

@@ -111,7 +111,8 @@ class TestExpiry:
         [
             ({"ttl": 0}, "above 0"),
             ({"ttl": timedelta(-1)}, "above 0"),
-            ({"ttl": float("nan")}, "above 0"),
+            ({"ttl": -1}, "0 or more"),
+            ({"ttl": float("nan")}, "0 or more"),
             ({"ttl": 1e300}, "year 9999"),
             ({"ttl": 60, "expires_at": "2026-06"}, "Give one of them"),
             ({"expires_at": NOW}, "isn't after now"),
@@ -192,6 +193,45 @@ def test_a_later_beginning_ends_the_version_before(engine: germane.Engine) -> No
     assert before.valid_until == home.valid_from == datetime(2024, 3, 1, tzinfo=UTC)
     engine.revise(home.id, "Lives in Bonn.", valid_from="2025")
     assert engine.get(f"{home.id}@2").valid_until == datetime(2025, 1, 1, tzinfo=UTC)
+
+
+class TestValidity:
+    def test_what_holds_now_ranks_above_what_has_ended_or_not_begun(self, engine: germane.Engine) -> None:
+        engine.remember("The office of the team is in Rome.", valid_until="2025")
+        engine.remember("The office of the team is in Bonn.", valid_from="2027")
+        engine.remember("The office of the team is in Oslo.", valid_from="2025", valid_until="2027")
+        ranked = engine.recall("Where is the office of the team?").ranked
+        assert ranked[0].memory.content == "The office of the team is in Oslo."
+        assert ["validity" in one.parts for one in ranked] == [False, True, True]
+        text = engine.assemble("Where is the office of the team?").text
+        assert "in Oslo. [valid 2025-01-01 to 2027-01-01]" in text
+        assert "in Rome. [valid until 2025-01-01]" in text
+        assert "in Bonn. [valid from 2027-01-01]" in text
+
+    @pytest.mark.parametrize(("year", "city"), [(2021, "Rome"), (2023, "Oslo"), (2026, "Bonn")])
+    def test_a_question_about_a_time_finds_what_was_valid_then(
+        self, engine: germane.Engine, year: int, city: str
+    ) -> None:
+        for start, place in (("2020", "Rome"), ("2022", "Oslo"), ("2024", "Bonn")):
+            engine.remember(f"Ana lives in {place}.", kind="fact", key="home", valid_from=start)
+        engine.remember("Ana likes to live near water.")
+        question = f"Where did Ana live in {year}?"
+        assert city in engine.recall(question).ranked[0].memory.content
+        assert f"Ana lives in {city}." in engine.assemble(question).text
+        assert city == "Bonn" or city not in engine.assemble("Where does Ana live?").text
+
+    def test_former_versions_without_an_end_stay_out_of_it(self, engine: germane.Engine) -> None:
+        memory = engine.remember("Ana lives in Romme.", kind="fact", valid_from="2020")
+        engine.revise(memory.id, "Ana lives in Rome.")
+        found = engine.recall("Where did Ana live in 2021?").ranked
+        assert [one.memory.content for one in found] == ["Ana lives in Rome."]
+
+    def test_a_filter_reads_a_time_in_words(self, engine: germane.Engine) -> None:
+        engine.remember("On leave.", valid_from="yesterday", valid_until="2026-06")
+        assert engine.count(germane.Filter(valid_at="2026-05-03")) == 1
+        assert engine.count(germane.Filter(valid_at="last year")) == 0
+        span = germane.TimeRange(since="last week", until="2026-05-03")
+        assert engine.count(germane.Filter(valid_at=span)) == 1
 
 
 def test_an_export_and_a_copy_have_all_fields(engine: germane.Engine, tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ def _list(
     *,
     filters: Filters,
     pinned: Annotated[bool, opt("--pinned", "Only pinned memories.")] = False,
+    session: Annotated[str | None, opt("--session NAME", "Only what was learned in this session.")] = None,
     status: Annotated[
         list[str] | None,
         opt("--status STATUS", "active (default), superseded, archived or forgotten. Repeatable."),
@@ -110,7 +111,7 @@ def _list(
 ) -> None:
     if limit < 1:
         raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
-    where = filters.where(pinned=pinned or None, statuses=status)
+    where = filters.where(pinned=pinned or None, statuses=status, session=session)
     with call.open() as engine:
         start = None if after is None else id_of(engine, after)
         memories = engine.memories(where, order=order, limit=limit + 1, after=start)

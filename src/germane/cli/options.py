@@ -109,7 +109,6 @@ class Filters(NamedTuple):
     ] = None
     subject: Annotated[str | None, opt("--subject TEXT", "Only this subject.")] = None
     source: Annotated[str | None, opt("--source TEXT", "Only this source.")] = None
-    session: Annotated[str | None, opt("--session NAME", "Only what was learned in this session.")] = None
     meta: Annotated[
         list[str] | None, opt("--meta KEY=VALUE", "Only this value of a metadata field. Repeatable.")
     ] = None
@@ -131,7 +130,6 @@ class Filters(NamedTuple):
         return Filter(
             subject=self.subject,
             source=self.source,
-            session=self.session,
             metadata=fields_of(self.meta or ()),
             when=TimeRange(since=self.since, until=self.until) if timed else None,
             min_importance=self.min_importance,

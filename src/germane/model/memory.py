@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from difflib import unified_diff
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -419,6 +420,16 @@ class Memory:
         """Whether `expires_at` has come by `now`."""
         return self.expires_at is not None and self.expires_at <= now
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether the memory says from when or until when it holds."""
+        return self.valid_from is not None or self.valid_until is not None
+
+    def holds(self, start: datetime, end: datetime) -> bool:
+        """Whether it holds at any time from `start` until before `end`; at `start` where these are equal."""
+        begun = self.valid_from is None or self.valid_from < end or self.valid_from == start
+        return begun and (self.valid_until is None or self.valid_until > start)
+
     def repeated(self, again: Memory) -> Self:
         """This memory after `again` repeated it: counted once more, and active if it was forgotten.
 
@@ -459,7 +470,7 @@ class QualityFlag(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checked_fields()
+@checked_fields(ttl=(0, inf))
 class Draft:
     """The arguments of `remember` as one value. None means: as the kind or the engine has it.
 

@@ -117,7 +117,8 @@ class Filter:
     `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.scopes`).
     `where` is a condition on metadata and other fields: one of `germane.filters`, its text such as
     'team = "core" and score >= 3', or its JSON form. It is stored as the condition.
-    `expires_by` asks for what will have expired by that time.
+    `expires_by` asks for what will have expired by that time. `valid_at` asks for what holds at a moment, or
+    at any time of a range, by its `valid_from` and `valid_until`; a text stands for a moment, as in `when`.
     """
 
     kinds: tuple[str, ...] = ()
@@ -133,6 +134,7 @@ class Filter:
     pinned: bool | None = None
     embedded: bool | None = None
     expires_by: datetime | None = None
+    valid_at: datetime | TimeRange | str | None = None
     applies_to: tuple[Scope, ...] = ()
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
     without: tuple[Outcome, ...] = ()

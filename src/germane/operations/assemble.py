@@ -290,7 +290,7 @@ def _of_another_time(
 
 def _settled(plan: Plan, now: datetime) -> Plan:
     """The plan with the moments that texts in its sections' own filters name."""
-    if not any(section.where and section.where.when for section in plan.sections):
+    if not any(section.where and (section.where.when or section.where.valid_at) for section in plan.sections):
         return plan
     sections = tuple(
         section if section.where is None else replace(section, where=settled(section.where, lambda: now))

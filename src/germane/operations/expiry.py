@@ -40,7 +40,7 @@ class UnexpiredStore:
         return self.inner.apply(agent, changes)
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
-        """The memories of these ids in the order asked; None where there is none, or it has expired."""
+        """The memories of these ids in the order of `ids`; None where there is none, or it has expired."""
         found = self.inner.get(agent, ids)
         if not any(each is not None and each.expires_at for each in found):
             return found

@@ -31,8 +31,8 @@ from germane.testing.contract_changes import (
     ScopesContract,
     insert,
 )
-from germane.testing.contract_filters import ConditionsContract
 from germane.testing.contract_fields import FieldsContract
+from germane.testing.contract_filters import ConditionsContract
 from germane.testing.contract_search import SearchContract, ask, ids
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_vector
 

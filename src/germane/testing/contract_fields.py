@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,7 +13,7 @@ import germane
 from germane.errors import InvalidInput, NotFound
 from germane.model.change import Insert, Purge, Revise
 from germane.model.memory import Status
-from germane.model.query import Filter, Order, Query, Slice
+from germane.model.query import Filter, Order, Query, Slice, TimeRange
 from germane.protocols import Store
 from germane.testing.contract_changes import AGENT, EVERY
 from germane.testing.fakes import START, FixedClock, make_memory, make_revision
@@ -90,7 +91,7 @@ class FieldsContract:
         assert store.get(AGENT, [memory.id]) == (applied.memory,)
         assert _contents(store, Filter(), now=LATER) == {memory.content}
 
-    def test_what_has_expired_is_new_when_it_is_said_again(self, store: Store) -> None:
+    def test_what_has_expired_is_new_when_it_is_stored_again(self, store: Store) -> None:
         memory = make_memory(expires_at=LATER, key="address")
         again = make_memory("Something else.", key="address", updated_at=LATER)
         for new in (again, again.evolve(expires_at=LATER + timedelta(hours=1))):
@@ -111,6 +112,34 @@ class FieldsContract:
         (before,) = store.get(AGENT, [f"{old.id}@1"])
         assert before is not None
         assert (before.valid_from, before.valid_until) == (START, LATER)
+
+    def test_a_filter_asks_for_what_holds_at_a_time(self, store: Store) -> None:
+        hours = [START + timedelta(hours=number) for number in range(4)]
+        texts = {
+            "always": (None, None),
+            "first": (None, hours[1]),
+            "middle": (hours[1], hours[2]),
+            "last": (hours[2], None),
+        }
+        for text, (start, end) in texts.items():
+            store.apply(AGENT, [Insert(memory=make_memory(text, valid_from=start, valid_until=end))])
+        expected = ({"first"}, {"middle"}, {"last"}, {"last"})
+        for hour, found in zip(hours, expected, strict=True):
+            assert _contents(store, Filter(valid_at=hour)) == {"always"} | found
+        during = TimeRange(since=hours[0], until=hours[2])
+        assert _contents(store, Filter(valid_at=during)) == {"always", "first", "middle"}
+        assert _contents(store, Filter(valid_at=TimeRange(since=hours[2]))) == {"always", "last"}
+        with pytest.raises(InvalidInput, match="only an engine can read"):
+            store.find(AGENT, Filter(valid_at="2026"))
+
+    def test_a_version_that_ends_leaves_what_holds_now(self, store: Store) -> None:
+        old = make_memory("Rome.", valid_from=START)
+        every, now = replace(EVERY, valid_at=LATER), replace(EVERY, valid_at=START)
+        store.apply(AGENT, [Insert(memory=old)])
+        assert _contents(store, every) == {"Rome."}
+        store.apply(AGENT, [Revise(memory=make_revision(old, "Oslo.", valid_from=LATER))])
+        assert _contents(store, every) == {"Oslo."}
+        assert _contents(store, now) == {"Rome."}
 
     def test_writers_of_one_key_never_make_two_current_memories(self, store: Store) -> None:
         def write(writer: int) -> None:

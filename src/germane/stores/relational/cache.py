@@ -281,8 +281,8 @@ class AgentCache(ABC):
 
     def _follow_expiry(self, connection: Connection, nums: set[int]) -> None:
         if nums:
-            asked = {"agent": self.agent, "nums": json.dumps(sorted(nums))}
-            changed, expires = zip(*connection.run("expiries", asked).fetchall(), strict=True)
+            wanted = {"agent": self.agent, "nums": json.dumps(sorted(nums))}
+            changed, expires = zip(*connection.run("expiries", wanted).fetchall(), strict=True)
             self.columns.set_expiry(self.columns.ordinals(np.array(changed, dtype=np.int64)), expires)
 
     def _drop_record(self, ordinal: int) -> None:

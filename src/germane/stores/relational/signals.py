@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.query import Filter, Order, Query
+from germane.model.query import Filter, Order, Query, TimeRange
 from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
@@ -460,8 +460,26 @@ def _scalars(where: Filter, now: datetime | None) -> tuple[tuple[str, str, Any],
         ("until", "until", until and microseconds(until, name="when.until")),
         ("importance", "min_importance", where.min_importance),
         ("pinned", "pinned", where.pinned),
+        *_validity(where),
         ("unexpired", "now", now and microseconds(now, name="now")),
         ("expires", "expires_by", where.expires_by and microseconds(where.expires_by, name="expires_by")),
+    )
+
+
+def _validity(where: Filter) -> tuple[tuple[str, str, Any], ...]:
+    """What `valid_at` asks for: to begin before its end, and to end after its start."""
+    valid_at = where.valid_at
+    if isinstance(valid_at, str):
+        raise InvalidInput(
+            f"valid_at={valid_at!r} is a text, which only an engine can read, by its clock. Pass it to a "
+            "verb of the engine, or give a datetime."
+        )
+    if isinstance(valid_at, datetime):
+        valid_at = TimeRange(since=valid_at, until=valid_at + timedelta(microseconds=1))
+    start, end = valid_at and valid_at.start, valid_at and valid_at.end
+    return (
+        ("valid_from", "valid_end", end and microseconds(end, name="valid_at")),
+        ("valid_until", "valid_start", start and microseconds(start, name="valid_at")),
     )
 
 

@@ -41,6 +41,14 @@ AND key = :key AND superseded_by IS NULL
 -- A condition for {filter}.
 AND expires_at <= :expires_by
 
+-- name: where_valid_from
+-- A condition for {filter}.
+AND (valid_from IS NULL OR valid_from < :valid_end)
+
+-- name: where_valid_until
+-- A condition for {filter}.
+AND (valid_until IS NULL OR valid_until > :valid_start)
+
 -- name: where_unexpired
 -- A condition for {filter}.
 AND (expires_at IS NULL OR expires_at > :now)
