@@ -71,6 +71,7 @@ class UpkeepTask(StrEnum):
     AGE = "age"  # An episode isn't recent any more, or is archived.
     SETTLE = "settle"  # What was counted moves a fact, a procedure or a constraint.
     MERGE = "merge"  # Two facts say the same; one stands for both.
+    EXPIRE = "expire"  # A memory has expired, and is purged with all its versions.
     MARK = "mark"  # A memory quotes what has been superseded, and says so from now on.
 
 
@@ -265,13 +266,23 @@ def is_obsolete(memory: Memory) -> bool:
 def obsolete_label(memory: Memory) -> str:
     """What a reader has to know of a memory that no longer holds; empty for one that does.
 
-    Such as "superseded", "rejected", or "superseded by ADR-12" where the record names its successor.
+    Such as "superseded", "rejected", or "superseded by ADR-12" where the record names its successor. One that
+    says when it holds has its period, such as "valid 2020-01-01 to 2024-03-01".
     """
     status = _withdrawn(memory)
+    if status is None and memory.is_dated:
+        return _period(memory)
     if status is None:
         return "superseded" if memory.status is Status.SUPERSEDED else ""
     by = (status[2] or "").strip(" .*_`[]")
     return f"{status[1].lower()} by {by}" if by else status[1].lower()
+
+
+def _period(memory: Memory) -> str:
+    start, end = (each and f"{each:%Y-%m-%d}" for each in (memory.valid_from, memory.valid_until))
+    if start and end:
+        return f"valid {start} to {end}"
+    return f"valid from {start}" if start else f"valid until {end}"
 
 
 def replaces(newer: Memory, older: Memory) -> bool:

@@ -123,8 +123,12 @@ class Store(Protocol):
         order: Order = Order.NEWEST,
         limit: int | None = None,
         after: str | None = None,
+        now: datetime | None = None,
     ) -> tuple[Memory, ...]:
-        """The memories that pass the filter, in order; `after` is the last id of the page before."""
+        """The memories that pass the filter, in order; `after` is the last id of the page before.
+
+        What has expired by `now` is left out; nothing for None.
+        """
         ...
 
     def search(self, agent: str, query: Query) -> SearchResult:

@@ -218,9 +218,10 @@ def test_every_filter_is_for_one_server(
 def test_every_condition_of_a_filter_was_there() -> None:
     conditions_of_filters = {name for name in named_queries() if name.startswith("where_")}
     texts = [
-        filtered_query(name, where, ["p"])[0]
+        filtered_query(name, where, ["p"], _MOMENT)[0]
         for where in [
             *FILTERS,
+            Filter(session="s", key="k", expires_by=_MOMENT, valid_at=_MOMENT),
             Filter(statuses=(Status.ACTIVE,)),
             Filter(when=TimeRange(since=_MOMENT, until=_LATER)),
         ]

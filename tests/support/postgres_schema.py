@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -89,9 +90,11 @@ def named_queries(dialect: Literal["postgres", "sqlite"] = "postgres") -> Mappin
     return sql.queries(dialect)
 
 
-def filtered_query(name: str, where: Filter, places: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
-    """A named query with the conditions of a filter, and the values of its placeholders."""
-    return filtered("postgres", name, where, places)
+def filtered_query(
+    name: str, where: Filter, places: Sequence[str] = (), now: datetime | None = None
+) -> tuple[str, dict[str, Any]]:
+    """A named query with the conditions of a filter and a time, and the values of its placeholders."""
+    return filtered("postgres", name, where, places, now=now)
 
 
 def in_one_statement(text: str, rows: int) -> str | None:

@@ -100,6 +100,7 @@ def _list(
     *,
     filters: Filters,
     pinned: Annotated[bool, opt("--pinned", "Only pinned memories.")] = False,
+    session: Annotated[str | None, opt("--session NAME", "Only what was learned in this session.")] = None,
     status: Annotated[
         list[str] | None,
         opt("--status STATUS", "active (default), superseded, archived or forgotten. Repeatable."),
@@ -110,7 +111,7 @@ def _list(
 ) -> None:
     if limit < 1:
         raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
-    where = filters.where(pinned=pinned or None, statuses=status)
+    where = filters.where(pinned=pinned or None, statuses=status, session=session)
     with call.open() as engine:
         start = None if after is None else id_of(engine, after)
         memories = engine.memories(where, order=order, limit=limit + 1, after=start)
@@ -172,6 +173,8 @@ def _revise(
     outcome: options.OutcomeName = None,
     pinned: Annotated[bool | None, opt("--pinned/--unpinned", "Whether contexts always show it.")] = None,
     meta: options.Meta = None,
+    valid_from: options.ValidFrom = None,
+    valid_until: options.ValidUntil = None,
 ) -> None:
     """Only the given fields change. The previous version remains in the history."""
     with call.open(writes=True) as engine:
@@ -185,6 +188,8 @@ def _revise(
             outcome=outcome,
             pinned=pinned,
             metadata=fields_of(meta) if meta else None,
+            valid_from=valid_from,
+            valid_until=valid_until,
         )
     call.answer({"memory": memory}, memory_line(f"Revised, now version {memory.version}", memory))
 

@@ -49,6 +49,10 @@ Meta = Annotated[
 ]
 
 
+ValidFrom = Annotated[str | None, opt("--valid-from TIME", f"It holds from this time on ({_WORDS}).")]
+ValidUntil = Annotated[str | None, opt("--valid-until TIME", f"It holds until before this time ({_WORDS}).")]
+
+
 class DraftFields(NamedTuple):
     """The options for the fields of a new memory, by the names that these have in `germane.Draft`."""
 
@@ -70,6 +74,13 @@ class DraftFields(NamedTuple):
         None
     )
     metadata: Meta = None
+    session: Annotated[str | None, opt("--session NAME", "The session in which it was learned.")] = None
+    key: Annotated[
+        str | None, opt("--key KEY", "Your name for it: a new version of the memory of that key.")
+    ] = None
+    valid_from: ValidFrom = None
+    valid_until: ValidUntil = None
+    ttl: Annotated[float | None, opt("--ttl SECONDS", "Remove it this many seconds from now.")] = None
 
     def checked(self) -> dict[str, Any]:
         """The fields as a draft takes them. Raises InvalidInput."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from germane import operations
@@ -87,17 +87,23 @@ class MemoryMethods:
         created_at: datetime | None = None,
         updated_at: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        key: str | None = None,
+        valid_from: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        ttl: timedelta | float | None = None,
         reconcile: bool | Reconcile = False,
         quality: Quality = "mark",
         force: bool = False,
     ) -> Memory:
         """Store one memory and return it as it is stored.
 
-        The same memory stored again (same kind, content, subject, scope and source) is counted, not
-        doubled, and confirmed where it is a fact; a forgotten one becomes active again. For `reconcile`,
-        `quality` and `force` see `remember_many`. `created_at` and `updated_at` are the
-        times of its source: the first is both where the second is left out, and without them both are now.
-        Raises InvalidInput, UnknownKind or NotWorthKeeping.
+        The same memory stored again (same kind, content, subject, scope, source and key) is counted, not
+        doubled, and confirmed where it is a fact; a forgotten one becomes active again. Without the times
+        of its source, `created_at` and `updated_at` are now. With a `key` the current memory of that key gets
+        a next version with this text, if there is one. See `Draft` for all fields, and `remember_many` for
+        `reconcile`, `quality` and `force`. Raises InvalidInput, UnknownKind or NotWorthKeeping.
         """
         draft = Draft(
             content=content,
@@ -114,6 +120,12 @@ class MemoryMethods:
             created_at=created_at,
             updated_at=updated_at,
             metadata=metadata or {},
+            session=session,
+            key=key,
+            valid_from=valid_from,
+            valid_until=valid_until,
+            expires_at=expires_at,
+            ttl=ttl,
         )
         judged: Quality = "keep" if force else quality
         return self.remember_many([draft], reconcile=reconcile, quality=judged)[0].memory
@@ -133,8 +145,8 @@ class MemoryMethods:
         should. With `reconcile` a fact that says nearly the same as a known one confirms it, and one that
         says something similar of the same subject replaces it. What is hardly worth keeping (empty talk,
         passing states, answers that answer nothing) is stored with a mark, or refused with
-        `quality="refuse"`; `force` asks no such question. Raises InvalidInput, UnknownKind or
-        NotWorthKeeping.
+        `quality="refuse"`; `force` asks no such question. A draft with a key is stored by itself, as
+        `remember` does. Raises InvalidInput, UnknownKind or NotWorthKeeping.
         """
         judged: Quality = "keep" if force else quality
         with self._embedding.woken():
@@ -169,13 +181,18 @@ class MemoryMethods:
         outcome: Outcome | str | None = None,
         pinned: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
+        valid_from: datetime | str | None = None,
+        valid_until: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        ttl: timedelta | float | None = None,
         expected: int | None = None,
     ) -> Memory:
         """Store the next version of a memory and return it; the version before stays as history.
 
-        The id stays, and only what is named changes. With `expected`, the number of the version that was
-        read, nothing is done where another version is current. Raises NotFound, InvalidInput, or
-        StaleRevision for that, and when somebody else revises it at the same time.
+        The id stays, and only what is named changes. With a later `valid_from` the version before ends at
+        that time; all versions expire with this one, see `remember`. With `expected`, the number of the
+        version that was read, nothing is done where another version is current. Raises NotFound,
+        InvalidInput, or StaleRevision for that, and when somebody else revises it at the same time.
         """
         with self._embedding.woken():
             return operations.memories.revise(
@@ -190,6 +207,10 @@ class MemoryMethods:
                 outcome=outcome,
                 pinned=pinned,
                 metadata=metadata,
+                valid_from=valid_from,
+                valid_until=valid_until,
+                expires_at=expires_at,
+                ttl=ttl,
             )
 
     def supersede(
@@ -241,12 +262,12 @@ class MemoryMethods:
         """
         return self._embedding.embed_pending(limit=limit, progress=progress)
 
-    def get(self, memory_id: str) -> Memory:
-        """The memory of that id in its current version, or the version `id@n`, whatever its status.
+    def get(self, memory_id: str | None = None, *, key: str | None = None) -> Memory:
+        """The memory of that id or key in its current version, or the version `id@n`, whatever its status.
 
-        Raises NotFound.
+        Raises NotFound, also for one that has expired, and InvalidInput unless one of both is given.
         """
-        return operations.read.get(self._session, memory_id)
+        return operations.read.get_named(self._session, memory_id, key)
 
     def history(self, memory_id: str) -> tuple[Memory, ...]:
         """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
@@ -351,7 +372,8 @@ class MemoryMethods:
         return operations.lifecycle.lifecycle_states(self._session, memory_ids)
 
     def maintain(self, *, dry_run: bool = False, progress: UpkeepCallback | None = None) -> Upkeep:
-        """Age and archive episodes, settle what was counted, merge duplicate facts, mark outdated quotations.
+        """Purge what has expired, age and archive episodes, settle what was counted, merge duplicate facts,
+        and mark outdated quotations.
 
         Each step is a transaction of its own, so that an interruption anywhere loses nothing: call it
         again. With `dry_run` nothing is changed, and the steps say what would be. `progress` is called after

@@ -147,7 +147,7 @@ class FieldError(ValueError):
 
 
 def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
-    """A draft with the kind, subject, tags, scope, numbers, outcome and pin that fields name.
+    """A draft with all that fields name but content, trust, source, times of the source and metadata.
 
     `given` are fields of the draft that the reader sets itself. Raises FieldError.
     """
@@ -164,6 +164,12 @@ def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
         "confidence": number_of(fields, "confidence"),
         "outcome": text_of(fields, "outcome"),
         "pinned": pinned,
+        "session": text_of(fields, "session"),
+        "key": text_of(fields, "key"),
+        "valid_from": text_of(fields, "valid_from"),
+        "valid_until": text_of(fields, "valid_until"),
+        "expires_at": text_of(fields, "expires_at"),
+        "ttl": number_of(fields, "ttl"),
     }
     return Draft(**(named | given))
 

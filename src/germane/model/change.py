@@ -125,12 +125,14 @@ class SetVector:
 class Purge:
     """Remove a memory with all its versions from every form, and what was merged into them.
 
-    What an earlier one of the same transaction took along may be named too, and is gone already. Raises
-    NotFound when the agent has no such memory.
+    What an earlier one of the same transaction took along may be named too, and is gone already. Without
+    `erases` the bytes of its texts are left in unused parts of a file until the next purge that erases, or
+    until the store is opened again. Raises NotFound when the agent has no such memory.
     """
 
     memory_id: str
     at: datetime
+    erases: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,7 @@ class RefreshReason(StrEnum):
     """Why a context no longer serves: the closed list, the first that holds."""
 
     FIRST = "first"  # There was none yet.
+    EXPIRED = "expired"  # A memory in it has expired.
     FILTER = "filter"  # It was made by another filter, and may show what this one excludes.
     FRAME = "frame"  # The agent is doing something else now.
     DECISION_POINT = "decision_point"  # The agent is about to act on a decision.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import unified_diff
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -44,7 +45,10 @@ def restore(value: Any, state: State) -> None:
 
 # What changed from one version of a memory to the next.
 
-_FIELDS = ("kind", "subject", "scope", "tags", "importance", "confidence", "outcome", "pinned")
+_FIELDS = (
+    *("kind", "subject", "scope", "tags", "importance", "confidence", "outcome", "pinned"),
+    *("session", "key", "valid_from", "valid_until", "expires_at"),
+)
 
 
 def diff(before: Memory, after: Memory) -> str:
@@ -339,7 +343,10 @@ class Memory:
     None for the current version. `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1.
     `source` says where the text came from, and is part of what makes two memories the same one. `seen_count`
     counts how often the same memory was remembered. `stage` is where it stands in the lifecycle of its kind,
-    None where that has no stages. All times are aware and in UTC.
+    None where that has no stages. `session` names the session in which it was learned. `key` is the caller's
+    own name for it: an agent has at most one current memory of each key. It holds from `valid_from` until
+    before `valid_until`, where None leaves an end open. From `expires_at` on nothing finds it, and `maintain`
+    removes it; all its versions have the same. All times are aware and in UTC.
     """
 
     id: str
@@ -367,6 +374,11 @@ class Memory:
     accessed_at: datetime | None = None
     superseded_by: str | None = None
     stage: Stage | None = None
+    session: str | None = None
+    key: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    expires_at: datetime | None = None
 
     def __repr__(self) -> str:
         # Its renditions say the same text again three times over, and that may be long.
@@ -409,13 +421,31 @@ class Memory:
         """A copy with the named fields changed that was remembered once and never used."""
         return replace(self, **changes, seen_count=1, access_count=0, accessed_at=None)
 
+    def has_expired(self, now: datetime) -> bool:
+        """Whether `expires_at` has come by `now`."""
+        return self.expires_at is not None and self.expires_at <= now
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the memory says from when or until when it holds."""
+        return self.valid_from is not None or self.valid_until is not None
+
+    def holds(self, start: datetime, end: datetime) -> bool:
+        """Whether it holds at any time from `start` until before `end`; at `start` where these are equal."""
+        begun = self.valid_from is None or self.valid_from < end or self.valid_from == start
+        return begun and (self.valid_until is None or self.valid_until > start)
+
     def repeated(self, again: Memory) -> Self:
-        """This memory after `again` repeated it: counted once more, and active if it was forgotten."""
+        """This memory after `again` repeated it: counted once more, and active if it was forgotten.
+
+        Where `again` expires, that is when this memory expires from now on.
+        """
         return replace(
             self,
             seen_count=self.seen_count + 1,
             updated_at=max(self.updated_at, again.updated_at),
             status=Status.ACTIVE if self.status is Status.FORGOTTEN else self.status,
+            expires_at=self.expires_at if again.expires_at is None else again.expires_at,
         )
 
 
@@ -445,7 +475,7 @@ class QualityFlag(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checked_fields()
+@checked_fields(ttl=(0, inf))
 class Draft:
     """The arguments of `remember` as one value. None means: as the kind or the engine has it.
 
@@ -453,6 +483,12 @@ class Draft:
     so a re-import changes nothing and the same sentence in two places is two memories. `created_at` and
     `updated_at` are the source's own times; where it has only the first, that is both, and without either
     it is the time of storing.
+
+    `session` names the session in which it was learned, `key` the memory that it updates. It holds from
+    `valid_from` until before `valid_until`; a next version with a later `valid_from` ends the one before at
+    that time. From `expires_at` on nothing finds it, and `maintain` removes it; in its place `ttl` says how
+    long after its storing that is, as a timedelta or in seconds. A time may be a text such as "2026-03" or
+    "last week", which stands for the moment at which what it names begins.
     """
 
     content: str
@@ -469,6 +505,12 @@ class Draft:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    session: str | None = None
+    key: str | None = None
+    valid_from: datetime | str | None = None
+    valid_until: datetime | str | None = None
+    expires_at: datetime | str | None = None
+    ttl: timedelta | float | None = None
 
     __getstate__ = state_of
     __setstate__ = restore

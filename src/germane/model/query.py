@@ -111,11 +111,14 @@ class Filter:
     `without` leaves out what turned out in one of these ways.
     `metadata` asks for fields with these very values: texts, numbers, True, False or None; it is stored as
     pairs of a name and the value in JSON.
+    `session` asks for the session in which a memory was learned, `key` for the current memory of that key.
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
     `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.scopes`).
     `where` is a condition on metadata and other fields: one of `germane.filters`, its text such as
     'team = "core" and score >= 3', or its JSON form. It is stored as the condition.
+    `expires_by` asks for what will have expired by that time. `valid_at` asks for what holds at a moment, or
+    at any time of a range, by its `valid_from` and `valid_until`; a text stands for a moment, as in `when`.
     """
 
     kinds: tuple[str, ...] = ()
@@ -123,11 +126,15 @@ class Filter:
     scopes: tuple[Scope, ...] = ()
     subject: str | None = None
     source: str | None = None
+    session: str | None = None
+    key: str | None = None
     metadata: Mapping[str, str | float | bool | None] | tuple[tuple[str, str], ...] | None = ()
     when: TimeRange | None = None
     min_importance: float | None = None
     pinned: bool | None = None
     embedded: bool | None = None
+    expires_by: datetime | None = None
+    valid_at: datetime | TimeRange | str | None = None
     applies_to: tuple[Scope, ...] = ()
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
     without: tuple[Outcome, ...] = ()
@@ -194,7 +201,8 @@ class Query:
     0 says that it isn't known. `least_cosine` is what tells a text of the same matter from chance.
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
-    terms of another. None asks for no such check.
+    terms of another. None asks for no such check. What has expired by `now` isn't found, and counts only as
+    stored; None finds it.
     """
 
     text: str = ""
@@ -206,6 +214,7 @@ class Query:
     language: str | None = None
     information: float = 0.0
     least_cosine: float = LEAST_COSINE
+    now: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +254,7 @@ class SearchResult:
     had come: equal stamps, equal memories. `term_weights` are the inverse document frequencies of the query's
     terms by their hashes, and `average_terms` is how many terms a memory has, where the store tells them.
     `converses` is False where the store says that the agent has no conversation.
+    `expiring` says whether any memory of the agent expires at any time.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -259,6 +269,7 @@ class SearchResult:
     term_weights: Mapping[int, float] = field(default_factory=dict, compare=False)
     average_terms: float = field(default=1.0, compare=False)
     converses: bool = field(default=True, compare=False)
+    expiring: bool = field(default=False, compare=False)
 
 
 def _fields(given: Any) -> tuple[tuple[str, str], ...]:

@@ -297,7 +297,9 @@ def _with_rest(
         replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or parsed.where)
         for part in _slices(framing.plan, parsed.where, parsed.where)
     )
-    every = found_apart(session.store, session.agent, Query(filter=parsed.where, slices=slices))
+    every = found_apart(
+        session.store, session.agent, Query(filter=parsed.where, slices=slices, now=parsed.now)
+    )
     whole = sum(one.memory.renditions.full.tokens + _SHORTEST_WHOLE for part in every.slices for one in part)
     if every.failed or every.stamp != found.stamp or whole + _SHORTEST_WHOLE * len(sections) > framing.budget:
         return found
@@ -332,7 +334,7 @@ def _of_another_time(
 
 def _settled(plan: Plan, now: datetime) -> Plan:
     """The plan with the moments that texts in its sections' own filters name."""
-    if not any(section.where and section.where.when for section in plan.sections):
+    if not any(section.where and (section.where.when or section.where.valid_at) for section in plan.sections):
         return plan
     sections = tuple(
         section if section.where is None else replace(section, where=settled(section.where, lambda: now))

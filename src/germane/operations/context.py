@@ -25,6 +25,7 @@ from germane.model.memory import Memory, Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
 from germane.model.text import is_tenant, user_tenant
+from germane.operations.expiry import UnexpiredStore
 from germane.operations.inputs import Reranking
 from germane.operations.passages import PassageCache
 from germane.packing.lines import RememberedLines
@@ -467,7 +468,7 @@ class Arrangements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentContext:
-    """An agent's side of a store. The engine makes one and hands it to each verb.
+    """An agent's side of a store, which shows nothing that has expired. Each verb is given one by the engine.
 
     `set_aside` says whose vectors are in the store when no embedder of it is at hand, and what to do.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
@@ -503,6 +504,10 @@ class AgentContext:
     background: BackgroundEmbedding | None = field(default=None, repr=False, compare=False)
     outcome_cache: OutcomeCache = field(default_factory=OutcomeCache, repr=False, compare=False)
     calibration_cache: CalibrationCache = field(default_factory=CalibrationCache, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # By the clock of this side, also where another clock or store takes the place of the former.
+        object.__setattr__(self, "store", UnexpiredStore(self.store, self.clock))
 
     @property
     def sides(self) -> tuple[AgentContext, ...]:

@@ -40,8 +40,9 @@ from germane.model.validation import (
     checked_word,
 )
 from germane.operations.context import AgentContext
+from germane.operations.expiry import TIMES, times_of
 from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
-from germane.operations.read import get, head_of, mark_outdated, store_version
+from germane.operations.read import by_key, get, head_of, mark_outdated, store_version
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.retrieval.quality import quality_flag_of
@@ -54,7 +55,10 @@ _BATCH = 1000
 # Made once: `json.dumps` makes one for each call that doesn't want ASCII.
 _in_json = json.JSONEncoder(ensure_ascii=False).encode
 
-_APPLIED = ("tags", "outcome", "importance", "confidence", "trust", "pinned", "metadata")
+_APPLIED = (
+    *("tags", "outcome", "importance", "confidence", "trust", "pinned", "metadata"),
+    *("valid_from", "valid_until"),
+)
 """What saying a known text again may change."""
 
 _TRIES = 20
@@ -142,6 +146,13 @@ def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
     return Draft(**draft)
 
 
+def _checked_name(value: object, *, name: str) -> str:
+    text = checked_text(value, name=name)
+    if not text.strip():
+        raise InvalidInput(f"{name}={text!r} is empty. Give it a visible character, or leave it out.")
+    return text
+
+
 _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "content": checked_content,
     "subject": partial(checked_text, name="subject"),
@@ -154,6 +165,8 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "importance": lambda value: checked_number(value, 0, 10, name="importance"),
     "trust": partial(checked_word, Trust, name="trust"),
     "pinned": partial(checked_flag, name="pinned"),
+    "session": partial(_checked_name, name="session"),
+    "key": partial(_checked_name, name="key"),
 }
 """What makes the value of each field that a caller gives one of a memory, or raises InvalidInput."""
 
@@ -169,6 +182,7 @@ def memory_of(session: AgentContext, draft: Draft, *, now: datetime) -> Memory:
     given = checked_values({name: getattr(draft, name) for name in _CHECKS})
     if draft.subject is None:
         given["subject"] = subject_of(kind, given["content"])
+    given |= times_of({name: getattr(draft, name) for name in (*TIMES, "ttl")}, now=now)
     created, updated = _times(draft, now)
     memory = Memory(
         id=session.ids.next(now),
@@ -203,8 +217,9 @@ def renew_renditions(session: AgentContext, memory: Memory) -> Memory:
 
 
 def content_hash_of(memory: Memory, *more: str) -> str:
-    """What makes two memories the same one: kind, content, subject, scope and source, and what is `more`."""
-    parts = (memory.kind, memory.content, memory.subject, str(memory.scope), memory.source, *more)
+    """What makes two memories the same one: kind, content, subject, scope, source, key, and `more`."""
+    key = () if memory.key is None else ("key", memory.key)
+    parts = (memory.kind, memory.content, memory.subject, str(memory.scope), memory.source, *key, *more)
     return hashlib.sha256(_in_json(parts).encode()).hexdigest()[:32]
 
 
@@ -233,6 +248,51 @@ def _stored(
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
+
+
+def upsert(
+    session: AgentContext,
+    memory: Memory,
+    *,
+    revive: bool,
+    given: frozenset[str],
+    at: datetime,
+) -> RememberResult:
+    """Store a memory with a key: as the next version of the current one of that key, if there is one.
+
+    The same text again is counted. What isn't `given` of importance, confidence, outcome, trust, pin, session
+    and expiry stays as it was. Of several writers of one key, each one's version follows another's.
+    """
+    for left in reversed(range(_TRIES)):
+        head = by_key(session, str(memory.key))
+        try:
+            if head is None or head.content_hash == memory.content_hash:
+                return keep(session, [memory], revive=revive, given={memory.id: given}, at=at)[0]
+            if head.status is Status.FORGOTTEN and not revive:
+                return RememberResult(memory=head, created=False)
+            again = _next_of(session, head, memory, given)
+            vector = vectors_to_store(session.embedder, [again.content])[0]
+            return RememberResult(memory=store_version(session, head, again, vector, at=at), created=True)
+        except (StaleRevision, InvalidInput):
+            now = by_key(session, str(memory.key))
+            if not left or (now and now.version_id) == (head and head.version_id):
+                raise
+    raise AssertionError("The last try returns or raises.")
+
+
+def _next_of(session: AgentContext, head: Memory, memory: Memory, given: frozenset[str]) -> Memory:
+    """The version after `head` that says what `memory` says."""
+    stays = [name for name in ("importance", "confidence", "outcome", "trust") if name not in given]
+    values = {name: getattr(head, name) for name in stays}
+    after = memory.evolve(
+        **values,
+        id=head.id,
+        version=head.version + 1,
+        pinned=head.pinned or memory.pinned,
+        session=memory.session or head.session,
+        expires_at=memory.expires_at or head.expires_at,
+    )
+    return renew_renditions(session, after)
 
 
 def _dated(session: AgentContext, memory: Memory) -> str:
@@ -265,7 +325,7 @@ def _restate(
     if head.id != former.id:
         # It was merged into another memory that says the same, which still stands for both.
         return RememberResult(memory=head, created=False)
-    again = given.evolve(id=head.id, version=head.version + 1)
+    again = given.evolve(id=head.id, version=head.version + 1, expires_at=given.expires_at or head.expires_at)
     vector = vectors_to_store(session.embedder, [again.content])[0]
     return RememberResult(memory=store_version(session, head, again, vector, at=at), created=True)
 

@@ -145,15 +145,23 @@ def checked_time(value: object, *, name: str, clock: Clock) -> datetime:
 
 
 def settled(where: Filter, clock: Clock) -> Filter:
-    """The filter with the moments that texts in its time range name. Raises InvalidInput."""
-    when = where.when
-    if when is None or not when.in_words:
-        return where
+    """The filter with the moments that texts in its times name. Raises InvalidInput."""
+    when, valid_at = where.when, where.valid_at
+    if when is not None and when.in_words:
+        where = replace(where, when=_settled(when, clock))
+    if isinstance(valid_at, str):
+        where = replace(where, valid_at=checked_time(valid_at, name="valid_at", clock=clock))
+    if isinstance(valid_at, TimeRange) and valid_at.in_words:
+        where = replace(where, valid_at=_settled(valid_at, clock))
+    return where
+
+
+def _settled(when: TimeRange, clock: Clock) -> TimeRange:
     ends = {
         name: None if end is None else checked_time(end, name=name, clock=clock)
         for name, end in (("since", when.since), ("until", when.until))
     }
-    return replace(where, when=TimeRange(**ends))
+    return TimeRange(**ends)
 
 
 def checked_count(value: object, *, name: str, least: int = 0) -> int:

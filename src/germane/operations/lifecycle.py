@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
-from germane.model.change import ApplySignal, Merge, Reword
+from germane.model.change import ApplySignal, Merge, Purge, Reword
 from germane.model.memory import (
     Cause,
     LifecycleEvent,
@@ -29,7 +31,7 @@ from germane.model.memory import (
     Status,
     Trust,
 )
-from germane.model.query import Filter
+from germane.model.query import Filter, Order
 from germane.model.validation import (
     as_utc,
     checked_flag,
@@ -40,12 +42,14 @@ from germane.model.validation import (
 )
 from germane.operations.context import AgentContext
 from germane.operations.drafts import renew_renditions
+from germane.operations.expiry import whole
 from germane.operations.inputs import checked_count, embed_texts, vectors_to_store
 from germane.operations.read import (
     current,
     get_many,
     head_of,
     marks,
+    pages,
     side_of,
     store_version,
     stored_pages,
@@ -277,7 +281,7 @@ def _in_use(session: AgentContext, memory_id: str) -> Memory:
     return memory
 
 
-# maintain: age, settle, merge and mark what is due, a transaction for each step.
+# maintain: purge what has expired, and age, settle, merge and mark what is due, a transaction for each step.
 #
 # What is due follows from what is stored, so an upkeep that was interrupted anywhere goes on where it
 # stopped, by being called again.
@@ -305,19 +309,21 @@ def maintain(
     checked_flag(dry_run, name="dry_run")
     LIFECYCLE.required(session.store)
     now = as_utc(session.clock(), name="clock")
-    steps = (*_moves(session, now), *_merges(session), *_marks(session))
+    steps = (*_expired(session, now), *_moves(session, now), *_merges(session), *_marks(session))
     done = 0
     if progress is not None:
         progress(0, len(steps), None)
     for number, step in enumerate(() if dry_run else steps, 1):
-        done += _do(session, step, now)
+        done += _do(session, step, now, last=step.task is not steps[number % len(steps)].task)
         if progress is not None:
             progress(number, len(steps), step)
     return Upkeep(steps=steps, done=done, dry_run=dry_run, flagged=tuple(_flagged(session)))
 
 
-def _do(session: AgentContext, step: UpkeepStep, now: datetime) -> bool:
-    """Do a step if it is still due; whether it was."""
+def _do(session: AgentContext, step: UpkeepStep, now: datetime, *, last: bool) -> bool:
+    """Do a step if it is still due, the `last` of its task or another one; whether it was."""
+    if step.task is UpkeepTask.EXPIRE:
+        return _purge_expired(session, step, now, erases=last)
     memory = session.store.get(session.agent, [step.memory_id])[0]
     if memory is None or memory.status not in (Status.ACTIVE, Status.ARCHIVED):
         return False
@@ -339,6 +345,29 @@ def _do(session: AgentContext, step: UpkeepStep, now: datetime) -> bool:
     return True
 
 
+def _expired(session: AgentContext, now: datetime) -> Iterator[UpkeepStep]:
+    """The memories that have expired, one step for all versions of each."""
+    find = partial(whole(session.store).find, session.agent, order=Order.OLDEST)
+    every = chain.from_iterable(pages(find, Filter(statuses=tuple(Status), expires_by=now)))
+    for memory_id in dict.fromkeys(memory.id for memory in every):
+        yield UpkeepStep(task=UpkeepTask.EXPIRE, memory_id=memory_id)
+
+
+def _purge_expired(session: AgentContext, step: UpkeepStep, now: datetime, *, erases: bool) -> bool:
+    """Purge a memory unless it was renewed meanwhile, and at the end `erases` what is left of all of them."""
+    stored = whole(session.store)
+    memory = stored.get(session.agent, [step.memory_id])[0]
+    if memory is None or not memory.has_expired(now):
+        return False
+    try:
+        stored.apply(session.agent, [Purge(memory_id=memory.id, at=now, erases=erases)])
+    except NotFound:
+        return False
+    session.lines.clear()
+    session.passages.clear()
+    return True
+
+
 def _moves(session: AgentContext, now: datetime) -> Iterator[UpkeepStep]:
     """What age or counts would move. What is pinned doesn't age."""
     for lifecycle, sign in _SIGNS.items():
@@ -355,6 +384,8 @@ def _merges(session: AgentContext) -> Iterator[UpkeepStep]:
     """Facts of one kind, subject and scope that say the same, each with the one that stands for it."""
     groups: dict[tuple[str, str, str], list[tuple[Memory, LifecycleState]]] = {}
     for memory, state in _states_in(session, "fact"):
+        if memory.key is not None:
+            continue  # Only what is stored with that key takes its place.
         about = (memory.kind, (memory.subject or "").casefold(), str(memory.scope))
         groups.setdefault(about, []).append((memory, state))
     for group in groups.values():

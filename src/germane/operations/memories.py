@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
@@ -28,8 +29,10 @@ from germane.operations.drafts import (
     memory_of,
     renew_renditions,
     updated,
+    upsert,
     weighed,
 )
+from germane.operations.expiry import check_validity, times_of
 from germane.operations.inputs import (
     checked_count,
     embed_texts,
@@ -59,18 +62,32 @@ def remember_many(
     made, given = _memories(session, list(drafts), now)
     judged = weighed(session, made, quality)
     memories = checked_quotations(session, [memory for memory, _ in judged])
-    if rules is None:
+    store = partial(_stored_one, session, rules=rules, revive=revive, given=given, now=now)
+    if rules is None and all(memory.key is None for memory in memories):
         stored = keep(session, memories, revive=revive, given=given, at=now)
     else:
-        stored = tuple(
-            _reconciled(session, memory, rules, given, now)
-            or keep(session, [memory], revive=revive, given=given, at=now)[0]
-            for memory in memories
-        )
+        stored = tuple(map(store, memories))
     return tuple(
         replace(one, quality_flag=doubt) if doubt else one
         for one, (_, doubt) in zip(stored, judged, strict=True)
     )
+
+
+def _stored_one(
+    session: AgentContext,
+    memory: Memory,
+    *,
+    rules: Reconcile | None,
+    revive: bool,
+    given: Mapping[str, frozenset[str]],
+    now: datetime,
+) -> RememberResult:
+    """What became of one memory: its key says which one it replaces, or else the rules do."""
+    fields = given.get(memory.id, frozenset())
+    if memory.key is not None:
+        return upsert(session, memory, revive=revive, given=fields, at=now)
+    met = None if rules is None else _reconciled(session, memory, rules, given, now)
+    return met or keep(session, [memory], revive=revive, given=given, at=now)[0]
 
 
 def _reconciled(
@@ -146,7 +163,13 @@ def reconciled(session: AgentContext, memory: Memory, rules: Reconcile) -> Remem
         if named and _about_one(memory, other) and cosine > rules.supersede:
             if _TRUST[memory.trust] > _TRUST[other.trust]:
                 continue
-            new = memory.evolve(id=other.id, version=other.version + 1)
+            new = memory.evolve(
+                id=other.id,
+                version=other.version + 1,
+                key=other.key,
+                expires_at=memory.expires_at or other.expires_at,
+            )
+            new = new if other.key is None else new.evolve(content_hash=content_hash_of(new))
             vector = vectors_to_store(session.embedder, [new.content])[0]
             after = store_version(session, other, new, vector, cause=Cause.SUBJECT)
             return RememberResult(memory=after, created=True)
@@ -200,7 +223,8 @@ def revise(session: AgentContext, memory_id: str, *, expected: int | None = None
     """
     now = as_utc(session.clock(), name="clock")
     old = _expected(session, memory_id, expected, before="you revise it")
-    checked = checked_values(changes)
+    checked = {**checked_values(changes), **times_of(changes, now=now)}
+    check_validity(checked.get("valid_from", old.valid_from), checked.get("valid_until", old.valid_until))
     if not checked:
         raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
     new = renew_renditions(
@@ -237,8 +261,11 @@ def supersede(
         outcome=old.outcome if given.outcome is None else given.outcome,
         trust=old.trust if given.trust is None else given.trust,
         pinned=old.pinned or given.pinned,
+        session=old.session if given.session is None else given.session,
+        key=old.key if given.key is None else given.key,
     )
     new = memory_of(session, whole, now=now).evolve(id=old.id, version=old.version + 1)
+    new = new.evolve(expires_at=new.expires_at or old.expires_at)
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector, at=now)
 

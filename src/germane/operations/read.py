@@ -31,7 +31,7 @@ from germane.model.memory import (
     split_id,
 )
 from germane.model.query import Filter, Order, Query, Slice
-from germane.model.validation import checked_id, checked_word
+from germane.model.validation import checked_id, checked_text, checked_word
 from germane.operations.context import AgentContext, unknown_kinds
 from germane.operations.inputs import checked_count, settled
 from germane.packing.render import fence
@@ -54,6 +54,30 @@ def get(session: AgentContext, memory_id: str) -> Memory:
     """
     name = checked_id(memory_id)
     return get_many(side_of(session, name), [name])[0]
+
+
+def get_named(session: AgentContext, memory_id: str | None, key: str | None) -> Memory:
+    """The memory of an id, as `get` has it, or the current memory of a key, whatever its status.
+
+    For one user that may be the agent's own. Raises NotFound, and InvalidInput unless one of both is given.
+    """
+    if (memory_id is None) == (key is None):
+        raise InvalidInput(
+            f"get(memory_id={memory_id!r}, key={key!r}) names {'nothing' if key is None else 'two things'}. "
+            "Give the id of a memory, or its key."
+        )
+    if key is None:
+        return get(session, str(memory_id))
+    found = (by_key(side, checked_text(key, name="key")) for side in session.sides)
+    memory = next(filter(None, found), None)
+    if memory is None:
+        raise NotFound(key, session.agent)
+    return memory
+
+
+def by_key(session: AgentContext, key: str) -> Memory | None:
+    """The session's own current memory of a key; None where it has none."""
+    return next(iter(session.store.find(session.agent, replace(EVERY, key=key), limit=1)), None)
 
 
 def side_of(session: AgentContext, memory_id: str) -> AgentContext:

@@ -142,6 +142,10 @@ def _verdict(
     """The first cause that holds, and the frame that was chosen on the way."""
     current = context.trace.frame
     choice: FrameChoice | None = None
+    expiring = [item.memory for item in context.items if item.memory.expires_at]
+    now = session.clock() if expiring else context.trace.now
+    if any(memory.has_expired(now) for memory in expiring):
+        return (True, RefreshReason.EXPIRED), None
     if request.where != context.trace.where:
         return (True, RefreshReason.FILTER), None
     if current is not None and (request.acting or wants(session, request.text).asks):

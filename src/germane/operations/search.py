@@ -229,6 +229,7 @@ class ParsedQuery:
     notes: tuple[TraceNote, ...] = ()
     language: str | None = None
     least_cosine: float = LEAST_COSINE
+    now: datetime | None = None
 
     @property
     def prefers(self) -> TimeRange | None:
@@ -272,6 +273,7 @@ def understand(session: AgentContext, text: str, where: Filter, *, now: datetime
         notes=notes,
         language=session.language,
         least_cosine=least_cosine_of(session.embedder),
+        now=now,
     )
 
 
@@ -308,10 +310,30 @@ def search(session: AgentContext, parsed: ParsedQuery, query: Query) -> SearchRe
         CandidateTable.united((candidates, next(more))) if part.order is None else candidates
         for part, candidates in zip(slices, found.slices, strict=False)
     )
+    if any(one.is_dated for part in united for one in CandidateTable.of(part).memories):
+        united = _with_former(session, query, united, preferred)
     # Where only the search for that time failed, the one for any time stands.
     failed = {place: error for place, error in found.failed.items() if place < len(slices)}
     found = replace(found, slices=united, failed=failed)
     return by_passages(passage_search(session, query, found), found)
+
+
+def _with_former(
+    session: AgentContext, query: Query, slices: tuple[Sequence[Candidate], ...], time: TimeRange
+) -> tuple[Sequence[Candidate], ...]:
+    """The candidates of each slice, and the former versions that were valid in the time that is preferred."""
+    ranked = [place for place, part in enumerate(query.slices) if part.order is None]
+    dated = tuple(
+        replace(part, where=replace(part.where or query.filter, statuses=(Status.SUPERSEDED,), valid_at=time))
+        for part in map(query.slices.__getitem__, ranked)
+    )
+    found = found_apart(session.store, session.agent, replace(query, slices=dated))
+    united = list(slices)
+    for place, part in zip(ranked, found.slices, strict=True):
+        # What has no end was replaced for another reason than that its time was over.
+        former = [one for one in part if one.memory.valid_until is not None]
+        united[place] = CandidateTable.united((united[place], former))
+    return tuple(united)
 
 
 def passage_search(session: AgentContext, query: Query, found: SearchResult) -> PassageSearch | None:
@@ -396,6 +418,7 @@ def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
         slices=slices,
         language=parsed.language,
         least_cosine=parsed.least_cosine,
+        now=parsed.now,
     )
 
 

@@ -256,7 +256,7 @@ class WorkingSetView:
         can exceed the maximum.
         """
         while True:
-            stored = self.sets.get(self.session.agent, self.name)
+            stored = self._unexpired(self.sets.get(self.session.agent, self.name))
             known = self._counted
             # The store gives the same value until something moves.
             if known is not None and known[0] is stored:
@@ -276,6 +276,18 @@ class WorkingSetView:
                 )
             self._counted = stored, counted
             return counted
+
+    def _unexpired(self, stored: StoredWorkingSet) -> StoredWorkingSet:
+        """The set without what has expired; the same value until something moves or expires."""
+        if not any(one.memory.expires_at for one in stored.items):
+            return stored
+        now = self.now()
+        items = tuple(one for one in stored.items if not one.memory.has_expired(now))
+        known = self._derived.get("unexpired")
+        if known is None or known[0] is not stored or len(known[1].items) != len(items):
+            known = self._derived["unexpired"] = stored, replace(stored, items=items)
+        made: StoredWorkingSet = known[1]
+        return made
 
     def pinned(self, state: StoredWorkingSet) -> frozenset[str]:
         """The ids of the memories that nothing evicts."""

@@ -22,9 +22,11 @@ from germane.model.query import LEAST_COSINE, Candidate, CandidateTable, Order, 
 from germane.protocols import Scorer
 from germane.ranking.scores import (
     OBSOLETE,
+    VALIDITY,
     Boosts,
     asks_for_obsolete,
     favour_order,
+    lower_invalid,
     lower_obsolete,
     lower_superseded,
     multiply,
@@ -188,13 +190,19 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
     method, without, memories = scoring.method, scoring.without, table.memories
     parts, boosts = _base(table, scoring)
     parts = {name: part for name, part in parts.items() if name not in without}
+    spared: Collection[int] = ()
     if scoring.scorer is None and method != "weighted_sum_v1":
         _adjust(table, parts, scoring)
         if boosts is not None:
             applies = ~are_turns(table)
             multiply(memories, parts, now=scoring.now, boosts=boosts, applies=applies, without=without)
-        if OBSOLETE not in without and not asks_for_obsolete(scoring.query.text):
+        obsolete = asks_for_obsolete(scoring.query.text)
+        if OBSOLETE not in without and not obsolete:
             lower_obsolete(memories, parts)
+        if VALIDITY not in without and not (obsolete and scoring.prefer is None):
+            start, end = _time_of(scoring)
+            valid = lower_invalid(memories, parts, start=start, end=end)
+            spared = valid if scoring.prefer is not None else ()
         if method == "floored" and "exact" not in without:
             exact = shares_of_identifiers(memories, scoring.query.text)
             _put(parts, "exact", {place: EXACT_BOOST + share for place, share in exact.items()}, len(table))
@@ -202,8 +210,15 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
     if scoring.scorer is None and method != "weighted_sum_v1":
         if scoring.order is not None and "order" not in without:
             scores = favour_order(memories, parts, scores, scoring.order)
-        scores = lower_superseded(memories, parts, scores)
+        scores = lower_superseded(memories, parts, scores, spared)
     return parts, scores
+
+
+def _time_of(scoring: Scoring) -> tuple[datetime, datetime]:
+    """The time of which a memory should hold: that which the question prefers, or now."""
+    if scoring.prefer is None:
+        return scoring.now, scoring.now
+    return scoring.prefer.start or _EARLIEST, scoring.prefer.end or _LATEST
 
 
 def scored_by(scorer: Scorer, candidate: Candidate, query: Query, now: datetime) -> float:
@@ -284,7 +299,7 @@ def _adjust(table: CandidateTable, parts: Parts, scoring: Scoring) -> None:
     """Add what the preferred time and the kind of question change, and weigh parts by what use has taught."""
     without, count = scoring.without, len(table)
     if scoring.prefer is not None and "when" not in without:
-        preferred = _created_in(table, scoring.prefer)
+        preferred = _of_time(table, scoring.prefer)
         parts["when"] = np.where(preferred, WHEN_BOOST * sums_of(parts, count), np.nan)
     if scoring.weights is not None:
         for name in parts:
@@ -302,9 +317,13 @@ def _put(parts: Parts, name: str, values: Mapping[int, float], count: int) -> No
         parts[name][list(values)] = list(values.values())
 
 
-def _created_in(table: CandidateTable, time: TimeRange) -> NDArray[np.bool_]:
+def _of_time(table: CandidateTable, time: TimeRange) -> NDArray[np.bool_]:
+    """By place, which memories were valid in a time; without a validity, which were created in it."""
     start, end = time.start or _EARLIEST, time.end or _LATEST
-    return np.array([start <= one.created_at < end for one in table.memories], dtype=np.bool_)
+    return np.array(
+        [one.holds(start, end) if one.is_dated else start <= one.created_at < end for one in table.memories],
+        dtype=np.bool_,
+    )
 
 
 # The gate tells what has to do with a question from what was merely found beside it.
@@ -407,7 +426,7 @@ def _left_out(
         exact = exact | np.array([one.ref in exempt for one in table.memories], dtype=np.bool_)
     lifts = None
     if prefer is not None:
-        lifts = np.where(_created_in(table, prefer), 1.0 + WHEN_BOOST, 1.0)
+        lifts = np.where(_of_time(table, prefer), 1.0 + WHEN_BOOST, 1.0)
     out = outside(
         table, exempt=exact, lifts=lifts, few=few, information=information, least_cosine=least_cosine
     )

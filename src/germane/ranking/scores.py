@@ -186,6 +186,9 @@ def _usage(uses: int) -> float:
 OBSOLETE = "obsolete"
 """The part of a score that a record loses whose own status says that it no longer holds."""
 
+VALIDITY = "validity"
+"""The part of a score that a memory loses that doesn't hold at the time of the question."""
+
 ORDER_BOOST = 0.5
 """As much as a time that the question names adds: enough between memories that match about alike."""
 
@@ -219,6 +222,23 @@ def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
         parts[OBSOLETE][lowered] = np.where(scores > 0, -_OUTDATED * scores, np.nan)
 
 
+def lower_invalid(
+    memories: Sequence[Memory], parts: Parts, *, start: datetime, end: datetime
+) -> frozenset[int]:
+    """Add part `validity`: half of the score less for what doesn't hold from `start` until `end`.
+
+    Returns the places of former versions that were valid then: who asks for that time asks for them.
+    """
+    dated = [place for place, one in enumerate(memories) if one.is_dated]
+    valid = frozenset(place for place in dated if memories[place].holds(start, end))
+    lowered = [place for place in dated if place not in valid]
+    if lowered:
+        scores = sums_of(parts, len(memories))[lowered]
+        parts[VALIDITY] = np.full(len(memories), np.nan)
+        parts[VALIDITY][lowered] = np.where(scores > 0, -_OUTDATED * scores, np.nan)
+    return valid
+
+
 def favour_order(
     memories: Sequence[Memory], parts: Parts, scores: NDArray[np.float64], order: Order
 ) -> NDArray[np.float64]:
@@ -242,13 +262,19 @@ def favour_order(
 
 
 def lower_superseded(
-    memories: Sequence[Memory], parts: Parts, scores: NDArray[np.float64]
+    memories: Sequence[Memory],
+    parts: Parts,
+    scores: NDArray[np.float64],
+    spared: Collection[int] = (),
 ) -> NDArray[np.float64]:
     """Add part `superseded`: half of the score less for what a newer version replaces; the new scores.
 
-    Such a memory also stays below its successor, where that was found too.
+    Such a memory also stays below its successor, where that was found too. Places that are `spared` lose
+    nothing.
     """
-    replaced = [place for place, one in enumerate(memories) if one.status is Status.SUPERSEDED]
+    replaced = [
+        place for place, one in enumerate(memories) if one.status is Status.SUPERSEDED and place not in spared
+    ]
     if not replaced:
         return scores
     found = {one.version_id: place for place, one in enumerate(memories)}

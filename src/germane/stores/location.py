@@ -447,8 +447,9 @@ class SubStore(Generic[Part]):
         """The sub-store of a store. Raises InvalidInput where the store doesn't offer it."""
         part = self.of(store)
         if part is None:
+            name = type(getattr(store, "inner", store)).__name__
             raise InvalidInput(
-                f"The store {type(store).__name__} {self.without}: it has no sub-store "
+                f"The store {name} {self.without}: it has no sub-store "
                 f"`{self.attribute}`. Open a file or a PostgreSQL database, or give the store an attribute "
                 f"`{self.attribute}` as docs/how-to/write-a-store.md describes."
             )

@@ -31,6 +31,7 @@ from germane.testing.contract_changes import (
     ScopesContract,
     insert,
 )
+from germane.testing.contract_fields import FieldsContract
 from germane.testing.contract_filters import ConditionsContract
 from germane.testing.contract_search import SearchContract, ask, ids
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_vector
@@ -48,7 +49,9 @@ OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
 """Opens a new, empty store that takes the vectors of a model, or none."""
 
 
-class StoreContract(ChangesContract, SearchContract, ConditionsContract, EmbeddingContract, ScopesContract):
+class StoreContract(
+    ChangesContract, SearchContract, ConditionsContract, EmbeddingContract, ScopesContract, FieldsContract
+):
     """What the six methods of a store promise. Subclasses say how one is opened."""
 
     @pytest.fixture

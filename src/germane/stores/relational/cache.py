@@ -10,6 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from datetime import datetime
 from itertools import chain
 from threading import Lock, RLock
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -24,7 +25,7 @@ from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import Forward
 from germane.retrieval.vectors import VectorComparison, VectorRows
 from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
-from germane.stores.relational.tables import Connection, numbered_memory, span
+from germane.stores.relational.tables import Connection, microseconds, numbered_memory, span
 
 _MOST_MASKS: Final = 32
 _MOST_SEARCHES: Final = 4
@@ -41,7 +42,7 @@ _FEW_DEAD = 1000
 _MANY_CHANGES = 1000
 
 # The changes that move a memory's row and so may move it into or out of a filter.
-_MOVED = frozenset({"see", "supersede", "status"})
+_MOVED = frozenset({"see", "supersede", "status", "expire"})
 
 
 class AgentCache(ABC):
@@ -62,6 +63,8 @@ class AgentCache(ABC):
         self._seq = 0
         self.columns = Columns()
         self._masks: dict[Filter, NDArray[np.bool_]] = {}
+        self._unexpired: NDArray[np.bool_] | None = None
+        self._expired = 0
         self._records: dict[int, Memory] = {}
         self._record_bytes = 0
         self._sessions: dict[Filter, Sessions | None] = {}
@@ -112,6 +115,24 @@ class AgentCache(ABC):
             self._empty()
             raise
         self._loaded, self._seq = self.agent, seq
+        self._drop_results()
+
+    def set_time(self, now: datetime | None) -> None:
+        """Leave out of all results from now on what has expired by this time; nothing for None.
+
+        The masks of filters stay: they say nothing of the time.
+        """
+        unexpired, expired = None, 0
+        if now is not None and self.columns.expiring:
+            unexpired = ~self.columns.expired(microseconds(now, name="now"))
+            expired = self.columns.used - int(np.count_nonzero(unexpired))
+        if expired != self._expired:
+            # More memories have expired with every moment, so that equal counts are the same memories.
+            self._drop_results()
+        self._unexpired, self._expired = unexpired, expired
+
+    def _drop_results(self) -> None:
+        """Forget what depends on all memories, or on the time."""
         self._sessions = {}
         self._firsts = {}
         self._found = {}
@@ -150,7 +171,11 @@ class AgentCache(ABC):
         return mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
 
     def admitted(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
-        """By ordinal, which memories the filter admits."""
+        """By ordinal, which memories the filter admits that haven't expired."""
+        mask = self._of_filter(connection, where)
+        return mask if self._unexpired is None else mask & self._unexpired
+
+    def _of_filter(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
         mask = self._masks.pop(where, None)
         if mask is None:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
@@ -211,6 +236,7 @@ class AgentCache(ABC):
         moved = {num for num, what in changes if what in _MOVED} - purged
         for ordinal in self.columns.ordinals(as_array(moved - added)).tolist():
             self._drop_record(ordinal)
+        self._follow_expiry(connection, {num for num, what in changes if what == "expire"} - purged - added)
         embedded = {num for num, what in changes if what == "vector"} - purged
         self._renew_masks(connection, ((moved | added) - purged) | embedded)
         self._embedded(connection, embedded, added - purged)
@@ -252,6 +278,12 @@ class AgentCache(ABC):
             admitted = {num for (num,) in connection.run_text(query, values)}
             mask[self.columns.ordinals(as_array(admitted))] = True
             self._masks[where] = mask
+
+    def _follow_expiry(self, connection: Connection, nums: set[int]) -> None:
+        if nums:
+            wanted = {"agent": self.agent, "nums": json.dumps(sorted(nums))}
+            changed, expires = zip(*connection.run("expiries", wanted).fetchall(), strict=True)
+            self.columns.set_expiry(self.columns.ordinals(np.array(changed, dtype=np.int64)), expires)
 
     def _drop_record(self, ordinal: int) -> None:
         memory = self._records.pop(ordinal, None)

@@ -455,7 +455,7 @@ class ConversationIndex:
         self._latest[conversation] = latest, pauses
         key = message.number.to_bytes(16, "big")
         label = f"{conversation} {pauses}"
-        self._waiting.append(((message.number, key, "", message.number, 0.0, label), pauses))
+        self._waiting.append(((message.number, key, "", message.number, 0.0, label, None), pauses))
         self._of_conversation.setdefault(conversation, []).append(len(self._turns))
         self._turns.append([message])
         return len(self._turns) - 1

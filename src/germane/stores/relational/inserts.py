@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from germane.errors import InvalidInput, NotFound
+from germane.ids import id_text
 from germane.ledger import EmbeddingIdentity
 from germane.model.change import Change, Insert, Revise, SetVector
 from germane.model.memory import NOWHERE, Memory, Vector, day_of
@@ -35,7 +36,7 @@ def store_new(
 ) -> int:
     """Store memories of an agent; returns how many terms they have.
 
-    Raises InvalidInput for an id that another memory has, and for a vector that can't be stored.
+    Raises InvalidInput for an id or a key that another memory has, and for a vector that can't be stored.
     """
     terms = 0
     with connection.attempt(partial(explain_taken_id, agent=agent, name=name, new=new)):
@@ -101,13 +102,19 @@ def explain_taken_id(
     name: str,
     new: Iterable[tuple[int, Memory, Vector | None]],
 ) -> None:
-    """Raises InvalidInput where what the database refused is an id that another memory has."""
+    """Raises InvalidInput where what the database refused is an id or a key that another memory has."""
     for num, memory, _ in new:
         holder = connection.run("num", {"agent": agent, **named(memory.version_id)}).fetchone()
         if holder and holder[0] != num:
             raise InvalidInput(
                 f"The id {memory.version_id!r} is taken by another memory of agent {name!r}. "
                 "Give each memory an id of its own."
+            ) from error
+        taken = memory.key and connection.run("head_by_key", {"agent": agent, "key": memory.key}).fetchone()
+        if taken and taken[0] != num and memory.superseded_by is None:
+            raise InvalidInput(
+                f"The key {memory.key!r} is that of memory {id_text(taken[1])!r} of agent {name!r}, and each "
+                "key has one current memory. Revise or purge that one, or use another key."
             ) from error
 
 
@@ -137,12 +144,13 @@ def recognised(
 
 
 class VersionRow(NamedTuple):
-    """A version of a memory; `id` is that of its row."""
+    """A version of a memory; `id` is that of its row, and `expires_at` in microseconds."""
 
     num: int
     id: bytes
     is_head: int
     number: int
+    expires_at: int | None
 
 
 def versions(connection: Connection, agent: int, memory_id: str) -> Rows:

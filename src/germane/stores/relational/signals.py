@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.query import Filter, Order, Query
+from germane.model.query import Filter, Order, Query, TimeRange
 from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
@@ -212,6 +213,7 @@ def distinct(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 # Columns of numbers about an agent's memories, one place for each, in the order of their writing.
 
 _FEWEST = 64
+_NEVER = np.iinfo(np.int64).max
 
 
 class Columns:
@@ -230,6 +232,8 @@ class Columns:
         self._importance = np.empty(0, dtype=np.float64)
         self._alive = np.empty(0, dtype=np.bool_)
         self._sessions = np.empty(0, dtype=np.int64)
+        self._expires = np.empty(0, dtype=np.int64)
+        self.expiring = False
         self._numbers: dict[str, int] = {}
         self._codes: dict[str, int] = {}
 
@@ -244,6 +248,7 @@ class Columns:
             self._importance,
             self._alive,
             self._sessions,
+            self._expires,
         )
         return sum(each.nbytes for each in arrays)
 
@@ -269,15 +274,15 @@ class Columns:
         )
 
     def append(self, rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
-        """Add rows of num, id, kind, created_at, importance and session; returns their ordinals."""
+        """Add rows of num, id, kind, created_at, importance, session and expiry; returns their ordinals."""
         start = self.used
         if rows:
             self.append_columns(list(zip(*rows, strict=True)))
         return np.arange(start, self.used, dtype=np.int64)
 
     def append_columns(self, given: Sequence[Sequence[Any]]) -> None:
-        """The same from the six columns of the rows."""
-        nums, ids, kinds, created, importance, sessions = given
+        """The same from the seven columns of the rows."""
+        nums, ids, kinds, created, importance, sessions, expires = given
         start, stop = self.used, self.used + len(nums)
         if stop > len(self.nums):
             self._grow(max(stop, len(self.nums) * 3 // 2, _FEWEST))
@@ -291,6 +296,17 @@ class Columns:
         self._importance[start:stop] = importance
         self._alive[start:stop] = True
         self.used = stop
+        self.set_expiry(np.arange(start, stop, dtype=np.int64), expires)
+
+    def set_expiry(self, ordinals: NDArray[np.int64], expires: Sequence[int | None]) -> None:
+        """Note when these memories expire; None for never."""
+        self._expires[ordinals] = [_NEVER if each is None else each for each in expires]
+        self.expiring = self.expiring or any(each is not None for each in expires)
+
+    def expired(self, now: int) -> NDArray[np.bool_]:
+        """By ordinal, which memories have expired by a time in microseconds."""
+        found: NDArray[np.bool_] = self._expires[: self.used] <= now
+        return found
 
     def remove(self, ordinal: int) -> None:
         """Note that a memory is gone; its place stays empty."""
@@ -357,7 +373,7 @@ class Columns:
         return np.concatenate([sure, self.best(tied, self.created[tied], limit - len(sure))])
 
     def _grow(self, size: int) -> None:
-        for name in ("nums", "ids", "_kinds", "created", "_importance", "_alive", "_sessions"):
+        for name in ("nums", "ids", "_kinds", "created", "_importance", "_alive", "_sessions", "_expires"):
             old = getattr(self, name)
             new = np.zeros(size, dtype=old.dtype)
             new[: self.used] = old[: self.used]
@@ -373,11 +389,16 @@ MOST_VALUES = 1000
 
 
 def filtered(
-    dialect: Dialect, query: str, where: Filter, places: Sequence[str] = ()
+    dialect: Dialect,
+    query: str,
+    where: Filter,
+    places: Sequence[str] = (),
+    *,
+    now: datetime | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """The named query with the filter's conditions in place, and the values of their placeholders.
 
-    `places` are those that `places_for` finds for the filter.
+    `places` are those that `places_for` finds for the filter. What has expired by `now` is left out.
     """
     known = queries(dialect)
     conditions: list[str] = []
@@ -392,7 +413,7 @@ def filtered(
             condition = "tags_of_few" if name == "tags" and query == "admitted_among" else name
             conditions.append(known[f"where_{condition}"].replace(placeholder(dialect, name), rows))
             values.update(bound)
-    for condition, name, value in _scalars(where):
+    for condition, name, value in _scalars(where, now):
         if value is not None:
             conditions.append(known[f"where_{condition}"])
             values[name] = value
@@ -432,16 +453,38 @@ def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:
     }
 
 
-def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
+def _scalars(where: Filter, now: datetime | None) -> tuple[tuple[str, str, Any], ...]:
     since = where.when and where.when.start
     until = where.when and where.when.end
     return (
         ("subject", "subject", where.subject),
         ("source", "source", where.source),
+        ("session", "session", where.session),
+        ("key", "key", where.key),
         ("since", "since", since and microseconds(since, name="when.since")),
         ("until", "until", until and microseconds(until, name="when.until")),
         ("importance", "min_importance", where.min_importance),
         ("pinned", "pinned", where.pinned),
+        *_validity(where),
+        ("unexpired", "now", now and microseconds(now, name="now")),
+        ("expires", "expires_by", where.expires_by and microseconds(where.expires_by, name="expires_by")),
+    )
+
+
+def _validity(where: Filter) -> tuple[tuple[str, str, Any], ...]:
+    """What `valid_at` asks for: to begin before its end, and to end after its start."""
+    valid_at = where.valid_at
+    if isinstance(valid_at, str):
+        raise InvalidInput(
+            f"valid_at={valid_at!r} is a text, which only an engine can read, by its clock. Pass it to a "
+            "verb of the engine, or give a datetime."
+        )
+    if isinstance(valid_at, datetime):
+        valid_at = TimeRange(since=valid_at, until=valid_at + timedelta(microseconds=1))
+    start, end = valid_at and valid_at.start, valid_at and valid_at.end
+    return (
+        ("valid_from", "valid_end", end and microseconds(end, name="valid_at")),
+        ("valid_until", "valid_start", start and microseconds(start, name="valid_at")),
     )
 
 

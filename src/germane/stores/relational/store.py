@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from threading import Lock
@@ -126,7 +127,7 @@ class RelationalStore(ABC):
             return ()
         from germane.stores.relational import inserts, writes  # noqa: PLC0415 - Most processes only read.
 
-        purges = writes.purges(changes)
+        erases = writes.erases(changes)
         with self._connections.writing(agent) as connection:
             check_agent_name(agent)
             connection.run("add_agent", {"name": agent})
@@ -136,7 +137,7 @@ class RelationalStore(ABC):
                 if known.embedding is None:
                     store_embedding(connection, self._embedding)
             language = known.language or ENGLISH
-            applied = writes.WriteTransaction(
+            transaction = writes.WriteTransaction(
                 connection,
                 known.number,
                 agent,
@@ -144,10 +145,11 @@ class RelationalStore(ABC):
                 self._embedding,
                 language,
                 self._connections.acting,
-            ).apply(changes)
-            if purges:
+            )
+            applied = transaction.apply(changes)
+            if transaction.gone:
                 self._connections.note_purge(connection)
-        if purges:
+        if erases:
             self._connections.erase()
         return applied
 
@@ -173,9 +175,11 @@ class RelationalStore(ABC):
         order: Order = Order.NEWEST,
         limit: int | None = None,
         after: str | None = None,
+        now: datetime | None = None,
     ) -> tuple[Memory, ...]:
         """The memories that pass the filter, in order; `after` is the `ref` that ended the page before.
 
+        What has expired by `now` is left out.
         Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
         older one. Raises NotFound when `after` is no memory of the agent's any more.
         """
@@ -184,7 +188,11 @@ class RelationalStore(ABC):
         with self._connections.reading(agent) as connection:
             number = agent_state(connection.run("agent", {"name": agent}), self._connections.location).number
             query, values = filtered(
-                connection.dialect, f"find_{order.value}", where, places_for(connection, number, where)
+                connection.dialect,
+                f"find_{order.value}",
+                where,
+                places_for(connection, number, where),
+                now=now,
             )
             values |= {"agent": number, "limit": -1 if limit is None else limit}
             values |= _edge(connection, number, agent, after)
@@ -208,6 +216,7 @@ class RelationalStore(ABC):
                 check_embedding(known.embedding, self._embedding)
             cache.agent = known.number
             cache.catch_up(connection, known.seq)
+            cache.set_time(query.now)
             found = search(connection, cache, query, embedding=known.embedding, learning=known.learning)
         self._caches.settle(agent)
         return replace(found, stamp=known.stamp, converses=known.converses)
@@ -442,6 +451,7 @@ def _searched(
         admitted=int(np.count_nonzero(admitted)),
         by_relevance=bool(signals),
         learning=learning,
+        expiring=cache.columns.expiring,
     )
 
 

@@ -68,9 +68,9 @@ _Followed = tuple[int, int, Memory, Rows]
 """A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
 
 
-def purges(changes: Sequence[Change]) -> bool:
-    """Whether any of the changes is a purge, after which what is gone has to be erased."""
-    return any(isinstance(each, Purge) for each in changes)
+def erases(changes: Sequence[Change]) -> bool:
+    """Whether any of the changes is a purge after which what is gone has to be erased at once."""
+    return any(isinstance(each, Purge) and each.erases for each in changes)
 
 
 @dataclass(slots=True)
@@ -125,6 +125,7 @@ class WriteTransaction:
         self.connection.expect(len(inserts))
         hashes = {each.memory.content_hash for each in inserts}
         known = self._by_hash(hashes | {each.dated for each in inserts if each.dated})
+        self._purge_expired(inserts, known)
         new: list[tuple[int, Insert]] = []
         seen: set[int] = set()
         now: dict[int, Memory] = {}
@@ -158,9 +159,26 @@ class WriteTransaction:
                 keep_counts(self.connection, self.agent, num, each.lifecycle_state)
         for num in sorted(seen):
             self._see(num, now[num])
+            if now[num].superseded_by is None:
+                self._expire(self._chain(now[num].id) if now[num].expires_at else (), now[num])
         for place, num, each in again:
             applied[place] = self._repeat(num, each) or applied[place]
         return applied
+
+    def _purge_expired(self, inserts: Sequence[Insert], known: dict[str, list[tuple[int, Memory]]]) -> None:
+        """Remove what has expired and would be taken for the same memory, or has the same key."""
+        for insert in inserts:
+            if not insert.revive:
+                continue
+            at, key = insert.at or insert.memory.updated_at, insert.memory.key
+            same = [*known.get(insert.memory.content_hash, ()), *known.get(insert.dated, ())]
+            if key is not None:
+                rows = self.connection.run("head_by_key", {"agent": self.agent, "key": key})
+                same += [(num, self._load(num)) for num, _ in rows]
+            for memory_id in dict.fromkeys(each.id for _, each in same if each.has_expired(at)):
+                self._purge(Purge(memory_id=memory_id, at=at))
+        for found in known.values() if self.gone else ():
+            found[:] = [one for one in found if row_id(one[1].id, one[1].version) not in self.gone]
 
     def _following(self, num: int, insert: Insert, followed: list[_Followed]) -> Insert:
         """Supersede the current version where an import brings a later one; what was forgotten stays so."""
@@ -174,6 +192,7 @@ class WriteTransaction:
                 followed.append(
                     (former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at))
                 )
+            self._expire([former], memory)
         return replace(insert, memory=memory)
 
     def _supersede(self, former: int, memory: Memory, *, at: datetime) -> Rows:
@@ -185,10 +204,21 @@ class WriteTransaction:
         values = {
             "superseded_by": row_id(memory.id, memory.version),
             "updated_at": microseconds(at, name="at"),
+            # Something else holds from then on.
+            "ends": memory.valid_from and microseconds(memory.valid_from, name="valid_from"),
         }
         self._note(former, "supersede")
         self.connection.run("supersede_memory", {"agent": self.agent, "num": former, **values})
         return holding
+
+    def _expire(self, chain: Sequence[VersionRow], memory: Memory) -> None:
+        """Let these versions of a memory expire when `memory` does, its current one."""
+        expires_at = memory.expires_at and microseconds(memory.expires_at, name="expires_at")
+        for version in chain:
+            if version.expires_at != expires_at:
+                values = {"agent": self.agent, "num": version.num, "expires_at": expires_at}
+                self._note(version.num, "expire")
+                self.connection.run("expire_memory", values)
 
     def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows, *, at: datetime) -> None:
         before = row_id(memory.id, memory.version - 1)
@@ -236,6 +266,7 @@ class WriteTransaction:
         num = self._note_new()
         at = change.at or memory.updated_at
         holding = self._supersede(before_num, memory, at=at)
+        self._expire(chain, memory)
         self._store([(num, memory, change.vector)])
         if change.carries:
             self.connection.run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
@@ -351,9 +382,7 @@ class WriteTransaction:
         num = self._num(change.memory_id)
         effect = record_outcome(self.connection, self.agent, num, change)
         # What an outcome counts, it counts in the life of the latest version.
-        heads = (
-            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if effect.counts else []
-        )
+        heads = [each.num for each in self._chain(change.memory_id) if each.is_head] if effect.counts else []
         for head in heads:
             signal = signal_of_outcome(
                 self.connection, self.agent, head, self._load(head), change=change, effect=effect

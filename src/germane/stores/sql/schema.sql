@@ -1,6 +1,6 @@
--- Schema version {sqlite: 10}{postgres: 5}.
+-- Schema version {sqlite: 11}{postgres: 6}.
 -- The tables of both databases. This is the baseline: a new store gets it, and then every later step, a file such as
--- `sqlite/migrations/0011_colours.sql` or `postgres/migrations/0006_colours.sql`. A store of an older version is
+-- `sqlite/migrations/0012_colours.sql` or `postgres/migrations/0007_colours.sql`. A store of an older version is
 -- refused, so neither this nor a step that others may have is ever changed.
 --
 -- Types are SQLite's, and PostgreSQL gets its own for them. SQLite's rows are found by `num` alone; in PostgreSQL the
@@ -53,7 +53,7 @@ CREATE TABLE states (
 ) {by_agent};
 
 -- What filters, orders and counters need of each memory; narrow, because counters change. `stage` is NULL where
--- its kind has no lifecycle.
+-- its kind has no lifecycle. `key` is the caller's own. All versions of a memory have one `expires_at`.
 CREATE TABLE memories (
     num           INTEGER NOT NULL,
     agent         INTEGER NOT NULL REFERENCES agents (agent),
@@ -80,6 +80,11 @@ CREATE TABLE memories (
     supersedes    BLOB,
     superseded_by BLOB,
     stage         TEXT,
+    session       TEXT,
+    key           TEXT,
+    valid_from    INTEGER,
+    valid_until   INTEGER,
+    expires_at    INTEGER,
     PRIMARY KEY ({key})
 ) {by_agent};
 
@@ -94,6 +99,13 @@ CREATE INDEX memories_by_time ON memories (agent, created_at, id);
 
 -- First versions are found by their id, which is the chain's.
 CREATE INDEX memories_by_chain ON memories (agent, chain) WHERE version > 1;
+
+CREATE INDEX memories_by_session ON memories (agent, session) WHERE session IS NOT NULL;
+
+CREATE INDEX memories_by_expiry ON memories (agent, expires_at) WHERE expires_at IS NOT NULL;
+
+-- An agent has one current memory of each key.
+CREATE UNIQUE INDEX memories_by_key ON memories (agent, key) WHERE superseded_by IS NULL AND key IS NOT NULL;
 
 -- The texts of each memory. `full_text` is NULL where it is the content itself.
 CREATE TABLE texts (
@@ -177,7 +189,7 @@ CREATE TABLE changes (
     agent INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
     num   INTEGER NOT NULL,
-    what  TEXT    NOT NULL CHECK (what IN ('insert', 'see', 'supersede', 'status', 'vector', 'purge', 'reindex')),
+    what  TEXT    NOT NULL CHECK (what IN ('insert', 'see', 'supersede', 'status', 'vector', 'purge', 'reindex', 'expire')),
     PRIMARY KEY (agent, seq)
 ) {by_agent_and_key};
 

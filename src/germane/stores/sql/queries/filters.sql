@@ -29,6 +29,30 @@ AND subject = :subject
 -- A condition for {filter}.
 AND source = :source
 
+-- name: where_session
+-- A condition for {filter}.
+AND session = :session
+
+-- name: where_key
+-- A condition for {filter}. Former versions have the key too.
+AND key = :key AND superseded_by IS NULL
+
+-- name: where_expires
+-- A condition for {filter}.
+AND expires_at <= :expires_by
+
+-- name: where_valid_from
+-- A condition for {filter}.
+AND (valid_from IS NULL OR valid_from < :valid_end)
+
+-- name: where_valid_until
+-- A condition for {filter}.
+AND (valid_until IS NULL OR valid_until > :valid_start)
+
+-- name: where_unexpired
+-- A condition for {filter}.
+AND (expires_at IS NULL OR expires_at > :now)
+
 -- name: where_without
 -- A condition for {filter}.
 AND (outcome IS NULL OR outcome NOT IN (:without))

@@ -59,8 +59,14 @@ WHERE num = :num AND agent = :agent;
 
 -- name: supersede_memory
 -- A newer version stands in this memory's place.
-UPDATE memories SET status = 'superseded', superseded_by = :superseded_by, updated_at = :updated_at
+UPDATE memories SET status = 'superseded', superseded_by = :superseded_by, updated_at = :updated_at,
+    valid_until = CASE WHEN valid_from >= :ends::bigint OR valid_until <= :ends::bigint THEN valid_until
+                       ELSE coalesce(:ends::bigint, valid_until) END
 WHERE num = :num AND agent = :agent;
+
+-- name: expire_memory
+-- All versions of a memory expire at this time.
+UPDATE memories SET expires_at = :expires_at WHERE num = :num AND agent = :agent;
 
 -- name: set_status
 -- Move a memory to another status.
@@ -99,12 +105,16 @@ SELECT num FROM memories WHERE agent = :agent AND superseded_by IS NULL AND cont
 SELECT num FROM memories WHERE agent = :agent AND superseded_by IS NOT NULL AND content_hash {texts :hashes}
 ORDER BY version, num;
 
+-- name: head_by_key
+-- The number and the chain of the current memory with a key.
+SELECT num, chain FROM memories WHERE agent = :agent AND key = :key AND superseded_by IS NULL;
+
 -- name: versions
 -- All versions of a memory and whether each is the head, in order, by the id that `num` takes.
-SELECT num, id, superseded_by IS NULL, version FROM memories
+SELECT num, id, superseded_by IS NULL, version, expires_at FROM memories
 WHERE agent = :agent AND id = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 UNION ALL
-SELECT num, id, superseded_by IS NULL, version FROM memories
+SELECT num, id, superseded_by IS NULL, version, expires_at FROM memories
 WHERE agent = :agent AND version > 1
   AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 ORDER BY 4, 1;
@@ -225,7 +235,7 @@ WHERE num = :num AND agent = :agent;
 
 -- name: merged_into
 -- All versions of the memories that were merged into a memory, as `versions` has them.
-SELECT others.num, others.id, 0, others.version
+SELECT others.num, others.id, 0, others.version, others.expires_at
 FROM memories AS merged {join} memories AS others ON others.agent = :agent AND others.chain = merged.chain
 WHERE merged.agent = :agent AND merged.superseded_by = :id
   AND merged.chain <> (SELECT chain FROM memories WHERE agent = :agent AND id = :id);

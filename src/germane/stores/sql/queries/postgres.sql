@@ -3,7 +3,7 @@
 
 -- name: cache_columns (postgres)
 -- What a process keeps of the memories written after `above`, in the order of their writing.
-SELECT num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END
+SELECT num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END, expires_at
 FROM memories
 WHERE num > :above AND num < :below AND agent = :agent
 ORDER BY num;

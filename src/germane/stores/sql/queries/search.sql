@@ -3,7 +3,7 @@
 -- name: cache_rows
 -- What a cache keeps of the memories written after :above, in the order of their writing.
 SELECT memories.num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END,
-       length, hashes, frequencies
+       expires_at, length, hashes, frequencies
 FROM memories {join} lex USING ({key})
 WHERE memories.num > :above AND memories.num < :below AND {+}memories.agent = :agent
 ORDER BY memories.num;
@@ -21,6 +21,10 @@ WHERE agent = :agent AND num {numbers :nums} ORDER BY num;
 -- name: changes
 -- What happened since a cache last looked.
 SELECT num, what FROM changes WHERE agent = :agent AND seq > :seq ORDER BY seq;
+
+-- name: expiries
+-- When some memories expire.
+SELECT num, expires_at FROM memories WHERE agent = :agent AND num {numbers :nums} ORDER BY num;
 
 -- name: forwards_to_renew
 -- The texts to index anew, a batch at a time.
