@@ -25,7 +25,10 @@ TIMES = ("", "soon", "-1", "0001-01-01T00:00+14:00", "9999-12-31T23:59-12:00", "
 WORDS = ("", LONG)
 FEW = 2
 """Values for an option that an earlier command declares too, and on which all values were tried there."""
-UNUSED = {("db status", "--agent"): "It concerns all agents, and says so in its help."}
+UNUSED = {
+    ("db status", "--agent"): "It concerns all agents, and says so in its help.",
+    ("db purge-user", "--agent"): "As above.",
+}
 WITHOUT_THE_VALUE = {
     ("db migrate", "--role"): "What is wrong is that a file has no roles, whatever the role.",
     ("db index", "--agent"): "What is wrong is that a file has no such index, whatever the agent.",
@@ -33,6 +36,9 @@ WITHOUT_THE_VALUE = {
 NOT_AT_FAULT = {
     ("chat request", "--agent"): "Any name is an agent's; what is wrong is that it has no such conversation.",
     ("chat window", "--agent"): "As above.",
+    ("chat request", "--user"): "Any name is a user's; what is wrong is that there is no such conversation.",
+    ("chat window", "--user"): "As above.",
+    ("context observe", "--user"): "What is wrong is that nothing was recorded for this user.",
     ("db distribute", "--agent"): "What is wrong is that a file isn't on servers, whatever the agent.",
 }
 
@@ -96,6 +102,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "db index": ("--agent", "default"),
         "db remove": ("--agent", "nobody", "--yes"),
         "demo": ("--project", str(folder), "--budgets", "500"),
+        "db purge-user": ("--yes",),
         "memory purge": ("--yes",),
         "space disband": ("--yes",),
         "eval run": ("--baselines", "none", "--budgets", "100"),

@@ -277,15 +277,15 @@ def test_what_is_done_to_a_store_refuses_a_bad_argument_as_well(
 _RESULTS = tuple(
     word
     for line in (
-        "AddResult AgentCopy AgentFigures Anchored Assembly AssemblyDiff Candidate Compaction Context",
-        "ConversationInfo CopyReport DatabaseStatus Day Decided DecisionCalibration DerivedQuery",
+        "AddResult AgentCopy AgentFigures Anchored Assembly AssemblyDiff CacheUsage Candidate Context",
+        "Compaction ConversationInfo CopyReport DatabaseStatus Day Decided DecisionCalibration DerivedQuery",
         "EmbeddingIdentity Entry Erasure Evicted Eviction Example Feedback Finding FrameChoice Fused",
         "Impressions Item LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent",
         "LifecycleState Member Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord",
         "OutcomeResult PartUsage Payload Question Ranked RecallResult RefreshResult RememberResult",
         "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
-        "StoreStats Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex Weights",
-        "WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
+        "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
+        "Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice",

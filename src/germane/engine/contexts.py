@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from germane.operations.assemble import AssembleRequest
     from germane.operations.conversation import Conversation
     from germane.operations.frame import Framing
+    from germane.operations.inputs import Ranker
     from germane.operations.ledger import Ledger
     from germane.operations.request import Sayable
-    from germane.operations.search import Ranker, RecallResult
+    from germane.operations.search import RecallResult
     from germane.operations.working_set import WorkingSet, Wrapping
     from germane.plans.scoped import ScopedPlan
 

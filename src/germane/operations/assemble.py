@@ -45,11 +45,10 @@ from germane.operations.frame import (
     reranked,
     within_domain,
 )
-from germane.operations.inputs import settled
+from germane.operations.inputs import check_ranker, settled
 from germane.operations.read import head_of
 from germane.operations.search import (
     ParsedQuery,
-    check_ranker,
     gather_together,
     of_no_topic,
     passage_search,

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import update_wrapper
 from threading import Thread
 from types import FunctionType, MappingProxyType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import regex
@@ -25,7 +25,7 @@ from germane.errors import EmbeddingFailed, InvalidInput, RerankingFailed, shown
 from germane.model.context import Ranked, TraceNote
 from germane.model.memory import NOWHERE, Memory, Vector
 from germane.model.query import LEAST_COSINE, Filter, TimeRange
-from germane.model.text import is_tenant, own_text, user_and_agent, user_tenant
+from germane.model.text import DEFAULT_RANKER, is_tenant, own_text, user_and_agent, user_tenant
 from germane.model.validation import (
     as_utc,
     check_nested,
@@ -35,7 +35,7 @@ from germane.model.validation import (
     checked_value,
     forms_of,
 )
-from germane.protocols import Clock, Embedder, Reranker, TokenCounter
+from germane.protocols import Clock, Embedder, Reranker, Scorer, TokenCounter
 from germane.renditions.passages import LONG_TOKENS, PassageScores, best_passages
 from germane.retrieval.vectors import validate
 
@@ -356,3 +356,25 @@ def _finite_scores(returned: object, count: int) -> list[float]:
                 f"It gave text {place + 1} of {count} the score {score}, which has no rank."
             )
     return scores
+
+
+# The rankers that a recall can name.
+
+Ranker: TypeAlias = Literal["relevance", "hybrid"]
+
+RANKERS: tuple[str, ...] = get_args(Ranker)
+"""The rankers by name."""
+
+
+def check_ranker(ranker: str, scorer: Scorer | None, reranking: Reranking | None = None) -> None:
+    """Raise InvalidInput for an unknown ranker, and for two of a ranker, a scorer and a reranker."""
+    if ranker not in RANKERS:
+        raise InvalidInput(f"Unknown ranker {ranker!r}. Known rankers: {', '.join(RANKERS)}.")
+    if scorer is not None and ranker != DEFAULT_RANKER:
+        raise InvalidInput(f"ranker={ranker!r} and a scorer can't both rank. Give one of them.")
+    if reranking is not None and (scorer is not None or ranker != DEFAULT_RANKER):
+        given = "A scorer" if scorer is not None else f"ranker={ranker!r}"
+        raise InvalidInput(
+            f"{given} and the engine's reranker {reranking.name!r} can't both rank. Leave it out, or open "
+            "the engine without reranker=..."
+        )

@@ -31,6 +31,7 @@ from germane.model.memory import (
     split_id,
 )
 from germane.model.query import Filter, Order, Query, Slice
+from germane.model.text import user_and_agent
 from germane.model.validation import checked_id, checked_text, checked_word
 from germane.operations.context import AgentContext, unknown_kinds
 from germane.operations.inputs import checked_count, settled
@@ -97,8 +98,9 @@ def get_many(session: AgentContext, memory_ids: Sequence[str]) -> list[Memory]:
         if memory is None:
             base = side_of(session, memory_id)
             if base is not session:
+                user, agent = user_and_agent(session.agent)
                 raise InvalidInput(
-                    f"Memory {memory_id!r} is agent {base.agent!r}'s own, which a user reads and doesn't "
+                    f"Memory {memory_id!r} is agent {agent!r}'s own, which user {user!r} reads and doesn't "
                     "change. Use the engine of the agent itself."
                 )
             raise NotFound(memory_id, session.agent)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Literal, TypeAlias, get_args, overload
+from typing import Any, overload
 
 from germane.errors import EmbeddingFailed, InvalidInput
 from germane.model.context import EmptyReason, Question, Ranked, TraceNote, short_id
@@ -27,7 +27,8 @@ from germane.model.text import DEFAULT_RANKER, cut, is_space, line_of, space_of
 from germane.model.validation import as_utc, checked_tags, checked_text, checked_words
 from germane.operations.context import MANY_TERMS, AgentContext, found_apart, found_with_named, unknown_kinds
 from germane.operations.inputs import (
-    Reranking,
+    Ranker,
+    check_ranker,
     checked_count,
     checked_time,
     embed_texts,
@@ -546,28 +547,9 @@ def _each_once(parts: Sequence[Sequence[Candidate]]) -> CandidateTable:
 
 # The rankers that a recall can name.
 
-Ranker: TypeAlias = Literal["relevance", "hybrid"]
-
-RANKERS: tuple[str, ...] = get_args(Ranker)
-"""The rankers by name."""
-
 _WIDER = 3
 """How many times as many as are wanted stay to be scored, as in the design that it comes from."""
 _BETWEEN = re.compile(r"[\W_]+")
-
-
-def check_ranker(ranker: str, scorer: Scorer | None, reranking: Reranking | None = None) -> None:
-    """Raise InvalidInput for an unknown ranker, and for two of a ranker, a scorer and a reranker."""
-    if ranker not in RANKERS:
-        raise InvalidInput(f"Unknown ranker {ranker!r}. Known rankers: {', '.join(RANKERS)}.")
-    if scorer is not None and ranker != DEFAULT_RANKER:
-        raise InvalidInput(f"ranker={ranker!r} and a scorer can't both rank. Give one of them.")
-    if reranking is not None and (scorer is not None or ranker != DEFAULT_RANKER):
-        given = "A scorer" if scorer is not None else f"ranker={ranker!r}"
-        raise InvalidInput(
-            f"{given} and the engine's reranker {reranking.name!r} can't both rank. Leave it out, or open "
-            "the engine without reranker=..."
-        )
 
 
 def by_hybrid(

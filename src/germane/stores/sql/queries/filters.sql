@@ -161,7 +161,7 @@ EXISTS (
 -- name: where_metadata (postgres)
 -- A metadata field. Each step of its path is an operator; type json has numbers as they were written.
 EXISTS (
-    SELECT FROM (
+    SELECT 1 FROM (
         SELECT CASE json_typeof(found) WHEN 'string' THEN 'text' WHEN 'boolean' THEN found #>> '{}'
             ELSE json_typeof(found) END AS type, found #>> '{}' AS value
         FROM (
@@ -265,7 +265,7 @@ EXISTS (
 -- name: where_number (postgres)
 -- A {test}: two whole numbers of 64 bits are compared exactly, others as floats.
 CASE WHEN held.type = 'number' THEN EXISTS (
-    SELECT FROM json_array_elements_text(:numbers::json) AS wanted (value)
+    SELECT 1 FROM json_array_elements_text(:numbers::json) AS wanted (value)
     WHERE CASE WHEN held.value !~ '[.eE]' AND wanted.value !~ '[.eE]'
             AND abs(held.value::numeric + 0.5) < 9223372036854775808
             AND abs(wanted.value::numeric + 0.5) < 9223372036854775808
