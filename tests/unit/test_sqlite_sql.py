@@ -15,7 +15,6 @@ from germane.stores.sql import Table, agent_tables, migrations, migrations_in, q
 from germane.testing.fakes import START
 
 OF_THE_WHOLE_STORE = {
-    "agent",  # By the agent's name, which gives its number.
     "agents",
     "add_agent",
     "add_setting",

@@ -27,7 +27,7 @@ SELECT agent, seq, language, judged, attested, lived, learning,
        (SELECT value FROM settings WHERE name = 'tokenizer') AS tokenizer,
        (SELECT value FROM settings WHERE name = 'embedding_name') AS embedding_name,
        (SELECT value FROM settings WHERE name = 'embedding_dimension') AS embedding_dimension,
-       EXISTS (SELECT 1 FROM conversations WHERE conversations.agent = {number_of :name}) AS converses
+       EXISTS (SELECT 1 FROM conversations WHERE conversations.agent = {sqlite: agents.agent}{postgres: number_of(:name)}) AS converses
 FROM {states} WHERE {state_of :name};
 
 -- name: agents
