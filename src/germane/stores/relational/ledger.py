@@ -174,20 +174,20 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
         "candidates": assembly.candidates,
         "asked": query_json(assembly),
     }
-    try:
-        # The answer is read here, so that a refusal is raised here.
-        connection.run("insert_assembly", row).fetchone()
-    except connection.refusal as error:
+
+    def explain(_: Connection, error: Exception) -> None:
         raise InvalidInput(
             f"The assembly {assembly.id!r} is recorded already, or its figures can't be stored ({error})."
         ) from error
+
+    with connection.attempt(explain):
+        connection.run("insert_assembly", row)
     of_it = {"agent": agent, "number": number}
-    for place, entry in enumerate(assembly.entries):
-        if entry.is_message:
-            continue
+    memories = [(place, entry) for place, entry in enumerate(assembly.entries) if not entry.is_message]
+    for place, entry in memories:
         connection.run("insert_assembled", {**of_it, "place": place, **_entry_row(entry)})
     # One may have been purged between the search and now: what a purge does for those that go later.
-    included = sum(entry.included and not entry.is_message for entry in assembly.entries)
+    included = sum(entry.included for _, entry in memories)
     connection.run("withhold_hash", {**of_it, "included": included})
     connection.run("remove_old_assemblies", {"agent": agent, "most": MOST_ASSEMBLIES})
 

@@ -4,8 +4,7 @@
 -- name: insert_assembly
 -- Store an assembly under the number after `latest_assembly`. A cluster can't tell a duplicate in INSERT … SELECT.
 INSERT INTO assemblies ({columns assemblies})
-VALUES (:agent, :number, :id, :at, :context, :sha256, :tokens, :candidates, :asked)
-RETURNING number;
+VALUES (:agent, :number, :id, :at, :context, :sha256, :tokens, :candidates, :asked);
 
 -- name: insert_assembled (sqlite)
 -- Store a candidate of an assembly; none where its memory is gone.
