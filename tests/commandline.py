@@ -34,6 +34,8 @@ _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "json.
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MOMENT = re.compile(r"20(?!20)\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
 """Every moment but those of the year 2020, which tests choose themselves."""
+_DAY = re.compile(r"(?<=\()20(?!20)\d\d-\d\d-\d\d(?=\))")
+"""A day in parentheses, as a context shows that of a memory, but for those of 2020."""
 
 
 class Ran:
@@ -93,7 +95,7 @@ def masked(value: Any, *, db: Path) -> Any:
         return numbers.setdefault(match[0], f"<id {len(numbers) + 1}>")
 
     text = json.dumps(value, ensure_ascii=False).replace(str(db.parent), "<folder>")
-    return json.loads(_MOMENT.sub("<moment>", _ID.sub(number, text)))
+    return json.loads(_DAY.sub("<day>", _MOMENT.sub("<moment>", _ID.sub(number, text))))
 
 
 def filled(folder: Path) -> Path:
