@@ -213,11 +213,14 @@ def next_state(
     return None
 
 
+_BY_OUTCOME: Final = {Outcome.ONGOING: Stage.RECORDED, Outcome.PENDING: Stage.PENDING}
+
+
 def first_stage(lifecycle: str, outcome: Outcome | None) -> Stage | None:
     """Where a memory starts that is stored now; a decision by the outcome that it already has."""
     known = LIFECYCLES.get(lifecycle)
     if known is DECISION and outcome is not None:
-        return Stage.PENDING if outcome is Outcome.PENDING else Stage.REVIEWED
+        return _BY_OUTCOME.get(outcome, Stage.REVIEWED)
     return known.start if known else None
 
 
@@ -441,6 +444,7 @@ DECISION: Final = Lifecycle(
     start=Stage.RECORDED,
     stages=_ANY_DECISION,
     moves=(
+        Transition(LifecycleSignal.RESUME, _ANY_DECISION, Stage.RECORDED),
         Transition(LifecycleSignal.AWAIT, _ANY_DECISION, Stage.PENDING),
         Transition(LifecycleSignal.REVIEW, _ANY_DECISION, Stage.REVIEWED),
     ),

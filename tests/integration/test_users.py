@@ -146,7 +146,7 @@ def test_a_purge_takes_all_of_one_user_and_nothing_else(location: str, store: St
     assert "Argon" not in texts(location)
     assert "Krypton" not in texts(location)
     assert [each.content for each in alice.memories()] == ["Xenon is the agent's own"]
-    assert (alice.conversations(), alice.ledger().list(), alice.working_set("desk of Argon").items()) == (
+    assert (alice.sessions(), alice.ledger().list(), alice.working_set("desk of Argon").items()) == (
         (),
         (),
         (),

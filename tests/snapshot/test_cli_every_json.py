@@ -195,6 +195,7 @@ def converse(session: Session) -> None:
     take("chat", "import", str(talk))
     take("chat", "show")
     take("chat", "show", "weather", named="one")
+    take("chat", "summary", "weather")
     take("chat", "window", "weather", "--groups", "1")
     take("chat", "request", "weather", "--memory", "layered")
     take("chat", "request", "weather", "--provider", "anthropic", "--cache", named="anthropic")

@@ -207,7 +207,7 @@ def _reads(who: Person, number: int) -> Any:
         engine.stats(),
         engine.doctor(),
         engine.events(),
-        engine.conversations(),
+        engine.sessions(),
         engine.filter_warnings(Filter(kinds=("faxt",))),
         engine.calibration(),
         engine.metrics(),

@@ -84,7 +84,7 @@ def test_the_same_log_each_time(tmp_path: Any) -> None:
         chat.append("assistant", "More.")
         assert [each.text for each in chat.messages()] == ["One?", "Answer to it: One?.", "More."]
         assert len(chat.groups()) == 1
-        assert [(each.session, each.messages) for each in engine.conversations()] == [("chat", 3)]
+        assert [(each.session, each.messages) for each in engine.sessions()] == [("chat", 3)]
         assert repr(chat) == "<germane.Conversation session='chat' agent='ada'>"
 
 

@@ -124,6 +124,24 @@ def test_a_decision_is_reviewed_as_a_version_with_its_outcome(engine: Engine) ->
         engine.retire(engine.history(decision.id)[-1].id)
 
 
+def test_a_decision_whose_work_goes_on_is_recorded_and_not_judged(engine: Engine) -> None:
+    decision = engine.remember("Use Postgres", kind="decision", confidence=0.8, outcome="ongoing")
+    assert (decision.stage, decision.outcome) == (Stage.RECORDED, "ongoing")
+    engine.review(decision.id, "success")
+    again = engine.review(decision.id, "ongoing")
+    assert (again.stage, engine.calibration().count) == (Stage.RECORDED, 0)
+    assert [event.sign for event in engine.events(decision.id)][-1] is LifecycleSignal.RESUME
+
+
+def test_a_constraint_notes_the_tags_that_it_was_learned_with(engine: Engine) -> None:
+    learned = engine.remember("Never drop tables.", kind="constraint", tags=["db", "ops:prod"])
+    assert learned.learned_tags == ("db", "ops:prod")
+    engine.remember("Never drop tables.", kind="constraint", tags=["sql"], metadata={"action": "block"})
+    revised = engine.revise(learned.id, tags=["cloud"], metadata={"action": "block", "by": "Ana"})
+    assert (revised.tags, revised.learned_tags) == (("cloud",), ("db", "ops:prod"))
+    assert engine.remember("Tests run on Monday.", kind="fact", tags=["ci"]).learned_tags == ()
+
+
 def test_a_procedure_counts_through_its_versions(engine: Engine) -> None:
     procedure = engine.remember("Restart the worker", kind="procedure")
     for _ in range(4):

@@ -41,7 +41,7 @@ class Small:
     ("attribute", "use"),
     [
         ("conversations", lambda engine: engine.conversation("chat")),
-        ("conversations", lambda engine: engine.conversations()),
+        ("conversations", lambda engine: engine.sessions()),
         ("feedback", lambda engine: engine.set_learning(on=True)),
         ("feedback", lambda engine: engine.outcome(engine.recall("cache"), "success")),
         ("ledger", lambda engine: engine.ledger()),

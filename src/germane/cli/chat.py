@@ -72,15 +72,23 @@ def _show(
     session: Annotated[str | None, arg("[SESSION]", "Name of the conversation; default: list all.")] = None,
     *,
     hidden: Annotated[bool, opt("--hidden", "Include hidden messages.")] = False,
+    since: Annotated[
+        str | None, opt("--since TIME", "List only conversations with a message from then on.")
+    ] = None,
 ) -> None:
     with call.engine() as engine:
         if session is None:
-            infos = engine.conversations()
+            infos = engine.sessions(since=since)
             if call.prints({"conversations": infos}):
                 return
             if infos:
-                rows = [(each.session, f"{each.messages:,}", f"{each.hidden:,}") for each in infos]
-                print_table(("session", "messages", "hidden"), rows, right=(1, 2))
+                named = any(each.title for each in infos)
+                headings = ("session", "messages", "hidden", *(("title",) if named else ()))
+                rows = [
+                    (each.session, f"{each.messages:,}", f"{each.hidden:,}", each.title or "")
+                    for each in infos
+                ]
+                print_table(headings, [row[: len(headings)] for row in rows], right=(1, 2))
             else:
                 warn("This agent has no conversations. `germane chat import` makes some.")
             return
@@ -88,6 +96,17 @@ def _show(
         messages, anchors = conversation.messages(hidden=hidden), dict(conversation.anchors())
     if not call.prints({"session": session, "anchors": anchors, "messages": messages}):
         _print_messages(messages)
+
+
+@command("chat summary")
+def _summary(call: Call, session: _Session) -> None:
+    """The summary is stored as a memory, which is found by its words, and made anew when the conversation
+    has changed.
+    """
+    with call.engine(writes=True) as engine:
+        found = _named(engine, session).summary()
+    if not call.prints(found):
+        print_text(found.summary)
 
 
 @command("chat window")
@@ -156,7 +175,7 @@ def _request(
 
 def _named(engine: Engine, session: str) -> Conversation:
     """The existing conversation of that name. Raises MessageNotFound."""
-    if all(info.session != session for info in engine.conversations()):
+    if all(info.session != session for info in engine.sessions()):
         raise MessageNotFound("conversation", session, session)
     return engine.conversation(session)
 

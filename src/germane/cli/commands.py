@@ -92,6 +92,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
     "chat": {
         "chat import": "Import transcripts as conversations.",
         "chat show": "Show the messages of a conversation, or list the conversations.",
+        "chat summary": "Summarize a conversation, and store the summary.",
         "chat window": "Show the last groups of messages of a conversation.",
         "chat request": "Build the request to a model that fits its context window.",
     },

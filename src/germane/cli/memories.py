@@ -331,7 +331,7 @@ def _contradict(
 def _review(
     call: Call,
     memory_id: options.Target,
-    outcome: Annotated[str, arg("OUTCOME", "success, partial, pending, failure or abandoned.")],
+    outcome: Annotated[str, arg("OUTCOME", "success, partial, ongoing, pending, failure or abandoned.")],
     *,
     result: Annotated[str | None, opt("--result TEXT", "The result of a decision.")] = None,
 ) -> None:

@@ -42,7 +42,7 @@ Tags = Annotated[list[str] | None, opt("--tag TAG", "A tag, such as storage:cach
 Importance = Annotated[float | None, opt("--importance 0-10", "Importance; 1 for a new memory.")]
 Confidence = Annotated[float | None, opt("--confidence 0-1", "Confidence; 1 for a new memory.")]
 OutcomeName = Annotated[
-    str | None, opt("--outcome OUTCOME", "success, partial, pending, failure or abandoned.")
+    str | None, opt("--outcome OUTCOME", "success, partial, ongoing, pending, failure or abandoned.")
 ]
 Meta = Annotated[
     list[str] | None, opt("--meta KEY=VALUE", "A metadata field; VALUE may be JSON. Repeatable.")

@@ -14,6 +14,7 @@ from germane.model.conversation import MessageRole as MessageRole
 from germane.model.conversation import OpaquePart as OpaquePart
 from germane.model.conversation import Provider as Provider
 from germane.model.conversation import Selection as Selection
+from germane.model.conversation import SessionSummary as SessionSummary
 from germane.model.conversation import TextPart as TextPart
 from germane.model.conversation import ToolCall as ToolCall
 from germane.model.conversation import ToolResult as ToolResult

@@ -13,9 +13,10 @@ from germane.operations.context import AgentContext
 from germane.operations.embedding import Embeds
 from germane.operations.inputs import checking_verbs, is_eager
 from germane.protocols import TokenCounter
-from germane.stores.location import CONVERSATIONS
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from germane.conversation.views import Tiers
     from germane.engine.space import Space
     from germane.model.conversation import Compaction, ConversationInfo
@@ -69,19 +70,25 @@ class Engine(ContextMethods):
         self._engines.add(bound)
         return bound
 
-    def conversation(self, session: str) -> Conversation:
+    def conversation(self, session: str, *, state_pattern: str | None = None) -> Conversation:
         """The log of a session, by its name: the same log each time, also after a restart.
 
-        Raises InvalidInput for an empty name, or a store that keeps no conversations.
+        `state_pattern` says how the model writes `Conversation.state` into a message: a text with `{state}`,
+        by default between the lines `### STATE` and `### END STATE`. Raises InvalidInput for an empty name,
+        a pattern that can't be one, or a store that keeps no conversations.
         """
-        return operations.conversation.conversation(self._session, session)
+        given = {} if state_pattern is None else {"state_pattern": state_pattern}
+        return operations.conversation.conversation(self._session, session, **given)
 
-    def conversations(self) -> tuple[ConversationInfo, ...]:
-        """All conversations of this agent, by the names of their sessions.
+    def sessions(
+        self, *, user: str | None = None, since: datetime | str | None = None
+    ) -> tuple[ConversationInfo, ...]:
+        """The conversations of this agent, or of the user to whom the engine is bound, the latest first.
 
-        Raises InvalidInput for a store that keeps none.
+        `user` lists those of one user of the agent. With `since`, a time or a text such as "last week", only
+        those with a message from then on. Raises InvalidInput, also for a store that keeps no conversations.
         """
-        return CONVERSATIONS.required(self._session.store).sessions(self._session.agent)
+        return operations.session_summaries.sessions(self._session, user=user, since=since)
 
     def compaction(
         self,

@@ -335,9 +335,9 @@ class MemoryMethods:
     def review(self, decision_id: str, outcome: Outcome | str, *, result: str | None = None) -> Memory:
         """Say how a decision turned out, and what came of it; returns its next version.
 
-        "pending" says that its work is done and its outcome awaited, "abandoned" leaves it out of what
-        is found. The same for a procedure counts a success or a failure of it. Raises NotFound, or
-        InvalidInput for kinds without outcomes.
+        "ongoing" says that its work goes on, "pending" that it is done and its outcome awaited, "abandoned"
+        leaves it out of what is found. The same for a procedure counts a success or a failure of it. Raises
+        NotFound, or InvalidInput for kinds without outcomes.
         """
         return operations.lifecycle.outcome_of(self._session, decision_id, outcome, result=result)
 

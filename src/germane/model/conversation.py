@@ -374,6 +374,14 @@ class RemoveMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteMessage:
+    """Store other parts of a message. Raises MessageNotFound when the session has no such message."""
+
+    message_id: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeMessages:
     """Delete a group, or with None the whole conversation and its anchors, from every form.
 
@@ -391,14 +399,17 @@ class SetAnchor:
     text: str
 
 
-ConversationChange: TypeAlias = Append | SetHidden | RemoveGroup | RemoveMessage | PurgeMessages | SetAnchor
+ConversationChange: TypeAlias = (
+    Append | SetHidden | RemoveGroup | RemoveMessage | RewriteMessage | PurgeMessages | SetAnchor
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationInfo:
     """A conversation at a glance; `messages` counts the hidden ones as well, of which there are `hidden`.
 
-    `first_at` and `last_at` are when its first and latest message were made; None without any.
+    `first_at` and `last_at` are when its first and latest message were made; None without any. `user` is the
+    one whose conversation it is, None for the agent's own; `title` that of its stored summary.
     """
 
     session: str
@@ -406,6 +417,37 @@ class ConversationInfo:
     hidden: int
     first_at: datetime | None = None
     last_at: datetime | None = None
+    user: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """What a session was about.
+
+    `title` is the user's first sentence, `topics` the words that say most, `first` and `last` the first and
+    last message that user or assistant wrote, each shortened. `open_questions` are the user's to which no
+    reply follows, and those with which the assistant ends. `summary` is the text of the summarizer, or else
+    put together from these; `by` says which. `messages` counts those of visible groups. `memory` is the id of
+    the memory that has the summary, None where it isn't stored.
+    """
+
+    session: str
+    title: str
+    topics: tuple[str, ...] = ()
+    first: str = ""
+    last: str = ""
+    open_questions: tuple[str, ...] = ()
+    messages: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    summary: str = ""
+    by: str = "words"
+    memory: str | None = None
+
+    def evolve(self, **changes: Any) -> Self:
+        """A copy with the named fields changed."""
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

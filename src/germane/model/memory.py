@@ -102,6 +102,10 @@ class Stage(StrEnum):
     REVIEWED = "reviewed"  # A decision with an outcome.
 
 
+LEARNED_TAGS = "learned_tags"
+"""The metadata of a constraint whose keys are the tags with which it was first remembered."""
+
+
 class LifecycleSignal(StrEnum):
     """What happens to a memory that may move it to another stage."""
 
@@ -113,6 +117,7 @@ class LifecycleSignal(StrEnum):
     FAIL = "fail"
     TRIGGER = "trigger"
     FALSE_ALARM = "false_alarm"
+    RESUME = "resume"
     AWAIT = "await"
     REVIEW = "review"
     AGE = "age"
@@ -289,7 +294,8 @@ class Outcome(StrEnum):
 
     SUCCESS = "success"
     PARTIAL = "partial"
-    PENDING = "pending"
+    ONGOING = "ongoing"  # The work goes on.
+    PENDING = "pending"  # The work is done, and its outcome awaited.
     FAILURE = "failure"
     ABANDONED = "abandoned"
 
@@ -399,6 +405,12 @@ class Memory:
     def is_message(self) -> bool:
         """Whether it is a message of a conversation, which only the conversation stores."""
         return self.version == 0
+
+    @property
+    def learned_tags(self) -> tuple[str, ...]:
+        """The tags with which a constraint was first remembered, whatever its `tags` are by now."""
+        noted = self.metadata.get(LEARNED_TAGS)
+        return tuple(map(str, noted)) if isinstance(noted, Mapping) else ()
 
     @property
     def ref(self) -> str:

@@ -281,8 +281,9 @@ class Frame:
     `patterns` select the frame by the text. Each is a list of phrases separated by "|", and counts once
     if any of them stands there: whole words, case aside; "fail*" is any word that begins so, "^fix" one
     that begins a sentence or a part of one, "?" a question mark. Of frames with as many patterns the one
-    of the greater `precedence` is chosen. Raises InvalidInput for a name, pattern or priority that can't
-    be one, and InvalidPlan for a budget below 1 or a share below 0.
+    of the greater `precedence` is chosen. `learned_tags` note the tags of the work from which a frame was
+    learned; they choose nothing. Raises InvalidInput for a name, pattern or priority that can't be one, and
+    InvalidPlan for a budget below 1 or a share below 0.
     """
 
     name: str
@@ -294,6 +295,7 @@ class Frame:
     domain: tuple[str, ...] = ()
     budget: int = _DEFAULT_BUDGET
     shares: tuple[tuple[str, int], ...] = DEFAULT_SHARES
+    learned_tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name == AUTO:

@@ -87,7 +87,7 @@ class OutcomeCache:
 # How well an agent judges itself, read anew when its memory has changed.
 
 _ALL: Final = 10**9
-_SAY_NOTHING: Final = (Outcome.PENDING, Outcome.ABANDONED)
+_SAY_NOTHING: Final = (Outcome.ONGOING, Outcome.PENDING, Outcome.ABANDONED)
 _ANY: Final = Filter(statuses=())
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
 
 from germane.conversation import formats
 from germane.conversation.compaction import cost_by
 from germane.conversation.formats import Payload, as_provider, read_message, read_messages, write_messages
-from germane.conversation.formats.parts import in_parts, in_words, named, names_of_calls, spoken_lines
+from germane.conversation.formats.parts import in_parts, in_words, named, names_of_calls
 from germane.conversation.groups import (
     WEIGHTS,
     RecencyScope,
     current_of,
-    derive_query,
     groups_of,
     placed,
     prompt_of,
@@ -26,53 +23,51 @@ from germane.conversation.groups import (
     window,
     with_earlier,
 )
-from germane.conversation.views import RecallLimits, Tiers, anchored, tiered, tiering
+from germane.conversation.state_block import DEFAULT_PATTERN, STATE, StateBlock
+from germane.conversation.views import RecallLimits, Tiers, anchored, tiering
 from germane.errors import InvalidInput, MessageNotFound, PurgeNotConfirmed
 from germane.model.conversation import (
     Anchored,
     ConversationChange,
     Cost,
-    DerivedQuery,
     Group,
-    GroupScores,
     LastGroups,
     Message,
+    MessageRole,
+    Messages,
     OpaquePart,
     Provider,
     PurgeMessages,
     RemoveGroup,
     RemoveMessage,
+    RewriteMessage,
     Selection,
+    SessionSummary,
     SetAnchor,
     SetHidden,
     ToolCall,
     ToolResult,
 )
-from germane.model.memory import Memory, Rendition, Renditions, Scope
-from germane.model.query import CandidateTable, Filter, Query, SearchResult, Slice
 from germane.model.validation import as_utc, checked_moment, checked_text
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_count, checking_verbs, embed_texts
-from germane.operations.passages import by_passages
-from germane.operations.search import ParsedQuery, passage_search, query_of, understand
+from germane.operations.inputs import checked_count, checking_verbs
+from germane.operations.turn_search import TurnSearch, derived
 from germane.protocols import TokenCounter
-from germane.ranking.relevance import Scoring, outside, rank
-from germane.retrieval.quality import english_idf
-from germane.retrieval.tokenizer import query_terms, term_hash
 from germane.stores.location import CONVERSATIONS
-from germane.stores.relational.conversation_cache import TurnVectors
-from germane.stores.relational.conversation_records import SPEAKER
 from germane.tokens import CachedCounter, get_counter, spendable
 
 if TYPE_CHECKING:
     from germane.stores.relational.conversations import ConversationTables
 
 
-def conversation(session: AgentContext, name: str) -> Conversation:
-    """The conversation of that name. Raises InvalidInput for an empty name, or a store without any."""
+def conversation(session: AgentContext, name: str, *, state_pattern: str = DEFAULT_PATTERN) -> Conversation:
+    """The conversation of that name.
+
+    Raises InvalidInput for an empty name, a pattern that can't be one, or a store without conversations.
+    """
     if not checked_text(name, name="session").strip():
         raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
-    return Conversation(session, name, CONVERSATIONS.required(session.store))
+    return Conversation(session, name, CONVERSATIONS.required(session.store), StateBlock(state_pattern))
 
 
 @checking_verbs
@@ -82,10 +77,11 @@ class Conversation:
     Groups are named by id or given as they are. What is hidden or removed is in no view.
     """
 
-    def __init__(self, session: AgentContext, name: str, log: ConversationTables) -> None:
+    def __init__(self, session: AgentContext, name: str, log: ConversationTables, block: StateBlock) -> None:
         self._session = session
         self._name = name
         self._log = log
+        self._block = block
 
     @property
     def session(self) -> str:
@@ -115,7 +111,7 @@ class Conversation:
         tool traffic. Raises InvalidInput for an invalid message.
         """
         given = message_of(message, content, tool_calls, tool_results, as_provider(provider))
-        return append(self._session, self._log, self._name, [given], group=_id_of(group), at=created_at)[0]
+        return self._append([given], group=_id_of(group), at=created_at)[0]
 
     def extend(
         self,
@@ -132,7 +128,7 @@ class Conversation:
             read = tuple(message_of(each, None, (), (), as_provider(provider)) for each in given)
         else:
             read = read_messages(given, provider)
-        return append(self._session, self._log, self._name, read)
+        return self._append(read)
 
     def messages(self, *, hidden: bool = False) -> tuple[Message, ...]:
         """All messages in order; with `hidden`, those of hidden groups as well."""
@@ -161,7 +157,7 @@ class Conversation:
 
     def remove_message(self, message_id: str) -> Message:
         """Delete one message, and return what it was. Raises MessageNotFound."""
-        return self._log.apply(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
+        return self._apply(RemoveMessage(message_id=message_id))[0]
 
     def undo(self) -> Group | None:
         """Delete the current group, and return what it was; None where there is none."""
@@ -179,7 +175,7 @@ class Conversation:
         self._session.passages.clear()
         self._session.heard.clear()
         self._session.lines.clear()
-        return len(self._log.apply(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
+        return len(self._apply(PurgeMessages(group=_id_of(group))))
 
     def anchor(self, name: str, text: str) -> None:
         """Store a text outside any window, in place of the one of the same name; an empty one removes it.
@@ -190,6 +186,54 @@ class Conversation:
             raise InvalidInput(f"name={name!r} is empty: give the anchor a name, such as 'state'.")
         checked_text(text, name="text")
         self._log.apply(self.agent, self._name, [SetAnchor(name=name, text=text)])
+
+    @property
+    def state(self) -> str:
+        """What the work stands at: the block of the latest message of the assistant that has one, or "".
+
+        The block is what matches the `state_pattern` of `Engine.conversation`. It is stored as the anchor
+        `state` when the message is appended, so it stands outside any window, and views show the message
+        without it. Setting it is `set_state`.
+        """
+        return self.anchors().get(STATE, "")
+
+    @state.setter
+    def state(self, text: str) -> None:
+        """Write another state, as `set_state` does."""
+        self.set_state(text)
+
+    def set_state(self, text: str) -> None:
+        """Write another state into the last message of the assistant, and store it; an empty one removes it.
+
+        Where the assistant wrote nothing yet it is stored alone. Raises InvalidInput.
+        """
+        checked_text(text, name="state")
+        last = next((each for each in reversed(self.messages()) if each.role is MessageRole.ASSISTANT), None)
+        changes: list[ConversationChange] = [SetAnchor(name=STATE, text=text.strip())]
+        if last is not None:
+            written = self._block.written(last, text.strip())
+            if written.parts != last.parts and written.parts:
+                changes.append(RewriteMessage(message_id=last.id, parts=written.parts))
+        self._log.apply(self.agent, self._name, changes)
+
+    def summary(self, *, store: bool = True) -> SessionSummary:
+        """What the session was about: its title, topics, first and last message, and open questions.
+
+        With a summarizer, its text is the `summary`. It is stored as an episode with the key
+        `session:` and the name, which is found as memories are, also by the session's `title` in
+        `Engine.sessions`; it is made anew where the log has changed, and purged when a part of the log is
+        hidden or removed. `store=False` only returns it. Raises InvalidInput for a session without a message
+        that user or assistant wrote.
+        """
+        from germane.operations.session_summaries import summarized  # noqa: PLC0415 - Few sessions have one.
+
+        return summarized(self._session, self._name, self.without_state(self.messages()), store=store)
+
+    def without_state(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages without their blocks of state; the same sequence where none has any."""
+        cut = [self._block.without(each) for each in messages]
+        changed = any(one is not other for one, other in zip(cut, messages, strict=True))
+        return Messages(cut) if changed else messages
 
     def anchors(self) -> Mapping[str, str]:
         """The texts that are stored outside any window, by name."""
@@ -235,7 +279,7 @@ class Conversation:
         """
         end = self._end(groups)
         messages = self.messages() if end is None else end.messages
-        shown = _shown(messages, tiers)
+        shown = self._shown(messages, tiers)
         cost, most = self._cost(budget, counter, shown)
         found = _of(shown, window(messages, groups=groups, budget=most, cost=cost))
         return found if end is None else with_earlier(found, end.opened)
@@ -263,7 +307,7 @@ class Conversation:
         messages = self.messages()
         prompt = "".join(map(prompt_of, groups_of(messages)[-1:])) if query is None else query
         search = self._search(messages, checked_text(prompt, name="query"))
-        shown = _shown(messages, tiers)
+        shown = self._shown(messages, tiers)
         cost, most = self._cost(budget, counter, shown)
         best = ranked(
             messages,
@@ -295,7 +339,7 @@ class Conversation:
         InvalidInput.
         """
         messages = self.messages()
-        shown = _shown(messages, tiers or Tiers())
+        shown = self._shown(messages, tiers or Tiers())
         wanted = derived(self._session, messages, query)
         scores = self._search(messages, wanted.text).by_group()
         cost, most = self._cost(budget, counter, shown)
@@ -320,7 +364,43 @@ class Conversation:
         name = _id_of(group)
         if name is None:
             raise InvalidInput("group=None names no group: name one, such as conversation.current().")
-        return Group(id=name, messages=self._log.apply(self.agent, self._name, [make(name)]))
+        return Group(id=name, messages=self._apply(make(name)))
+
+    def _append(
+        self, messages: Sequence[Message], *, group: str | None = None, at: datetime | None = None
+    ) -> tuple[Message, ...]:
+        states = [state for each in messages if (state := self._block.read(each)) is not None]
+        beside = [SetAnchor(name=STATE, text=states[-1])] if states else []
+        return append(self._session, self._log, self._name, messages, group=group, at=at, beside=beside)
+
+    def _apply(self, change: ConversationChange) -> tuple[Message, ...]:
+        """The messages that a change moves, with the state and without the summary of what it leaves."""
+        from germane.operations.session_summaries import forget_summary  # noqa: PLC0415 - As above.
+
+        forget_summary(self._session, self._name)
+        return self._log.apply(self.agent, self._name, [*self._restated(change), change])
+
+    def _restated(self, change: ConversationChange) -> list[ConversationChange]:
+        """What sets the state to that of the messages that a change leaves, where it moves a block."""
+        returns = isinstance(change, SetHidden) and not change.hidden
+        if not returns and not self.state:
+            return []
+        group, one = getattr(change, "group", None), getattr(change, "message_id", None)
+        every = self.messages(hidden=True)
+        moved = {each.seq for each in every if each.id == one or (group is not None and each.group == group)}
+        if not any(each.seq in moved and self._block.read(each) is not None for each in every):
+            return []
+        left = (each for each in every if (returns if each.seq in moved else not each.hidden))
+        states = [state for each in left if (state := self._block.read(each)) is not None]
+        return [SetAnchor(name=STATE, text=states[-1] if states else "")]
+
+    def _shown(self, messages: Sequence[Message], tiers: Tiers | None) -> Callable[[Message], Message]:
+        """A function that takes the state out of a message, and cuts its results to the tiers, if any."""
+        without = self._block.without
+        if tiers is None:
+            return without
+        cut = tiering(messages, active=current_of(messages), tiers=tiers)
+        return lambda message: cut(without(message))
 
     def _end(self, groups: int) -> LastGroups | None:
         """The messages that a window of so many groups needs, where the store can read only these."""
@@ -340,13 +420,6 @@ class Conversation:
         cost = cost_by(counts)
         most = None if budget is None else spendable(checked_count(budget, name="budget"), counts)
         return (lambda message: cost(shown(message))), most
-
-
-def _shown(messages: Sequence[Message], tiers: Tiers | None) -> Callable[[Message], Message]:
-    """A function that cuts a message's results to the tiers, if there are any."""
-    if tiers is None:
-        return lambda message: message
-    return tiering(messages, active=current_of(messages), tiers=tiers)
 
 
 def _of(shown: Callable[[Message], Message], selection: Selection) -> Selection:
@@ -404,8 +477,12 @@ def append(
     *,
     group: str | None = None,
     at: datetime | None = None,
+    beside: Sequence[SetAnchor] = (),
 ) -> tuple[Message, ...]:
-    """Store messages at the end of a conversation, each under an id of its own, and return them as stored."""
+    """Store messages at the end of a conversation, each under an id of its own, and return them as stored.
+
+    The anchors `beside` are set in the same transaction.
+    """
     if not messages:
         return ()
     now = as_utc(session.clock(), name="clock")
@@ -422,169 +499,4 @@ def append(
     # Only a result needs earlier messages: it belongs to the group of its call.
     returns = any(message.results and message.group is None for message in new)
     earlier = log.messages(session.agent, name, hidden=True) if returns else ()
-    return log.apply(session.agent, name, [placed(new, earlier)])
-
-
-# Search a conversation for the turns that match a prompt, ranked as memories are.
-
-_USUAL_RARITY = 6.5
-"""The rarity of every term in a language without word statistics: that of a fairly rare word."""
-_GATHERED = 100
-"""Turns of each signal, as many as `recall` gathers of memories."""
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""The moment of messages that have none."""
-_LATEST = 100
-"""Messages that show whether a conversation is such a transcript."""
-
-
-FindTurns: TypeAlias = Callable[..., SearchResult]
-"""Searches the turns of a conversation, as `ConversationIndex.search` does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSearch:
-    """A question about a conversation, whose turns have vectors if the embedder is `instant`.
-
-    `known` are the turns that were made before, by tiers and renditions like these.
-    """
-
-    session: AgentContext
-    parsed: ParsedQuery
-    query: Query
-    find: FindTurns
-    names: bool
-    tiers: Tiers
-    renditions: Callable[[str], Renditions]
-    known: dict[Hashable, Memory]
-
-    @classmethod
-    def of(
-        cls,
-        session: AgentContext,
-        find: FindTurns,
-        messages: Sequence[Message],
-        text: str,
-        *,
-        tiers: Tiers | None = None,
-        renditions: Callable[[str], Renditions] | None = None,
-        known: dict[Hashable, Memory] | None = None,
-    ) -> TurnSearch:
-        """The search for a text. A time in its words counts from the latest message, so no clock is read."""
-        if not getattr(session.embedder, "instant", False):
-            session = replace(session, embedder=None)
-        now = next((each.created_at for each in reversed(messages) if each.created_at), LONG_AGO)
-        parsed = understand(session, text, Filter(), now=now)
-        return cls(
-            session=session,
-            parsed=parsed,
-            query=query_of(parsed, (Slice(limit=_GATHERED),)),
-            find=find,
-            names=_has_names(messages),
-            tiers=tiers or Tiers(),
-            renditions=renditions or partial(_whole, counter=session.counter),
-            known={} if known is None else known,
-        )
-
-    def found(self, groups: Container[str] | None = None) -> SearchResult:
-        """The best turns of these groups, or of all, by words and by meaning; none without a word to find."""
-        if not self.query.informative:
-            return SearchResult(slices=((),), by_relevance=False)
-        embedder = self.session.embedder
-        vectors = None
-        if embedder is not None and self.query.vector is not None:
-            vectors = TurnVectors(embedder.name, partial(embed_texts, embedder))
-        found = self.find(self.query, self._made, vectors=vectors, groups=groups)
-        return by_passages(passage_search(self.session, self.query, found), found)
-
-    def scoring(self, found: SearchResult) -> Scoring:
-        """What the scores of turns are made of, as those of memories."""
-        return Scoring(
-            now=LONG_AGO,
-            query=self.query,
-            lexical_bound=found.lexical_bound,
-            window_bound=found.window_bound,
-            prefer=self.parsed.prefers,
-            order=self.parsed.question.order,
-        )
-
-    def by_group(self, *, gated: bool = True) -> GroupScores:
-        """The best score of a turn in each group that passes the gate, or else that has any word at all."""
-        found = self.found()
-        ranking = rank(found.slices[0], self.scoring(found))
-        table = ranking.table
-        # Turns of dialogue pass the gate. Here each is judged by itself.
-        alone = {name: table.column(name) for name in ("lexical", "semantic", "coverage")}
-        out = np.nan_to_num(alone["lexical"]) <= 0
-        if gated or out.all():
-            out = outside(
-                CandidateTable(table.memories, alone),
-                exempt=np.zeros(len(table), dtype=np.bool_),
-                information=self.query.information,
-                least_cosine=self.query.least_cosine,
-            )
-        scores: dict[str, float] = {}
-        for place, score in zip(ranking.order, ranking.scores, strict=True):
-            if not out[place]:
-                scores.setdefault(group_of(table.memories[place]), score)
-        return GroupScores(scores=scores, bound=1.0 if scores else 0.0)
-
-    def _made(self, turn: Sequence[Message], session: str) -> Memory:
-        """A turn as what is ranked and shown: its words, who speaks, and its group."""
-        key = (turn[0].seq, len(turn), session, self.names)
-        if key not in self.known:
-            self.known[key] = self._new(turn, session)
-        return self.known[key]
-
-    def _new(self, turn: Sequence[Message], session: str) -> Memory:
-        first = turn[0]
-        named = SPEAKER.match(first.text) if self.names else None
-        lines = list(spoken_lines(tiered(turn, active=None, tiers=self.tiers)))
-        # Who is named in the text needs no role before it.
-        text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
-        at = first.created_at or LONG_AGO
-        return Memory(
-            id=f"{first.seq:010}",
-            agent=first.agent,
-            kind="episode",
-            content=text,
-            renditions=self.renditions(text),
-            created_at=at,
-            updated_at=at,
-            scope=Scope(name="session", value=session),
-            metadata={"speaker": named[1] if named else first.role.value, "group": first.group},
-        )
-
-
-def _has_names(messages: Sequence[Message]) -> bool:
-    """Whether most messages begin with a name, as `germane chat import` writes a dialogue of people."""
-    latest = [each.text for each in messages[-_LATEST:] if each.text]
-    return 2 * sum(SPEAKER.match(text) is not None for text in latest) > len(latest)
-
-
-def _whole(text: str, counter: TokenCounter) -> Renditions:
-    """A text at its full length, for a view that shows no shorter one."""
-    full = Rendition(text=text, tokens=counter.count(text))
-    return Renditions(micro=full, summary=full, full=full, counter=counter.name)
-
-
-def group_of(turn: Memory) -> str:
-    """The group of a turn that a search found."""
-    return str(turn.metadata["group"])
-
-
-def derived(session: AgentContext, messages: Sequence[Message], query: str | None) -> DerivedQuery:
-    """The query's own terms, or those of the latest prompt and its topic."""
-    terms_of = partial(query_terms, language=session.language)
-    if query is not None:
-        return DerivedQuery(prompt=query, own=terms_of(checked_text(query, name="query")))
-    rarity = partial(rarities, language=session.language, usual=_USUAL_RARITY)
-    return derive_query(messages, terms_of=terms_of, rarity=rarity)
-
-
-def rarities(terms: Sequence[str], *, language: str, usual: float) -> Sequence[float]:
-    """The rarity of each term in English; `usual` for each in another language."""
-    if language != "english" or not terms:
-        return [usual] * len(terms)
-    hashes = np.array([term_hash(term) for term in terms], dtype=np.uint32)
-    weights: list[float] = english_idf().of(hashes).tolist()
-    return weights
+    return log.apply(session.agent, name, [placed(new, earlier), *beside])

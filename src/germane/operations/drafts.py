@@ -16,6 +16,7 @@ from germane.kinds import subject_of
 from germane.lifecycle import NEARLY_IDENTICAL, first_stage
 from germane.model.change import Applied, Insert
 from germane.model.memory import (
+    LEARNED_TAGS,
     Draft,
     LifecycleState,
     Memory,
@@ -182,6 +183,10 @@ def memory_of(session: AgentContext, draft: Draft, *, now: datetime) -> Memory:
     given = checked_values({name: getattr(draft, name) for name in _CHECKS})
     if draft.subject is None:
         given["subject"] = subject_of(kind, given["content"])
+    if kind.lifecycle == "constraint" and given.get("tags"):
+        # Keys, since values of metadata are indexed, as the tags are already.
+        noted = {LEARNED_TAGS: dict.fromkeys(given["tags"], True)}
+        given["metadata"] = MappingProxyType(noted | dict(given.get("metadata", {})))
     given |= times_of({name: getattr(draft, name) for name in (*TIMES, "ttl")}, now=now)
     created, updated = _times(draft, now)
     memory = Memory(

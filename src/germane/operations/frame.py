@@ -414,13 +414,18 @@ def in_conversation(
     or within three lines of a text: words scattered over a long conversation mean nothing together. Raises
     InvalidInput for what is neither a text nor a conversation.
     """
-    from germane.operations.conversation import rarities  # noqa: PLC0415 - Most calls name no conversation.
+    from germane.operations.turn_search import rarities  # noqa: PLC0415 - Most calls name no conversation.
 
     language = session.language
     pieces = [frozenset(query_terms(piece, language=language)) for piece in _pieces(conversation)]
     everything = frozenset[str]().union(*pieces)
     found: dict[str, Reason] = {}
+    own = None if isinstance(conversation, str) else (conversation.agent, f"session:{conversation.session}")
     for candidate in candidates:
+        if own is not None and (candidate.memory.agent, candidate.memory.key) == own:
+            # The summary of the conversation itself.
+            found[candidate.memory.ref] = Reason.IN_CONVERSATION
+            continue
         terms = query_terms(candidate.memory.content[:_LONGEST], language=language)
         if not terms:
             continue

@@ -18,6 +18,7 @@ from germane.lifecycle import DecisionCalibration, carries, first_stage, next_st
 from germane.model.change import ApplySignal, Change, Revise, Reword
 from germane.model.context import TraceNote, short_id
 from germane.model.memory import (
+    LEARNED_TAGS,
     Cause,
     Level,
     LifecycleSignal,
@@ -255,6 +256,9 @@ def store_version(
     the one before; a fact that says something else begins anew, and what quotes the former one is marked.
     Raises StaleRevision or InvalidInput.
     """
+    if LEARNED_TAGS in old.metadata:
+        noted = {LEARNED_TAGS: old.metadata[LEARNED_TAGS]}
+        new = new.evolve(metadata=MappingProxyType({**new.metadata, **noted}))
     lifecycle = session.kinds.of(new).lifecycle
     goes_on = carries(lifecycle, old, new)
     stage = stage_of(lifecycle, old) if goes_on else None
@@ -268,6 +272,14 @@ def store_version(
     applied = session.store.apply(session.agent, changes)
     stored = [each.memory for each in applied if each.memory and each.memory.version_id == new.version_id]
     return stored[-1]
+
+
+_SIGNALS: Final = {
+    None: LifecycleSignal.AWAIT,
+    Outcome.ONGOING: LifecycleSignal.RESUME,
+    Outcome.PENDING: LifecycleSignal.AWAIT,
+}
+"""What becomes of a decision with such an outcome; with any other it is reviewed."""
 
 
 def _version_signals(
@@ -288,7 +300,7 @@ def _version_signals(
             )
         )
     if goes_on and before == "decision" and new.outcome is not old.outcome:
-        sign = LifecycleSignal.AWAIT if new.outcome in (None, Outcome.PENDING) else LifecycleSignal.REVIEW
+        sign = _SIGNALS.get(new.outcome, LifecycleSignal.REVIEW)
         found.append(
             ApplySignal(
                 memory_id=new.id,

@@ -42,18 +42,12 @@ from germane.model.text import is_space, space_of
 from germane.model.validation import checked_text, checked_words
 from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext
-from germane.operations.conversation import (
-    LONG_AGO,
-    Conversation,
-    FindTurns,
-    TurnSearch,
-    derived,
-    group_of,
-)
+from germane.operations.conversation import Conversation
 from germane.operations.frame import MessageFilter, PlanInput
 from germane.operations.inputs import checked_count
 from germane.operations.recording import Recorder
 from germane.operations.search import passage_search
+from germane.operations.turn_search import LONG_AGO, FindTurns, TurnSearch, derived, group_of
 from germane.packing.render import heading_of
 from germane.pipeline import PipelineInput
 from germane.pipeline import assemble as assemble_context
@@ -268,7 +262,7 @@ def _messages(session: AgentContext, given: Sayable) -> tuple[tuple[Message, ...
     """The messages, and the name of the conversation where they are one."""
     if isinstance(given, Conversation):
         _check_own(session, given)
-        return given.messages(), given.session
+        return tuple(given.without_state(given.messages())), given.session
     if isinstance(given, Sequence) and any(isinstance(each, Message) for each in given):
         if not all(isinstance(each, Message) for each in given):
             raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")

@@ -222,7 +222,7 @@ def frame_named(name: str, frames: Sequence[Frame] = FRAMES) -> Frame:
     )
 
 
-_TEXTS = ("questions", "patterns", "domain")
+_TEXTS = ("questions", "patterns", "domain", "learned_tags")
 _TABLES = ("priorities", "shares")
 _NUMBERS = ("precedence", "budget")
 

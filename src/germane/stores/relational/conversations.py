@@ -18,6 +18,7 @@ from germane.model.conversation import (
     PurgeMessages,
     RemoveGroup,
     RemoveMessage,
+    RewriteMessage,
     SetAnchor,
     SetHidden,
 )
@@ -276,13 +277,13 @@ class ConversationWriter:
             return self._of_group(change.group)
         if isinstance(change, RemoveGroup):
             return self._remove_group(change.group)
-        if isinstance(change, RemoveMessage):
-            return self._remove_message(change.message_id)
+        if isinstance(change, RemoveMessage | RewriteMessage):
+            return self._of_message(change)
         if isinstance(change, PurgeMessages):
             return self._purge(change)
         raise InvalidInput(
             f"{change!r} is no change of a conversation. Use Append, SetHidden, RemoveGroup, RemoveMessage, "
-            "PurgeMessages or SetAnchor."
+            "RewriteMessage, PurgeMessages or SetAnchor."
         )
 
     def _append(self, change: Append) -> list[Message]:
@@ -332,18 +333,27 @@ class ConversationWriter:
         self._reopen()
         return going
 
-    def _remove_message(self, message_id: str) -> list[Message]:
-        raw = try_id_bytes(message_id)
+    def _of_message(self, change: RemoveMessage | RewriteMessage) -> list[Message]:
+        """The message that is removed, or as it is rewritten."""
+        raw = try_id_bytes(change.message_id)
         row = raw and self._connection.run("message", {"agent": self._agent, "id": raw}).fetchone()
-        if not row:
-            raise MessageNotFound("message", message_id, self._session)
-        *columns, _ = row
-        stored = MessageRow._make(columns)
-        if stored.conversation != self._known.conversation:
-            raise MessageNotFound("message", message_id, self._session)
+        stored = MessageRow._make(row[:-1]) if row else None
+        if stored is None or stored.conversation != self._known.conversation:
+            raise MessageNotFound("message", change.message_id, self._session)
+        if isinstance(change, RewriteMessage):
+            return self._rewrite(stored._replace(parts=packed_parts(change.parts)))
         self._connection.run("remove_message", {"agent": self._known.agent, "num": stored.num})
         self._reopen()
         return [message_of(stored, self._agent, self._session)]
+
+    def _rewrite(self, stored: MessageRow) -> list[Message]:
+        agent, language = self._known.agent, self._known.language
+        self._connection.run("rewrite_message", {"agent": agent, "num": stored.num, "parts": stored.parts})
+        written = message_of(stored, self._agent, self._session)
+        if is_indexed(written):
+            row = row_of(stored.num, agent, language, record_of(written, language))
+            self._connection.many("insert_message_lex", [row])
+        return [written]
 
     def _purge(self, change: PurgeMessages) -> list[Message]:
         if change.group is not None:

@@ -98,6 +98,10 @@ WHERE {+}agent = :agent AND conversation = :conversation AND group_name = :group
 -- Delete one message.
 DELETE FROM messages WHERE num = :num AND agent = :agent;
 
+-- name: rewrite_message
+-- Store other parts of a message.
+UPDATE messages SET parts = :parts WHERE num = :num AND agent = :agent;
+
 -- name: remove_conversation
 -- Delete a conversation; its messages and anchors go with it by their foreign keys.
 DELETE FROM conversations WHERE agent = :agent AND conversation = :conversation;
