@@ -36,8 +36,10 @@ WITHOUT_THE_VALUE = {
 NOT_AT_FAULT = {
     ("chat request", "--agent"): "Any name is an agent's; what is wrong is that it has no such conversation.",
     ("chat window", "--agent"): "As above.",
+    ("chat summary", "--agent"): "As above.",
     ("chat request", "--user"): "Any name is a user's; what is wrong is that there is no such conversation.",
     ("chat window", "--user"): "As above.",
+    ("chat summary", "--user"): "As above.",
     ("context observe", "--user"): "What is wrong is that nothing was recorded for this user.",
     ("db distribute", "--agent"): "What is wrong is that a file isn't on servers, whatever the agent.",
 }
