@@ -96,6 +96,8 @@ def test_conversations_and_their_messages_are_shown(db: Path, transcript: Path) 
                     "hidden": 0,
                     "first_at": "2020-05-01T10:00:00+00:00",
                     "last_at": "<moment>",
+                    "user": None,
+                    "title": None,
                 }
             ]
         }

@@ -47,6 +47,7 @@ def test_a_frame_has_the_fields_of_the_reference(tmp_path: Path) -> None:
             "domain": [],
             "budget": 2500,
             "shares": {"facts": 400},
+            "learned_tags": [],
         }
     )
 
