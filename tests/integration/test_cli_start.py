@@ -54,11 +54,7 @@ VERBS = {
 }
 OF_COMMANDS = {
     f"germane.cli.{name}"
-    for line in (
-        "chat contexts evaluation feedback imports memories reports spaces stores",
-        "working_sets",
-    )
-    for name in line.split()
+    for name in ["chat", "contexts", "evaluation", "imports", "ledger", "memories", "stores", "working_sets"]
 }
 
 
@@ -126,8 +122,8 @@ def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> 
         (("recall", "Postgres"), "memories", {"rs_bpe"} | TO_PACK | TO_WRITE),
         (("assemble", "Postgres"), "contexts", TO_WRITE),
         (("context", "explain", "Postgres"), "contexts", TO_WRITE),
-        (("db", "stats"), "reports", {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE),
-        (("context", "learning"), "feedback", {"rs_bpe"} | TO_PACK),
+        (("db", "stats"), "memories", {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE),
+        (("context", "learning"), "ledger", {"rs_bpe"} | TO_PACK),
         (("remember", "A note."), "memories", TO_ASK | TO_PACK),
     ],
 )

@@ -35,10 +35,8 @@ from germane.stores.location import exists, location_of
 if TYPE_CHECKING:
     from germane import Engine, Memory, Space
     from germane.ledger import Assembly
-    from germane.stores.location import Following
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 DEFAULT_AGENT: Final = "default"
 _AGENT_HELP = "Owner of the memories."
@@ -329,42 +327,6 @@ def recorded(engine: Engine | Space, text: str | None) -> Assembly:
 
 
 # Commands that run until they are interrupted.
-
-_TURN = 0.05
-"""Seconds between two checks whether following has ended."""
-
-
-def follow_each(
-    call: Call,
-    follow: Callable[[Callable[[T], object]], Following[T]],
-    *,
-    row: Callable[[T], tuple[str, ...]],
-    limit: int | None,
-) -> None:
-    """Print each new entry of a log on a line, until `limit` entries or an interruption.
-
-    Raises the error that ended the following, if any.
-    """
-    stop, left = threading.Event(), limit
-
-    def show(entry: T) -> None:
-        nonlocal left
-        if stop.is_set():
-            return
-        if not call.prints(entry, on_a_line=True):
-            print_text("  ".join(filter(None, row(entry))))
-        if left is not None:
-            left -= 1
-            if left <= 0:
-                stop.set()
-
-    if limit == 0:
-        return
-    with stopped_by_signals(stop), follow(show) as following:
-        while following.is_alive and not stop.wait(_TURN):
-            pass
-    if following.error is not None:
-        raise following.error
 
 
 @contextmanager

@@ -36,6 +36,8 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "memory retire": "Take a fact, procedure or constraint out of use, or archive an episode.",
         "memory events": "List lifecycle events: what changed, by whom and why.",
         "db maintain": "Run due maintenance: age episodes, merge duplicates, apply counters.",
+        "db stats": "Show how many memories an agent has, of which kinds, and their size.",
+        "db doctor": "Check the store for damage, and suggest remedies.",
     },
     "contexts": {
         "assemble": "Build the best context for a query within a token budget.",
@@ -49,20 +51,16 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "watch": "Import a folder, then each change in it, until interrupted.",
         "export": "Write all memories as JSON lines.",
     },
-    "feedback": {
+    "ledger": {
         "context feedback": "Record which memories of a context were used.",
         "context observe": "Detect which memories of a context an answer uses, and count them.",
         "context outcome": "Record how a task turned out, so that scoped plans learn from it.",
         "context learning": "Turn learning from feedback on or off, reset it, or show its state.",
-    },
-    "reports": {
         "ledger list": "List recorded assemblies, the latest first.",
         "ledger show": "Show a recorded assembly: its query and the fate of each candidate.",
         "ledger diff": "Compare two recorded assemblies.",
         "ledger replay": "Repeat an assembly with the store as it was, and compare the bytes.",
         "ledger metrics": "Show seven quality metrics of recorded contexts.",
-        "db stats": "Show how many memories an agent has, of which kinds, and their size.",
-        "db doctor": "Check the store for damage, and suggest remedies.",
     },
     "working_sets": {
         "working add": "Add memories to a working set; others are evicted if necessary.",
@@ -75,8 +73,6 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "working evict": "Free tokens by evicting the least important items.",
         "working assemble": "Render a working set as one text, the best items first.",
         "working events": "List the changes of a working set.",
-    },
-    "spaces": {
         "space create": "Create a space and become its first member.",
         "space list": "List the spaces that the agent belongs to.",
         "space members": "List the members of a space in the order of joining.",

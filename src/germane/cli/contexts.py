@@ -267,7 +267,7 @@ def _scoped_plan(
     config: Path | None, *, root: Path | None, estimate: bool, **names: str | None
 ) -> ScopedPlan:
     """The plan of the settings file with the named board, column and task type. Raises InvalidInput."""
-    from germane.importers.manifests import SETTINGS, root_over  # noqa: PLC0415 - Only for projects.
+    from germane.importers.project import SETTINGS, root_over  # noqa: PLC0415 - Only for projects.
     from germane.importers.transfer import read_scoped  # noqa: PLC0415 - As above.
     from germane.plans.scoped import ESTIMATE, SCOPED  # noqa: PLC0415 - As above.
 
@@ -287,7 +287,7 @@ def _paths(named: Sequence[str], *, root: Path | None, git: bool) -> tuple[list[
     if not named:
         return [], {}
     from germane.importers.git import changed_paths  # noqa: PLC0415 - Only where paths are named.
-    from germane.importers.manifests import root_over  # noqa: PLC0415 - As above.
+    from germane.importers.project import root_over  # noqa: PLC0415 - As above.
 
     top = root_over(root or Path.cwd(), root)
     paths = []

@@ -1,10 +1,12 @@
-"""The commands `remember`, `recall`, `memory …` and `db maintain`: store, read and change memories."""
+"""The commands `remember`, `recall`, `memory …`, `db maintain`, `db stats` and `db doctor`."""
 
 from __future__ import annotations
 
 import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from germane import InvalidInput, Level, Memory
 from germane.cli import options
@@ -16,6 +18,7 @@ from germane.cli.output import (
     memory_line,
     print_columns,
     print_text,
+    size_of,
     to_json,
     warn,
     warn_each,
@@ -23,10 +26,12 @@ from germane.cli.output import (
 )
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
+from germane.model.text import bar, cut, table
 
 if TYPE_CHECKING:
     from germane import Ranked, RecallResult
     from germane.lifecycle import UpkeepStep
+    from germane.stores import StoreStats
 
 _LONG_LABEL = 100
 _STEP_LABEL = 60
@@ -423,3 +428,69 @@ def _report_step(done: int, of: int, step: UpkeepStep | None) -> None:
     end = "\n" if done == of else ""
     sys.stderr.write(f"\r{done:,} of {of:,}{f'  {step.task}' if step else ''}\x1b[K{end}")
     sys.stderr.flush()
+
+
+# How many memories there are, and the health of the store.
+
+_BAR = 40
+_WIDTH = 110
+_USUAL_LANGUAGE = "english"
+_FOUND_WRONG = 1
+
+
+@command("db stats", space=True)
+def _stats(call: Call) -> None:
+    with call.open() as engine:
+        stats = engine.stats()
+    if call.prints(stats):
+        return
+    print_text("\n".join(cut(line, _WIDTH) for line in table(_rows(stats))))
+    if stats.by_kind:
+        most = max(stats.by_kind.values())
+        bars = [
+            (kind, f"{count:,}", bar(count, count, scale=most, columns=_BAR))
+            for kind, count in sorted(stats.by_kind.items(), key=lambda each: (-each[1], each[0]))
+        ]
+        print_text("\n" + "\n".join(table(bars, right=(1,))))
+
+
+@command("db doctor", space=True)
+def _doctor(call: Call) -> None:
+    """Exits with 1 if damage is found."""
+    with call.open() as engine:
+        findings = engine.doctor()
+    damage = [each for each in findings if not each.advice]
+    lines = [
+        f"{each.code}: {each.text}\n  {'Advice' if each.advice else 'Remedy'}: {each.remedy}"
+        for each in findings
+    ]
+    text = "\n".join(lines) or f"{call.location}: nothing wrong was found."
+    call.answer({"healthy": not damage, "findings": findings}, text)
+    if damage:
+        raise typer.Exit(_FOUND_WRONG)
+
+
+def _rows(stats: StoreStats) -> list[tuple[str, str]]:
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(stats.by_status.items()) if count)
+    rows = [
+        ("Store", stats.location),
+        ("Size", f"{size_of(stats.bytes)}, schema {stats.schema_version}"),
+        ("Agent", stats.agent),
+        ("Memories", f"{stats.memories:,}" + (f" ({statuses})" if statuses else "")),
+        ("Tokens", f"{stats.tokens:,}"),
+    ]
+    if len(stats.tokens_by_scope) > 1:
+        by_scope = ", ".join(f"{tokens:,} {scope}" for scope, tokens in stats.tokens_by_scope.items())
+        rows.append(("By scope", f"{by_scope} (active)"))
+    rows.extend(
+        ("Large", f"{each.tokens:,} tokens: {short_id(each.id)} {each.kind} {each.label}")
+        for each in stats.large
+    )
+    if stats.oldest is not None and stats.newest is not None:
+        rows.append(("Made", f"{stats.oldest:%Y-%m-%d} to {stats.newest:%Y-%m-%d}"))
+    if stats.embedding is not None:
+        waiting = f", {stats.pending:,} memories wait for one" if stats.pending else ""
+        rows.append(("Vectors", f"{stats.vectors:,} by {stats.embedding}{waiting}"))
+    if stats.language != _USUAL_LANGUAGE:
+        rows.append(("Language", stats.language))
+    return rows

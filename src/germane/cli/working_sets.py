@@ -1,23 +1,39 @@
-"""The commands `working …`: what an agent or a space has in mind."""
+"""The commands `working …` and `space …`: what an agent has in mind, and memories that agents share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from germane.cli import options
-from germane.cli.call import Call, command, follow_each, id_of
+from germane.cli.call import Call, command, id_of, stopped_by_signals
 from germane.cli.options import arg, opt
-from germane.cli.output import label_of, print_columns, print_table, print_text, to_json, warn, warn_each
+from germane.cli.output import (
+    label_of,
+    memory_line,
+    print_columns,
+    print_table,
+    print_text,
+    to_json,
+    warn,
+    warn_each,
+)
 from germane.model.context import short_id
 from germane.model.memory import split_id
 from germane.ranking import Decay
+from germane.spaces import Right, Role
 
 if TYPE_CHECKING:
     from germane import Engine, Space, WorkingSet
+    from germane.spaces import SpaceEvent, SpaceInfo
+    from germane.stores.location import Following
     from germane.working_sets import AddResult, Eviction, WorkingSetEvent
+
+T = TypeVar("T")
 
 _LABEL = 60
 
@@ -189,7 +205,7 @@ def _events(
     """With --follow, new events (or all after --after) are printed, at most --limit."""
     with _opened(call, name) as (_, working_set):
         if follow:
-            follow_each(call, partial(working_set.follow, after=after), row=_row, limit=limit)
+            _follow_each(call, partial(working_set.follow, after=after), row=_row, limit=limit)
             return
         events = working_set.changes(after=after or 0)
     events = events if limit is None else events[max(0, len(events) - limit) :]
@@ -235,3 +251,191 @@ def fill(figures: dict[str, Any]) -> str:
 def _evicted(eviction: Eviction) -> str:
     named = ", ".join(short_id(each.item.memory.id) for each in eviction.evicted)
     return f"Evicted {named}: {eviction.freed:,} tokens freed. " if named else ""
+
+
+# Spaces.
+
+_MOST_EVENTS = 50
+
+_SpaceName = Annotated[str, arg("SPACE", "Name of the space.")]
+_MemberName = Annotated[str, arg("MEMBER", "The agent concerned, or user:NAME:AGENT.")]
+_Other = Annotated[str | None, opt("--member NAME", "Another agent than --agent.")]
+
+
+class _Admits(StrEnum):
+    """Which rights agents may give themselves."""
+
+    WRITE = "write"
+    READ = "read"
+    NOBODY = "nobody"
+
+
+@command("space create")
+def _create(
+    call: Call,
+    name: _SpaceName,
+    *,
+    admits: Annotated[
+        _Admits, opt("--admits RIGHT", "The right of those who join: write, read or nobody.")
+    ] = _Admits.WRITE,
+) -> None:
+    """Nothing changes if the agent is a member already. The name of a space of others is an error."""
+    with call.engine(makes=True) as engine:
+        most = None if admits is _Admits.NOBODY else admits.value
+        _print_members(call, engine.space(name, create=True, admits=most).info())
+
+
+@command("space list")
+def _list(call: Call) -> None:
+    with call.engine() as engine:
+        spaces = engine.spaces()
+    if call.prints({"spaces": spaces}):
+        return
+    if not spaces:
+        warn(f"Agent {call.agent!r} is in no space.")
+        return
+    rows = []
+    for space in spaces:
+        me = space.member(call.member)
+        mine = ("", "") if me is None else (str(me.rights), str(me.role))
+        rows.append((space.name, *mine, str(len(space.members))))
+    print_table(("space", "rights", "role", "members"), rows, right=(3,))
+
+
+@command("space members")
+def _members(call: Call, name: _SpaceName) -> None:
+    with call.engine() as engine:
+        _print_members(call, engine.space(name).info())
+
+
+@command("space join")
+def _join(
+    call: Call,
+    name: _SpaceName,
+    *,
+    member: _Other = None,
+    rights: Annotated[Right, opt("--rights RIGHT", "write or read.")] = Right.WRITE,
+    role: Annotated[Role, opt("--role ROLE", "active, or passive: on standby.")] = Role.ACTIVE,
+) -> None:
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).join(member, rights=rights, role=role))
+
+
+@command("space leave")
+def _leave(call: Call, name: _SpaceName, *, member: _Other = None) -> None:
+    """If no active member with write access is left, the first passive member is promoted."""
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).leave(member))
+
+
+@command("space promote")
+def _promote(call: Call, name: _SpaceName, member: _MemberName) -> None:
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).promote(member))
+
+
+@command("space demote")
+def _demote(call: Call, name: _SpaceName, *, member: _Other = None) -> None:
+    """If it was the last active member, the first passive member is promoted."""
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).demote(member))
+
+
+@command("space fail-over")
+def _fail_over(call: Call, name: _SpaceName, member: _MemberName) -> None:
+    with call.engine(writes=True) as engine:
+        _print_members(call, engine.space(name).fail_over(member))
+
+
+@command("space share")
+def _share(call: Call, name: _SpaceName, memory_id: options.Target) -> None:
+    with call.engine(writes=True) as engine:
+        memory = engine.space(name).share(id_of(engine, memory_id))
+    call.answer({"memory": memory}, memory_line("Shared", memory))
+
+
+@command("space events")
+def _space_events(
+    call: Call,
+    name: _SpaceName,
+    *,
+    after: options.AfterNumber = None,
+    limit: Annotated[
+        int | None, opt("--limit N", f"The maximum number of events; default: {_MOST_EVENTS}.")
+    ] = None,
+    follow: options.Follow = False,
+) -> None:
+    """With --follow, new events (or all after --after) are printed, at most --limit."""
+    with call.engine() as engine:
+        space = engine.space(name)
+        if follow:
+            _follow_each(call, partial(space.follow, after=after), row=_space_row, limit=limit)
+            return
+        events = space.events(after=after or 0, limit=_MOST_EVENTS if limit is None else limit)
+    if not call.prints({"events": events}):
+        print_table(("number", "what", "by", "of", "at"), [_space_row(event) for event in events], right=(0,))
+
+
+@command("space disband")
+def _disband(call: Call, name: _SpaceName, *, yes: options.Yes = False) -> None:
+    with call.engine(writes=True) as engine:
+        engine.space(name).disband(confirm=yes)
+    call.answer({"disbanded": name}, f"Disbanded {name}; every memory in it is gone.")
+
+
+def _print_members(call: Call, space: SpaceInfo) -> None:
+    if call.prints({"space": space}):
+        return
+    columns = {
+        "member": lambda each: each.agent,
+        "rights": lambda each: str(each.rights),
+        "role": lambda each: str(each.role),
+        "joined": lambda each: f"{each.joined_at:%Y-%m-%d %H:%M}",
+    }
+    print_columns(space.members, columns)
+
+
+def _space_row(event: SpaceEvent) -> tuple[str, ...]:
+    at = "" if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
+    memory = short_id(event.memory_id) if event.memory_id else ""
+    concerned = f"{memory} in {event.working_set}".strip() if event.working_set else memory
+    return str(event.number), str(event.what), event.by, event.agent or concerned, at
+
+
+# The events of either, until interrupted.
+
+_TURN = 0.05
+"""Seconds between two checks whether following has ended."""
+
+
+def _follow_each(
+    call: Call,
+    follow: Callable[[Callable[[T], object]], Following[T]],
+    *,
+    row: Callable[[T], tuple[str, ...]],
+    limit: int | None,
+) -> None:
+    """Print each new entry of a log on a line, until `limit` entries or an interruption.
+
+    Raises the error that ended the following, if any.
+    """
+    stop, left = threading.Event(), limit
+
+    def show(entry: T) -> None:
+        nonlocal left
+        if stop.is_set():
+            return
+        if not call.prints(entry, on_a_line=True):
+            print_text("  ".join(filter(None, row(entry))))
+        if left is not None:
+            left -= 1
+            if left <= 0:
+                stop.set()
+
+    if limit == 0:
+        return
+    with stopped_by_signals(stop), follow(show) as following:
+        while following.is_alive and not stop.wait(_TURN):
+            pass
+    if following.error is not None:
+        raise following.error

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from germane.conversation.compaction import PRIMING, as_json, message_tokens, system_tokens, tools_tokens
-from germane.conversation.formats import anthropic, openai, translated
+from germane.conversation.formats import WRITE, anthropic, openai, translated
 from germane.conversation.formats.parts import content_in_words
 from germane.conversation.groups import is_always_selected
 from germane.conversation.views import Tiers, section_of, tiered
@@ -41,11 +41,6 @@ from germane.protocols import TokenCounter
 MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
 """The result that is sent for a call without one, since providers refuse it otherwise."""
 
-_WRITE = {
-    Provider.OPENAI: openai.write_chat,
-    Provider.RESPONSES: openai.write_items,
-    Provider.ANTHROPIC: anthropic.write,
-}
 _ANSWERED_BY = {
     "": "",
     "function_call": "function_call_output",
@@ -262,7 +257,7 @@ class Arrangement:
             ):
                 # A call of the provider's own tools has a result of its own form, which can't be written.
                 continue
-            made = [entry_of(each, self, (slot.place, 0)) for each in _WRITE[self.provider]([slot.message])]
+            made = [entry_of(each, self, (slot.place, 0)) for each in WRITE[self.provider]([slot.message])]
             entries += made
             if slot.message.role is MessageRole.USER:
                 prompt += sum(entry.tokens for entry in made)
@@ -271,7 +266,7 @@ class Arrangement:
                 place, answer, shortened = self._answered(slot, index, call, form, results)
                 results += index in slot.results
                 cut += shortened
-                answers += [(place, each) for each in _WRITE[self.provider]([answer])]
+                answers += [(place, each) for each in WRITE[self.provider]([answer])]
             entries += self._answers(slot, answers)
         entries.sort(key=lambda entry: entry.place)
         tokens = sum(entry.tokens for entry in entries)

@@ -5,14 +5,21 @@
 
 from __future__ import annotations
 
-from germane.evaluation.kinds import PEER_NAMES, Kind, KindsReport, compare_kinds
 from germane.evaluation.losses import Loss, Losses, LossStage, Lost, losses
 from germane.evaluation.material import Corpus, Order, Reader, Records, Retriever, Stored
 from germane.evaluation.page import curve, page, plot, trend, write_page
-from germane.evaluation.report import Floor, GateResult, Report, ReportTable, check_floors
+from germane.evaluation.report import (
+    Floor,
+    GateResult,
+    Kind,
+    KindsReport,
+    Report,
+    ReportTable,
+    check_floors,
+)
 from germane.evaluation.result import Answer, EvaluationFigures, PairedDifference, Result, TurnLengths
 from germane.evaluation.retrievers import Configuration, ranked_by
-from germane.evaluation.run import BUDGETS, evaluate
+from germane.evaluation.run import BUDGETS, PEER_NAMES, compare_kinds, evaluate
 
 __all__ = [
     "BUDGETS",

@@ -18,6 +18,7 @@ from germane.evaluation.result import (
     differences,
     fields_as_json,
     percent,
+    percentile,
     points,
 )
 from germane.importers.locomo import EvidenceReport
@@ -317,6 +318,110 @@ def _differences(title: str, several: Sequence[PairedDifference]) -> ReportTable
 def interval_text(ends: tuple[float, float] | None) -> str:
     """The ends of an interval of differences in points, or a dash for none."""
     return "-" if ends is None else " … ".join(points(end) for end in ends)
+
+
+# Several kinds of data beside each other.
+
+DEFAULT_CALL = "germane"
+_KINDS_SHARES = (
+    "Share of the evidence that the context contains in full, and (words) of its pairs of neighbouring "
+    "content words, in per cent; the median time of a context in milliseconds. Each question went to all in "
+    "turn."
+)
+_BEST = (
+    "Points of the default call over the peer with the highest evidence recall at that budget, question by "
+    "question, with the bootstrap's 95 % intervals over questions, and over whole conversations. ~ marks a "
+    "difference that may be chance."
+)
+_KINDS_COUNTS = "Evidence recall of the default call in per cent, by how many turns answer a question."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One file of a comparison. The report's `comparisons` are with the best peer at each budget."""
+
+    name: str
+    report: Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindsReport:
+    """Every file of a folder, measured in the same way.
+
+    `skipped` has the reason for each peer or file that was left out.
+    """
+
+    kinds: tuple[Kind, ...]
+    seed: int
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reports as JSON will hold them."""
+        return {
+            "kinds": [{"name": each.name, **each.report.as_dict()} for each in self.kinds],
+            "skipped": [{"name": name, "reason": why} for name, why in self.skipped.items()],
+            "counter": self.kinds[0].report.counter,
+            "seed": self.seed,
+        }
+
+    def to_text(self) -> str:
+        """The comparison for people: what was measured, then its tables, then what is to be noted."""
+        data = [f"{each.name}: {each.report.data()}" for each in self.kinds]
+        notes = [f"{name} was skipped: {why}" for name, why in self.skipped.items()]
+        notes += [f"{each.name}: {note}" for each in self.kinds for note in each.report.oddities()]
+        return "\n\n".join(filter(None, ["\n".join(data), *map(str, self.tables()), "\n".join(notes)])) + "\n"
+
+    def tables(self) -> Iterator[ReportTable]:
+        """The shares of all retrievers, the differences from the best peer, and those by number of turns."""
+        budgets = [f"{result.budget:,}" for result in self.kinds[0].report.of(DEFAULT_CALL)]
+        head = ("data", "retriever", *budgets, *(f"words {each}" for each in budgets), "ms")
+        rows = tuple(row for each in self.kinds for row in _kind_shares(each))
+        yield ReportTable(title="All kinds", note=_KINDS_SHARES, head=head, rows=rows)
+        if any(each.report.comparisons for each in self.kinds):
+            head = ("data", "budget", "best peer", "evidence", "95 %", "over conversations", "words", "95 %",
+                    "won", "lost")  # fmt: skip
+            rows = tuple(
+                _kind_difference(each.name, one) for each in self.kinds for one in each.report.comparisons
+            )
+            yield ReportTable(title="Over the best peer", note=_BEST, head=head, rows=rows)
+        head = ("data", "turns", "questions", *budgets)
+        rows = tuple(row for each in self.kinds for row in _kind_by_count(each))
+        yield ReportTable(title="By number of evidence turns", note=_KINDS_COUNTS, head=head, rows=rows)
+
+
+def _kind_shares(kind: Kind) -> Iterator[tuple[str, ...]]:
+    for name in dict.fromkeys(result.retriever for result in kind.report.results):
+        results = kind.report.of(name)
+        seconds = [answer.seconds for result in results for answer in result.answers]
+        yield (
+            kind.name,
+            name,
+            *(percent(each.overall.evidence_recall) for each in results),
+            *(percent(each.overall.word_recall) for each in results),
+            f"{1000 * percentile(seconds, 50):.1f}",
+        )
+
+
+def _kind_difference(name: str, one: PairedDifference) -> tuple[str, ...]:
+    return (
+        name,
+        f"{one.budget:,}",
+        one.first,
+        points(one.evidence_recall) + ("" if one.is_significant else " ~"),
+        interval_text(one.interval),
+        interval_text(one.interval_over_conversations),
+        points(one.word_recall),
+        interval_text(one.words_interval),
+        str(one.wins),
+        str(one.losses),
+    )
+
+
+def _kind_by_count(kind: Kind) -> Iterator[tuple[str, ...]]:
+    results = kind.report.of(DEFAULT_CALL)
+    for turns, figures in results[0].by_evidence.items():
+        recalls = (percent(result.by_evidence[turns].evidence_recall) for result in results)
+        yield kind.name, turns, f"{figures.questions:,}", *recalls
 
 
 # A gate for continuous integration: figures that a change must not push below a floor.

@@ -20,9 +20,9 @@ from germane.importers.report import Gone as Gone
 from germane.importers.report import ImportReport as ImportReport
 from germane.importers.report import Moved as Moved
 from germane.importers.report import Progress as Progress
+from germane.importers.report import Secret as Secret
 from germane.importers.report import Written as Written
-from germane.importers.secrets import Secret as Secret
-from germane.importers.secrets import find_secrets as find_secrets
+from germane.importers.report import find_secrets as find_secrets
 from germane.importers.sources import Skipped as Skipped
 from germane.importers.sync import watch as watch
 from germane.importers.transfer import Layout as Layout

@@ -23,9 +23,8 @@ from germane.errors import InvalidInput
 from germane.importers.dialogue import is_transcript, read_transcript, starts_dialogue
 from germane.importers.git import read_git
 from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
-from germane.importers.manifests import MANIFESTS
 from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
-from germane.importers.project import MODULE_SUFFIXES, nothing_in, project_of, read_project
+from germane.importers.project import MANIFESTS, MODULE_SUFFIXES, nothing_in, project_of, read_project
 from germane.importers.records import (
     MARKER,
     Learns,

@@ -217,57 +217,28 @@ _ASCII_CLASSES = {
 }
 _OTHER_CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
     "Latin of the West": ((0xC0, 0xFF),),
-    "Latin of the East": (
-        (0xA0, 0xBF),
-        (0x100, 0x17F),
-    ),
-    "rare Latin": (
-        (0x180, 0x24F),
-        (0x300, 0x36F),
-    ),
+    "Latin of the East": ((0xA0, 0xBF), (0x100, 0x17F)),
+    "rare Latin": ((0x180, 0x24F), (0x300, 0x36F)),
     "Vietnamese": ((0x1E00, 0x1EFF),),
     "Greek": ((0x384, 0x3CE),),
     "Russian": ((0x410, 0x44F),),
-    "other Cyrillic": (
-        (0x400, 0x40F),
-        (0x450, 0x52F),
-    ),
-    "Armenian and Georgian": (
-        (0x531, 0x589),
-        (0x10D0, 0x10F0),
-    ),
+    "other Cyrillic": ((0x400, 0x40F), (0x450, 0x52F)),
+    "Armenian and Georgian": ((0x531, 0x589), (0x10D0, 0x10F0)),
     "Hebrew": ((0x5D0, 0x5EA),),
     "Arabic": ((0x600, 0x66F),),
     "other Arabic": ((0x670, 0x6FF),),
     "Devanagari": ((0x900, 0x97F),),
     "Bengali": ((0x980, 0x9FF),),
-    "Gujarati, Telugu, Malayalam": (
-        (0xA80, 0xAFF),
-        (0xC00, 0xC7F),
-        (0xD00, 0xD7F),
-    ),
-    "Gurmukhi, Oriya, Tamil": (
-        (0xA00, 0xA7F),
-        (0xB00, 0xBFF),
-    ),
+    "Gujarati, Telugu, Malayalam": ((0xA80, 0xAFF), (0xC00, 0xC7F), (0xD00, 0xD7F)),
+    "Gurmukhi, Oriya, Tamil": ((0xA00, 0xA7F), (0xB00, 0xBFF)),
     "Kannada": ((0xC80, 0xCFF),),
     "Thai": ((0xE00, 0xE7F),),
-    "Lao, Burmese, Khmer": (
-        (0xE80, 0xEFF),
-        (0x1000, 0x109F),
-        (0x1780, 0x17FF),
-    ),
+    "Lao, Burmese, Khmer": ((0xE80, 0xEFF), (0x1000, 0x109F), (0x1780, 0x17FF)),
     "Hangul": ((0xAC00, 0xD7A3),),
     "Kana": ((0x3041, 0x30FF),),
     "Han": ((0x4E00, 0x9FFF),),
-    "wide marks": (
-        (0x3000, 0x303F),
-        (0xFF00, 0xFF65),
-    ),
-    "dashes and quotes": (
-        (0x2010, 0x2027),
-        (0x2030, 0x203A),
-    ),
+    "wide marks": ((0x3000, 0x303F), (0xFF00, 0xFF65)),
+    "dashes and quotes": ((0x2010, 0x2027), (0x2030, 0x203A)),
     "signs": ((0x203B, 0x2BFF),),
     "pictures": ((0x1F000, 0x1FAFF),),
     "rest of the first plane": (
@@ -278,10 +249,7 @@ _OTHER_CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
         (0x3100, 0x4DFF),
         (0x2C00, 0x2FFF),
     ),
-    "rest of the other planes": (
-        (0x10000, 0x1EFFF),
-        (0x1FB00, 0x10FFFF),
-    ),
+    "rest of the other planes": ((0x10000, 0x1EFFF), (0x1FB00, 0x10FFFF)),
 }
 SHAPES = (
     "the text itself",

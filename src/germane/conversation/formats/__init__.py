@@ -167,7 +167,7 @@ _READ = {
     Provider.RESPONSES: openai.read_items,
     Provider.ANTHROPIC: anthropic.read,
 }
-_WRITE = {
+WRITE: Mapping[Provider, Callable[[Sequence[Message]], list[dict[str, Any]]]] = {
     Provider.PLAIN: _write_plain,
     Provider.OPENAI: openai.write_chat,
     Provider.RESPONSES: openai.write_items,
@@ -247,7 +247,7 @@ def write_messages(messages: Iterable[Message], provider: str | Provider) -> Pay
         system = anthropic.write_system(sent)
     elif wanted is Provider.RESPONSES:
         system = openai.write_instructions(sent)
-    return Payload(provider=wanted, messages=_WRITE[wanted](sent), system=system)
+    return Payload(provider=wanted, messages=WRITE[wanted](sent), system=system)
 
 
 def _opened(value: object, provider: Provider | None) -> list[tuple[Any, Any]]:

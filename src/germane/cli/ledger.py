@@ -1,4 +1,4 @@
-"""The commands that record which memories of a context were useful, and the learning from it."""
+"""The commands `ledger …`, and those of `context …` that record which memories were useful."""
 
 from __future__ import annotations
 
@@ -10,15 +10,173 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from germane import InvalidInput, Level
-from germane.cli.call import Call, command, only_id, recorded
-from germane.cli.options import arg, opt
-from germane.cli.output import counted, label_of, print_table, print_text, to_json
-from germane.model.context import short_id
+from germane.cli.call import Call, assembly_id, command, only_id, recorded
+from germane.cli.options import Now, arg, opt
+from germane.cli.output import counted, label_of, print_columns, print_table, print_text, to_json
+from germane.model.context import short_id, why_of
+from germane.model.text import line_of
 from germane.ranking import Impressions
 
 if TYPE_CHECKING:
+    from germane.ledger import AssemblyDiff, Metrics
     from germane.ranking import Feedback
+
+_Id = Annotated[str, arg("ID", "Assembly id, or 4 or more characters of its beginning or end.")]
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_MOST_SPARKS = 60
+_METRICS = {
+    "relevance": ("Relevance of included memories", "{:.2f}", "above 0.6"),
+    "budget_use": ("Use of the budget", "{:.0%}", "50 to 90 %"),
+    "refreshes_per_turn": ("Contexts made for each turn", "{:.2f}", "below 0.3"),
+    "recall_precision": ("Shown memories that were used", "{:.0%}", "above 40 %"),
+    "cold_start": ("First context of an engine", "{:.3f} s", "below 0.5 s"),
+    "memory_growth": ("New memories a day", "{:.1f}", ""),
+    "fact_confirmation": ("Facts that were confirmed", "{:.0%}", "above 20 %"),
+}
+
+
+@command("ledger list", space=True)
+def _list(
+    call: Call,
+    *,
+    limit: Annotated[int, opt("--limit N", "The maximum number of assemblies to list.", min=1)] = 20,
+    since: Annotated[str | None, opt("--since TIME", "Recorded at this time or later.")] = None,
+) -> None:
+    with call.open() as engine:
+        assemblies = engine.ledger().list(since=since, limit=limit)
+    if call.prints([{**to_json(each), "entries": None} for each in assemblies]):
+        return
+    if assemblies:
+        columns = {
+            "ID": lambda each: short_id(each.id),
+            "AT (UTC)": lambda each: f"{each.at:%Y-%m-%d %H:%M}",
+            "PLAN": lambda each: each.plan,
+            "TOKENS": lambda each: f"{each.tokens:,}/{each.budget:,}",
+            "IN": lambda each: str(len(each.included)),
+            "QUESTION": lambda each: line_of(each.question),
+        }
+        print_columns(assemblies, columns, right=(3, 4))
+    else:
+        print_text("Nothing is recorded. `germane assemble --record` records an assembly.")
+
+
+@command("ledger show", space=True)
+def _show(call: Call, assembly: _Id) -> None:
+    with call.open() as engine:
+        record = engine.ledger().show(assembly_id(engine, assembly))
+    if call.prints(record):
+        return
+    gone = f"; {record.purged} purged since" if record.purged else ""
+    print_text(
+        f"{record.id}\n{record.at:%Y-%m-%d %H:%M:%S} UTC, plan {record.plan}, {record.tokens:,} "
+        f"of {record.budget:,} tokens ({record.counter}); "
+        f"{len(record.included)} in of {record.candidates}{gone}\n"
+        f"Question: {line_of(record.question) or 'none'}\n"
+        f"SHA-256: {record.sha256 or 'gone with what was purged'}"
+    )
+    if record.entries:
+        columns = {
+            "MEMORY": lambda entry: short_id(entry.version_id),
+            "SECTION": lambda entry: entry.section,
+            "LEVEL OR REASON": lambda entry: str(entry.level or entry.reason),
+            "TOKENS": lambda entry: f"{entry.tokens:,}",
+            "SCORE": lambda entry: f"{entry.score:.2f}" if entry.parts else "",
+            "WHY": lambda entry: why_of(entry.parts, entry.score),
+        }
+        print_columns(record.entries, columns, right=(3, 4))
+
+
+@command("ledger diff", space=True)
+def _diff(call: Call, first: _Id, second: _Id) -> None:
+    with call.open() as engine:
+        difference = engine.ledger().diff(assembly_id(engine, first), assembly_id(engine, second))
+    call.answer(difference, "\n".join(_difference_lines(difference)))
+
+
+@command("ledger replay", space=True)
+def _replay(call: Call, assembly: _Id) -> None:
+    """Exits with 1 unless the bytes are the same."""
+    with call.open() as engine:
+        replay = engine.ledger().replay(assembly_id(engine, assembly))
+    since = f"{len(replay.alterations):,} changes of memories since."
+    lines = [f"The same bytes, by their hash. {since}"]
+    if not replay.same:
+        lines = [f"The same bytes could not be reproduced. {since}", *replay.why]
+        lines += [] if replay.difference is None else _difference_lines(replay.difference)
+    call.answer(replay, "\n".join(lines))
+    if not replay.same:
+        raise typer.Exit(1)
+
+
+@command("ledger metrics", space=True)
+def _metrics(
+    call: Call,
+    *,
+    since: Annotated[str | None, opt("--since TIME", "Start of the period; default: 30 days ago.")] = None,
+    plot: Annotated[Path | None, opt("--plot FILE", "Draw the days into this file (SVG).")] = None,
+    now: Now = None,
+) -> None:
+    with call.open(now=now) as engine:
+        metrics = engine.metrics(since=since)
+    if plot is not None:
+        from germane.evaluation import trend  # noqa: PLC0415 - Only a picture needs it.
+        from germane.importers.transfer import written_through  # noqa: PLC0415 - As above.
+
+        with written_through(plot) as file:
+            file.write(trend(metrics))
+    if not call.prints(metrics):
+        _print_metrics(metrics)
+
+
+def _difference_lines(difference: AssemblyDiff) -> list[str]:
+    lines = [f"{each.name}: {each.before} -> {each.after}" for each in difference.inputs]
+    for sign, entries in (("+", difference.entered), ("-", difference.left)):
+        lines += [f"{sign} {entry.version_id} ({entry.section}, {entry.level})" for entry in entries]
+    lines += [
+        f"~ {before.version_id} ({before.section}, {before.level} -> {after.section}, {after.level})"
+        for before, after in difference.altered
+    ]
+    if difference.moved:
+        lines.append(f"In another order: {len(difference.moved)} memories.")
+    lines.append("The same text." if difference.same_text else "Another text.")
+    return lines
+
+
+def _print_metrics(metrics: Metrics) -> None:
+    days: dict[str, list[float | None]] = {
+        "relevance": [day.relevance for day in metrics.per_day],
+        "budget_use": [day.budget_use for day in metrics.per_day],
+        "recall_precision": [day.recall_precision for day in metrics.per_day],
+        "memory_growth": [float(day.added) for day in metrics.per_day],
+    }
+    rows = []
+    for name, value in metrics.figures().items():
+        label, form, target = _METRICS[name]
+        reached = {True: "yes", False: "no", None: ""}[metrics.on_target(name)]
+        shown = "unknown" if value is None else form.format(value)
+        rows.append((label, shown, target, reached, _sparks(days.get(name, []))))
+    print_text(
+        f"From {metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}: {metrics.assemblies:,} assemblies "
+        f"recorded, {metrics.with_feedback:,} fed back; {metrics.turns:,} turns of the user."
+    )
+    print_table(("METRIC", "VALUE", "TARGET", "REACHED", "BY DAY"), rows, right=(1,))
+
+
+def _sparks(values: Sequence[float | None]) -> str:
+    """A bar for each of the last days, relative to the highest; a dot for an unknown value."""
+    shown = values[-_MOST_SPARKS:]
+    most = max((value for value in shown if value is not None), default=0.0)
+    steps = len(_BLOCKS) - 1
+    return "".join(
+        "·" if value is None else _BLOCKS[round(value / most * steps) if most else 0] for value in shown
+    )
+
+
+# Which memories of a context were useful, and the learning from it.
 
 _LABEL = 60
 _Context = Annotated[
