@@ -65,7 +65,7 @@ def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], message: st
         ({"embedded": 1}, "embedded=1 is int; pass True or False"),
         (
             {"without": ("great",)},
-            "without='great' is unknown: take one of success, partial, pending",
+            "without='great' is unknown: take one of success, partial, ongoing, pending",
         ),
     ],
 )

@@ -51,6 +51,7 @@ class _Settings(NamedTuple):
     with_space: options.WithSpaces = None
     record: options.Record = False
     now: options.Now = None
+    as_of: options.AsOf = None
 
 
 @command("assemble", space=True)

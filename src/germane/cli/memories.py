@@ -76,6 +76,7 @@ def _recall(
     ] = "relevance",
     into: options.Into = None,
     now: options.Now = None,
+    as_of: options.AsOf = None,
 ) -> None:
     if into is not None and with_space:
         raise InvalidInput(
@@ -90,6 +91,7 @@ def _recall(
             where=filters.where(),
             ranker=ranker,
             spaces=spaces,
+            as_of=as_of,
         )
         entered = None if into is None else _entered(engine.working_set(into), recalled)
     if call.prints({**to_json(recalled), "entered": entered and entered[0]}):
@@ -113,14 +115,15 @@ def _list(
     order: Annotated[str, opt("--order ORDER", "newest, oldest or important first.")] = "newest",
     limit: options.Limit = 20,
     after: Annotated[str | None, opt("--after ID", "Continue after the last memory of a page.")] = None,
+    as_of: options.AsOf = None,
 ) -> None:
     if limit < 1:
         raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
     where = filters.where(pinned=pinned or None, statuses=status, session=session)
     with call.open() as engine:
         start = None if after is None else id_of(engine, after)
-        memories = engine.memories(where, order=order, limit=limit + 1, after=start)
-        total = engine.count(where)
+        memories = engine.memories(where, order=order, limit=limit + 1, after=start, as_of=as_of)
+        total = engine.count(where, as_of=as_of)
         notes = engine.filter_warnings(where)
     page = memories[:limit]
     last = page[-1].ref if len(memories) > limit else None
@@ -141,10 +144,10 @@ def _list(
 
 
 @command("memory show", space=True)
-def _show(call: Call, memory_id: options.Target) -> None:
+def _show(call: Call, memory_id: options.Target, *, as_of: options.AsOf = None) -> None:
     with call.open() as engine:
-        memory = engine.get(id_of(engine, memory_id))
-        versions = engine.history(memory.id)
+        memory = engine.get(id_of(engine, memory_id), as_of=as_of)
+        versions = tuple(each for each in engine.history(memory.id) if each.version <= memory.version)
     briefly = [
         {"id": each.version_id, "version": each.version, "status": each.status, "created_at": each.created_at}
         for each in versions

@@ -96,7 +96,8 @@ WithSpaces = Annotated[
     list[str] | None, opt("--with-space SPACE", "Also use the memories of this space. Repeatable.")
 ]
 Limit = Annotated[int, opt("--limit N", "The maximum number of memories to show.")]
-Now = Annotated[str | None, opt("--now TIME", f"Answer as of this time ({_TIME}).")]
+Now = Annotated[str | None, opt("--now TIME", f"The time of the question, if not now ({_TIME}).")]
+AsOf = Annotated[str | None, opt("--as-of TIME", f"Use the memories as they were then ({_WORDS}).")]
 
 
 class Filters(NamedTuple):

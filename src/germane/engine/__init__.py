@@ -78,7 +78,9 @@ class Engine(ContextMethods):
         a pattern that can't be one, or a store that keeps no conversations.
         """
         given = {} if state_pattern is None else {"state_pattern": state_pattern}
-        return operations.conversation.conversation(self._session, session, **given)
+        return operations.conversation.conversation(
+            self._session, session, woken=self._embedding.woken, **given
+        )
 
     def sessions(
         self, *, user: str | None = None, since: datetime | str | None = None

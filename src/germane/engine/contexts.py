@@ -5,12 +5,14 @@ Each method calls one operation of `germane.operations`, which holds the rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from germane import operations
 from germane.engine.memories import MemoryMethods
+from germane.errors import InvalidInput
 from germane.model.context import RefreshReason
 from germane.model.memory import Scope
 from germane.model.plan import TaskInput
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from germane.model.plan import Frame, Plan
     from germane.model.request import Request, TokenCalibration
     from germane.operations.assemble import AssembleRequest
+    from germane.operations.context import AgentContext
     from germane.operations.conversation import Conversation
     from germane.operations.frame import Framing
     from germane.operations.inputs import Ranker
@@ -67,6 +70,7 @@ class ContextMethods(MemoryMethods):
         into: WorkingSet | Wrapping | None = None,
         spaces: Sequence[str] = (),
         conversations: bool = False,
+        as_of: datetime | str | None = None,
     ) -> RecallResult:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
@@ -75,30 +79,34 @@ class ContextMethods(MemoryMethods):
         meaning, tags, recency and accesses instead. With a `budget` only those are returned whose listing
         with ids, `RecallResult.text`, takes at most so many tokens. The best enter the working set `into`, as
         many as fit. `where` filters further; those of `spaces` take part, and with `conversations` messages,
-        of the kind "message". Raises InvalidInput, UnknownSpace, NotAllowed.
+        of the kind "message". With `as_of` it is as at that time, by copies of the memories of then; what was
+        purged since doesn't come back. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         target = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
-        clock = self._session.clock
-        where = operations.search.filter_of(
-            clock,
-            kinds=kinds,
-            tags=tags,
-            scopes=scopes,
-            subject=subject,
-            since=since,
-            until=until,
-            min_importance=min_importance,
-            include_superseded=include_superseded,
-            include_archived=include_archived,
-            include_abandoned=include_abandoned,
-            where=where,
-        )
-        own, beside = self._session, operations.search.entered_spaces(self._session, spaces)
+        if target is not None and as_of is not None:
+            raise InvalidInput(
+                f"into fills a working set now, and as_of={as_of!r} is of another time. Leave one out."
+            )
         how: dict[str, Any] = {"limit": limit, "scorer": scorer, "ranker": ranker, "gated": gate}
-        if conversations:
-            how["messages"] = operations.message_search.recalling(own, gated=gate)
-        found = operations.search.recall(own, query, where=where, spaces=beside, **how)
-        found = found if budget is None else operations.listing.listed(own, found, budget)
+        given: dict[str, Any] = {
+            "kinds": kinds,
+            "tags": tags,
+            "scopes": scopes,
+            "subject": subject,
+            "since": since,
+            "until": until,
+            "min_importance": min_importance,
+            "include_superseded": include_superseded,
+            "include_archived": include_archived,
+            "include_abandoned": include_abandoned,
+            "where": where,
+        }
+        with self._at(as_of, spaces) as (own, beside, then):
+            if conversations:
+                how["messages"] = operations.message_search.recalling(self._session, gated=gate, until=then)
+            admits = operations.search.filter_of(own.clock, **given)
+            found = operations.search.recall(own, query, where=admits, spaces=beside, **how)
+            found = found if budget is None else operations.listing.listed(own, found, budget)
         if target is not None:
             memories = (one for one in found if not one.memory.is_message)
             target.add_recalled([one for one in memories if one.memory.agent == own.agent])
@@ -133,6 +141,7 @@ class ContextMethods(MemoryMethods):
         dates: bool = True,
         sources: bool = True,
         ids: bool = False,
+        as_of: datetime | str | None = None,
     ) -> Context:
         """The best context for a query, never longer than `budget` tokens by `counter`.
 
@@ -145,25 +154,37 @@ class ContextMethods(MemoryMethods):
         messages of others stand under a heading, unless `conversations` is False. `pins` are ids that must
         stand in it, whatever the filters. These bind all else, but for a time that is lifted for what is
         always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a `changed`
-        file ranks lower. `record` fills the ledger. Raises BudgetTooSmall or InvalidInput.
+        file ranks lower. `record` fills the ledger. With `as_of` all is as at that time, see `recall`, and
+        nothing is recorded. Raises BudgetTooSmall or InvalidInput.
         """
-        filter_of, clock = operations.search.filter_of, self._session.clock
-        where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
-        request = operations.assemble.AssembleRequest(
-            query=query,
-            where=filter_of(clock, since=since, until=until, min_importance=min_importance, where=where),
-            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
-            how=operations.frame.PlanInput.of(plan, frame=frame, guidance=guidance, budget=budget),
-            spaces=operations.search.entered_spaces(self._session, spaces),
-            pins=pins,
-            scorer=scorer,
-            conversation=conversation,
-            messages=operations.frame.MessageFilter.beside(self._session, conversation, on=conversations),
-            gate=gate,
-            work=TaskInput(task=task, paths=paths, changed=changed),
-            details=operations.assemble.ItemDetails(dates=dates, sources=sources, ids=ids),
-        )
-        return self._assembled(request, record=record)
+        if record and as_of is not None:
+            raise InvalidInput(
+                f"record=True records what is shown now, and as_of={as_of!r} is of another time. Leave one "
+                "out."
+            )
+        filter_of = operations.search.filter_of
+        beside = operations.frame.MessageFilter.beside
+        with self._at(as_of, spaces) as (own, others, then):
+            where = filter_of(own.clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
+            request = operations.assemble.AssembleRequest(
+                query=query,
+                where=filter_of(
+                    own.clock, since=since, until=until, min_importance=min_importance, where=where
+                ),
+                counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+                how=operations.frame.PlanInput.of(plan, frame=frame, guidance=guidance, budget=budget),
+                spaces=others,
+                pins=pins,
+                scorer=scorer,
+                conversation=conversation,
+                messages=beside(self._session, conversation, on=conversations, until=then),
+                gate=gate,
+                work=TaskInput(task=task, paths=paths, changed=changed),
+                details=operations.assemble.ItemDetails(dates=dates, sources=sources, ids=ids),
+            )
+            if then is not None:
+                return operations.assemble.assemble(own, request)
+            return self._assembled(request, record=record)
 
     def frames(self) -> tuple[Frame, ...]:
         """The frames that this engine knows: the built-in ones, and those that it was opened with."""
@@ -332,6 +353,17 @@ class ContextMethods(MemoryMethods):
             cold=cold,
             where=None if where is None else operations.search.filter_of(self._session.clock, where=where),
         )
+
+    @contextmanager
+    def _at(
+        self, as_of: datetime | str | None, spaces: Sequence[str]
+    ) -> Iterator[tuple[AgentContext, tuple[AgentContext, ...], datetime | None]]:
+        """What is read: the agent's own side, the others, and the moment as of which, if it isn't now."""
+        if as_of is None:
+            yield self._session, operations.search.entered_spaces(self._session, spaces), None
+            return
+        with operations.past.past(self._session, as_of, spaces) as (own, beside):
+            yield own, beside, own.clock()
 
     @property
     def _acting(self) -> str:

@@ -5,7 +5,8 @@ Each method calls one operation of `germane.operations`, which holds the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,15 @@ class MemoryMethods:
     def _speaking(self) -> AgentContext:
         """Whose conversations these are: the agent's own, also where it acts in a space."""
         return self._session
+
+    @contextmanager
+    def _then(self, as_of: datetime | str | None) -> Iterator[AgentContext]:
+        """The agent's side, of now or of then."""
+        if as_of is None:
+            yield self._session
+            return
+        with operations.past.past(self._session, as_of) as (session, _):
+            yield session
 
     def remember(
         self,
@@ -262,12 +272,20 @@ class MemoryMethods:
         """
         return self._embedding.embed_pending(limit=limit, progress=progress)
 
-    def get(self, memory_id: str | None = None, *, key: str | None = None) -> Memory:
+    def get(
+        self,
+        memory_id: str | None = None,
+        *,
+        key: str | None = None,
+        as_of: datetime | str | None = None,
+    ) -> Memory:
         """The memory of that id or key in its current version, or the version `id@n`, whatever its status.
 
-        Raises NotFound, also for one that has expired, and InvalidInput unless one of both is given.
+        With `as_of` it is as at that time; what was purged since doesn't come back. Raises NotFound, also for
+        one that has expired, and InvalidInput unless one of both is given.
         """
-        return operations.read.get_named(self._session, memory_id, key)
+        with self._then(as_of) as session:
+            return operations.read.get_named(session, memory_id, key)
 
     def history(self, memory_id: str) -> tuple[Memory, ...]:
         """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
@@ -280,19 +298,25 @@ class MemoryMethods:
         order: Order | str = Order.NEWEST,
         limit: int | None = None,
         after: str | None = None,
+        as_of: datetime | str | None = None,
     ) -> tuple[Memory, ...]:
         """The memories that pass a filter (the active ones by default), a page at a time.
 
-        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
-        where that is gone.
+        `after` is the `ref` of the memory that ended the page before. With `as_of` they are as at that time;
+        what was purged since doesn't come back. Raises InvalidInput, or NotFound where `after` is gone.
         """
-        return operations.read.memories(
-            self._session, Filter.of(where), order=order, limit=limit, after=after
-        )
+        with self._then(as_of) as session:
+            return operations.read.memories(session, Filter.of(where), order=order, limit=limit, after=after)
 
-    def count(self, where: Filter | str | Mapping[str, Any] | None = None) -> int:
-        """How many memories pass a filter (the active ones by default)."""
-        return operations.read.count(self._session, Filter.of(where))
+    def count(
+        self,
+        where: Filter | str | Mapping[str, Any] | None = None,
+        *,
+        as_of: datetime | str | None = None,
+    ) -> int:
+        """How many memories pass a filter (the active ones by default), now or at a time."""
+        with self._then(as_of) as session:
+            return operations.read.count(session, Filter.of(where))
 
     def filter_warnings(self, where: Filter | str | Mapping[str, Any]) -> tuple[TraceNote, ...]:
         """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from germane.model.memory import Draft
+from germane.model.memory import Draft, Vector
 from germane.model.text import fenced, own_text
 from germane.model.validation import checked_fields
 
@@ -342,11 +342,13 @@ class Append:
     """Add messages at the end of the log; each gets the next number of the session as its `seq`.
 
     Of the first `joining` messages, those without a group that aren't the system's join the group that
-    was opened last. What joins a hidden group is hidden.
+    was opened last. What joins a hidden group is hidden. `vectors` are those of the messages, of unit length,
+    or None for one that waits for it; empty where all wait.
     """
 
     messages: tuple[Message, ...]
     joining: int = 0
+    vectors: tuple[Vector | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

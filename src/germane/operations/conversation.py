@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -25,7 +26,7 @@ from germane.conversation.groups import (
 )
 from germane.conversation.state_block import DEFAULT_PATTERN, STATE, StateBlock
 from germane.conversation.views import RecallLimits, Tiers, anchored, tiering
-from germane.errors import InvalidInput, MessageNotFound, PurgeNotConfirmed
+from germane.errors import EmbeddingFailed, InvalidInput, MessageNotFound, PurgeNotConfirmed
 from germane.model.conversation import (
     Anchored,
     ConversationChange,
@@ -48,26 +49,35 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
+from germane.model.memory import Vector
 from germane.model.validation import as_utc, checked_moment, checked_text
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_count, checking_verbs
+from germane.operations.inputs import checked_count, checking_verbs, vectors_to_store
 from germane.operations.turn_search import TurnSearch, derived
 from germane.protocols import TokenCounter
 from germane.stores.location import CONVERSATIONS
+from germane.stores.relational.conversation_records import indexed_words
 from germane.tokens import CachedCounter, get_counter, spendable
 
 if TYPE_CHECKING:
     from germane.stores.relational.conversations import ConversationTables
 
 
-def conversation(session: AgentContext, name: str, *, state_pattern: str = DEFAULT_PATTERN) -> Conversation:
-    """The conversation of that name.
+def conversation(
+    session: AgentContext,
+    name: str,
+    *,
+    state_pattern: str = DEFAULT_PATTERN,
+    woken: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Conversation:
+    """The conversation of that name; what it stores, it stores inside of `woken`.
 
     Raises InvalidInput for an empty name, a pattern that can't be one, or a store without conversations.
     """
     if not checked_text(name, name="session").strip():
         raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
-    return Conversation(session, name, CONVERSATIONS.required(session.store), StateBlock(state_pattern))
+    log = CONVERSATIONS.required(session.store)
+    return Conversation(session, name, log, StateBlock(state_pattern), woken)
 
 
 @checking_verbs
@@ -77,11 +87,19 @@ class Conversation:
     Groups are named by id or given as they are. What is hidden or removed is in no view.
     """
 
-    def __init__(self, session: AgentContext, name: str, log: ConversationTables, block: StateBlock) -> None:
+    def __init__(
+        self,
+        session: AgentContext,
+        name: str,
+        log: ConversationTables,
+        block: StateBlock,
+        woken: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._session = session
         self._name = name
         self._log = log
         self._block = block
+        self._woken = woken
 
     @property
     def session(self) -> str:
@@ -371,7 +389,8 @@ class Conversation:
     ) -> tuple[Message, ...]:
         states = [state for each in messages if (state := self._block.read(each)) is not None]
         beside = [SetAnchor(name=STATE, text=states[-1])] if states else []
-        return append(self._session, self._log, self._name, messages, group=group, at=at, beside=beside)
+        with self._woken():
+            return append(self._session, self._log, self._name, messages, group=group, at=at, beside=beside)
 
     def _apply(self, change: ConversationChange) -> tuple[Message, ...]:
         """The messages that a change moves, with the state and without the summary of what it leaves."""
@@ -499,4 +518,16 @@ def append(
     # Only a result needs earlier messages: it belongs to the group of its call.
     returns = any(message.results and message.group is None for message in new)
     earlier = log.messages(session.agent, name, hidden=True) if returns else ()
-    return log.apply(session.agent, name, [placed(new, earlier), *beside])
+    added = replace(placed(new, earlier), vectors=_vectors(session, new))
+    return log.apply(session.agent, name, [added, *beside])
+
+
+def _vectors(session: AgentContext, messages: Sequence[Message]) -> tuple[Vector | None, ...]:
+    """The vectors to store with messages; they wait for them where the embedder isn't eager, or fails."""
+    if session.embedder is None:
+        return ()
+    try:
+        return tuple(vectors_to_store(session.embedder, [indexed_words(each) for each in messages]))
+    except EmbeddingFailed:
+        # What was written is stored all the same.
+        return ()

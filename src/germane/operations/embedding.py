@@ -6,7 +6,7 @@ A crash loses nothing that this module has: the store records which memories wai
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread, current_thread
@@ -15,10 +15,13 @@ from typing import Final, Literal, TypeAlias
 from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, NotFound
 from germane.forks import renewed
 from germane.ledger import Finding, Progress
+from germane.model.conversation import Message
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.query import Filter
 from germane.operations.inputs import checked_count, embed_texts, is_eager
 from germane.protocols import Embedder, Store
+from germane.stores.location import CONVERSATIONS
+from germane.stores.relational.conversation_records import indexed_words
 
 _EAGER_BATCH: Final = 1000
 _SLOW_BATCH: Final = 64
@@ -86,8 +89,30 @@ class Embedding:
             self._background.dismiss(self._backlog)
 
 
+@dataclass(frozen=True, slots=True)
+class _WaitingMessage:
+    """A message that waits for a vector, by its number in the store."""
+
+    num: int
+    message: Message
+
+    @property
+    def version_id(self) -> str:
+        """What names it among all that waits."""
+        return f"message {self.num}"
+
+    @property
+    def content(self) -> str:
+        """The text to embed."""
+        return indexed_words(self.message)
+
+
+_Waiting: TypeAlias = "Memory | _WaitingMessage"
+
+
 class Backlog:
-    """The memories of an agent that wait for a vector, newest first: they are recalled soonest.
+    """The memories of an agent that wait for a vector, newest first: they are recalled soonest. Messages of
+    its conversations come after them.
 
     Threads may share it. A batch that the embedder refuses is made smaller, until the text that it
     refuses is alone; that one is set aside, so that it holds up no other, and tried again last.
@@ -112,7 +137,8 @@ class Backlog:
         Raises EmbeddingFailed or StoreError. What was embedded before stays.
         """
         with self._turn:
-            batch = self._next(self._size if most is None else min(self._size, most))
+            size = self._size if most is None else min(self._size, most)
+            batch: Sequence[_Waiting] = self._next(size) or self._messages(size)
             if not batch:
                 return 0
             try:
@@ -204,12 +230,33 @@ class Backlog:
             if batch:
                 return batch
 
-    def _embed(self, batch: list[Memory]) -> None:
+    def _messages(self, count: int) -> list[_WaitingMessage]:
+        """The latest messages of conversations to embed, once no memory waits any more."""
+        log = CONVERSATIONS.of(self._store)
+        if log is None:
+            return []
+        found = [
+            _WaitingMessage(num, each) for num, each in log.waiting(self._agent, count + len(self._aside))
+        ]
+        return [each for each in found if each.version_id not in self._aside][:count]
+
+    def _embed(self, batch: Sequence[_Waiting]) -> None:
+        vectors = [
+            NOWHERE if vector is None else vector
+            for vector in embed_texts(self._embedder, [each.content for each in batch])
+        ]
+        messages = {
+            each.num: vector
+            for each, vector in zip(batch, vectors, strict=True)
+            if isinstance(each, _WaitingMessage)
+        }
+        if messages:
+            CONVERSATIONS.required(self._store).store_vectors(self._agent, messages)
+            return
         from germane.model.change import SetVector  # noqa: PLC0415 - Most processes embed nothing later.
 
-        vectors = embed_texts(self._embedder, [memory.content for memory in batch])
         changes = [
-            SetVector(memory_id=memory.version_id, vector=NOWHERE if vector is None else vector)
+            SetVector(memory_id=memory.version_id, vector=vector)
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         while changes:
@@ -221,7 +268,7 @@ class Backlog:
             else:
                 return
 
-    def _note(self, error: GermaneError, batch: list[Memory]) -> None:
+    def _note(self, error: GermaneError, batch: Sequence[_Waiting]) -> None:
         self.failures += 1
         self.last_error = error
         self._page.clear()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -79,23 +80,32 @@ class PlanInput:
 class MessageFilter:
     """Which messages of conversations take part: those of the agents `of`, but for sessions and texts.
 
-    `sessions` are pairs of an agent and a session; `texts` are messages that the model gets anyway.
+    `sessions` are pairs of an agent and a session; `texts` are messages that the model gets anyway. `until`
+    leaves out what was written after a moment.
     """
 
     of: tuple[AgentContext, ...] = ()
     sessions: frozenset[tuple[str, str]] = frozenset()
     texts: frozenset[str] = field(default=frozenset(), repr=False)
+    until: datetime | None = None
 
     def read_beside(self, session: AgentContext, *, converses: bool) -> bool:
         """Whether messages are searched: the store of the memories has some, or another store is named."""
         return bool(self.of) and (converses or self.of[0].store is not session.store)
 
     @classmethod
-    def beside(cls, session: AgentContext, conversation: object = None, *, on: bool = True) -> Self:
+    def beside(
+        cls,
+        session: AgentContext,
+        conversation: object = None,
+        *,
+        on: bool = True,
+        until: datetime | None = None,
+    ) -> Self:
         """All messages that an agent reads, but for those of a running conversation."""
         agent, name = getattr(conversation, "agent", None), getattr(conversation, "session", None)
         sessions = frozenset({(agent, name)}) if agent and name else frozenset[tuple[str, str]]()
-        return cls(of=session.sides if on else (), sessions=sessions)
+        return cls(of=session.sides if on else (), sessions=sessions, until=until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

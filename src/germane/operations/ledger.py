@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from statistics import median
@@ -31,9 +31,10 @@ from germane.model.query import Filter, TimeRange
 from germane.model.text import is_space
 from germane.model.validation import as_utc
 from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
-from germane.operations.context import AgentContext, CalibrationCache, WeightCache
+from germane.operations.context import AgentContext
 from germane.operations.frame import MessageFilter, PlanInput
 from germane.operations.inputs import Reranking, checked_time, checking_verbs
+from germane.operations.past import copied
 from germane.operations.recording import assembly_of
 from germane.operations.refresh import CUT, cut_again
 from germane.operations.search import entered_spaces
@@ -43,7 +44,6 @@ from germane.operations.working_set import (
     reassemble_working_set,
     records_working_set,
 )
-from germane.packing.lines import RememberedLines
 from germane.stores.location import CONVERSATIONS, LEDGER
 from germane.tokens import CachedCounter, get_counter
 
@@ -237,16 +237,9 @@ def _all_past(session: AgentContext, assembly: Assembly) -> Iterator[Sequence[Ag
 def _past(session: AgentContext, assembly: Assembly) -> Iterator[AgentContext]:
     """The session on the store of then, which is closed at the end."""
     point = assembly.points[session.agent]
-    with closing(LEDGER.required(session.store).as_of(session.agent, point)) as store:
-        yield replace(
-            session,
-            store=store,
-            clock=lambda: assembly.at,
-            reranking=_Recorded(assembly) if assembly.makers.get("reranker") else None,
-            lines=RememberedLines(),
-            weight_cache=WeightCache(),
-            calibration_cache=CalibrationCache(),
-        )
+    reranking = _Recorded(assembly) if assembly.makers.get("reranker") else None
+    with copied(session, point, assembly.at, reranking=reranking) as then:
+        yield then
 
 
 class _Recorded(Reranking):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import numpy as np
@@ -18,18 +18,26 @@ from germane.model.context import Context, Reason
 from germane.model.conversation import Message, TextPart
 from germane.model.memory import Memory, Rendition, Renditions, Scope
 from germane.model.plan import Plan
-from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
+from germane.model.query import (
+    Candidate,
+    CandidateTable,
+    Filter,
+    Order,
+    Query,
+    SearchResult,
+    Slice,
+    TimeRange,
+)
 from germane.model.text import is_space, own_text
 from germane.operations.context import AgentContext
 from germane.operations.frame import MessageFilter
-from germane.operations.inputs import embed_texts
 from germane.operations.passages import by_passages
 from germane.operations.search import ParsedQuery, joined_results, passage_search, query_of
+from germane.operations.turn_search import turn_vectors
 from germane.plans.layered import EARLIER, with_messages
 from germane.ranking.relevance import outside
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import CONVERSATIONS
-from germane.stores.relational.conversation_cache import TurnVectors
 from germane.stores.relational.conversation_log import PastTurns
 from germane.stores.relational.conversation_records import SPEAKER
 
@@ -88,18 +96,27 @@ def _found(
     if log is None:
         return None
     embedder, vectors = session.embedder, None
-    if query.vector is not None and embedder is not None and getattr(embedder, "instant", False):
-        vectors = TurnVectors(embedder.name, partial(embed_texts, embedder))
+    if query.vector is not None and embedder is not None:
+        vectors = turn_vectors(embedder)
     if len(session.heard) > _MOST_KNOWN:
         session.heard.clear()
     past = PastTurns(
         make=partial(candidate_of, session),
         known=session.heard,
         without=frozenset(name for agent, name in among.sessions if agent == session.agent),
-        when=parsed.where.when,
+        when=_by(parsed.where.when, among.until),
         vectors=vectors,
     )
     return log.search_all(session.agent, query, past)
+
+
+def _by(when: TimeRange | None, until: datetime | None) -> TimeRange | None:
+    """The part of a time up to a moment, itself included."""
+    if until is None:
+        return when
+    end = until + timedelta(microseconds=1)
+    since, ends = (None, None) if when is None else (when.start, when.end)
+    return TimeRange(since=since, until=end if ends is None else min(ends, end))
 
 
 def candidate_of(session: AgentContext, turn: Sequence[Message], part: int, names: bool) -> Memory:
@@ -236,18 +253,27 @@ def gathered_messages(
     return plan, _together(found, replace(messages, slices=tuple(empty)))
 
 
-def recalling(session: AgentContext, *, gated: bool) -> Callable[[ParsedQuery, SearchResult], SearchResult]:
-    """What adds to the results of a recall the messages that match."""
-    return partial(recalled_messages, session, gated=gated)
+def recalling(
+    session: AgentContext, *, gated: bool, until: datetime | None = None
+) -> Callable[[ParsedQuery, SearchResult], SearchResult]:
+    """What adds to the results of a recall the messages that match, written by a moment if one is given."""
+    return partial(recalled_messages, session, gated=gated, until=until)
 
 
 def recalled_messages(
-    session: AgentContext, parsed: ParsedQuery, found: SearchResult, *, gated: bool
+    session: AgentContext,
+    parsed: ParsedQuery,
+    found: SearchResult,
+    *,
+    gated: bool,
+    until: datetime | None = None,
 ) -> SearchResult:
     """What a recall found, with the messages that match."""
-    if not (found.converses and admits_messages(parsed.where)):
+    # A copy of the memories of then has no conversation.
+    if not ((found.converses or until is not None) and admits_messages(parsed.where)):
         return found
-    messages = found_messages(session, parsed, MessageFilter.beside(session), latest=True, gated=gated)
+    among = MessageFilter.beside(session, until=until)
+    messages = found_messages(session, parsed, among, latest=True, gated=gated)
     if messages is None or not len(messages.slices[0]):
         return found
     return _together(found, messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias
@@ -27,7 +27,7 @@ from germane.operations.context import AgentContext
 from germane.operations.inputs import embed_texts
 from germane.operations.passages import by_passages
 from germane.operations.search import ParsedQuery, passage_search, query_of, understand
-from germane.protocols import TokenCounter
+from germane.protocols import Embedder, TokenCounter
 from germane.ranking.relevance import Scoring, outside, rank
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
@@ -50,7 +50,7 @@ FindTurns: TypeAlias = Callable[..., SearchResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSearch:
-    """A question about a conversation, whose turns have vectors if the embedder is `instant`.
+    """A question about a conversation.
 
     `known` are the turns that were made before, by tiers and renditions like these.
     """
@@ -77,8 +77,6 @@ class TurnSearch:
         known: dict[Hashable, Memory] | None = None,
     ) -> TurnSearch:
         """The search for a text. A time in its words counts from the latest message, so no clock is read."""
-        if not getattr(session.embedder, "instant", False):
-            session = replace(session, embedder=None)
         now = next((each.created_at for each in reversed(messages) if each.created_at), LONG_AGO)
         parsed = understand(session, text, Filter(), now=now)
         return cls(
@@ -99,7 +97,7 @@ class TurnSearch:
         embedder = self.session.embedder
         vectors = None
         if embedder is not None and self.query.vector is not None:
-            vectors = TurnVectors(embedder.name, partial(embed_texts, embedder))
+            vectors = turn_vectors(embedder)
         found = self.find(self.query, self._made, vectors=vectors, groups=groups)
         return by_passages(passage_search(self.session, self.query, found), found)
 
@@ -160,6 +158,13 @@ class TurnSearch:
             scope=Scope(name="session", value=session),
             metadata={"speaker": named[1] if named else first.role.value, "group": first.group},
         )
+
+
+def turn_vectors(embedder: Embedder) -> TurnVectors:
+    """The vectors of messages by a model; one that is `instant` makes those that aren't stored."""
+    instant = getattr(embedder, "instant", False)
+    embed = partial(embed_texts, embedder) if instant else None
+    return TurnVectors(embedder.name, embedder.dimension, embed)
 
 
 def _has_names(messages: Sequence[Message]) -> bool:

@@ -232,10 +232,16 @@ _FREQUENCY_MASK: Final = np.uint64(0xFF)
 
 
 class TurnVectors(NamedTuple):
-    """Makes the vectors of turns: by `embed`, which gives None for a text that points nowhere."""
+    """Where the vectors of messages come from: of a `model`, `stored` by the messages' numbers.
+
+    `stored` gives the packed vectors that there are, empty for a text that points nowhere. `embed`, if given,
+    makes those that are missing, None for such a text; without it, they are waited for.
+    """
 
     model: str
-    embed: Callable[[Sequence[str]], Sequence[Vector | None]]
+    dimension: int
+    embed: Callable[[Sequence[str]], Sequence[Vector | None]] | None = None
+    stored: Callable[[Sequence[int]], Mapping[int, bytes]] = lambda _: {}
 
 
 class Turn(NamedTuple):
@@ -305,6 +311,7 @@ class ConversationIndex:
         self._vectors: VectorRows | None = None
         self._model = ""
         self._unembedded: dict[int, None] = {}
+        self._embedded: dict[int, bytes] = {}
 
     @property
     def nbytes(self) -> int:
@@ -460,21 +467,41 @@ class ConversationIndex:
         self._turns.append([message])
         return len(self._turns) - 1
 
+    def take_embedded(self) -> dict[int, bytes]:
+        """The vectors that weren't stored and were made, by their messages' numbers; once."""
+        made, self._embedded = self._embedded, {}
+        return made
+
     def _compared(self, vector: Vector | None, vectors: TurnVectors) -> Cosines | None:
-        """How near the turns are to a vector; those that have none yet get theirs."""
+        """How near the turns are to a vector; those that have none yet get theirs, if there is one."""
         if vector is None:
             return None
         if self._vectors is None or self._model != vectors.model:
             self._vectors, self._model = VectorRows(vector.size, capacity=len(self._turns)), vectors.model
             self._unembedded = {turn: None for turn, messages in enumerate(self._turns) if messages}
-        waiting = list(self._unembedded)
-        messages = iter(self.read([each.number for turn in waiting for each in self._turns[turn]]))
-        texts = ["\n".join(indexed_words(next(messages)) for _ in self._turns[turn]) for turn in waiting]
-        made = dict(zip(waiting, vectors.embed(texts), strict=True))
-        packed = {turn: each.astype("<f2").tobytes() for turn, each in made.items() if each is not None}
-        self._vectors.put(np.array(list(packed), dtype=np.int64), list(packed.values()))
-        self._unembedded = {}
+        if self._unembedded:
+            self._embed(vectors)
         return self._vectors.compare(vector)
+
+    def _embed(self, vectors: TurnVectors) -> None:
+        waiting = {turn: [each.number for each in self._turns[turn]] for turn in self._unembedded}
+        numbers = list(chain.from_iterable(waiting.values()))
+        known = dict(vectors.stored(numbers))
+        missing = [number for number in numbers if number not in known] if vectors.embed is not None else []
+        if missing and vectors.embed is not None:
+            texts = [indexed_words(message) for message in self.read(missing)]
+            for number, made in zip(missing, vectors.embed(texts), strict=True):
+                known[number] = b"" if made is None else made.astype("<f2").tobytes()
+                self._embedded[number] = known[number]
+        packed: dict[int, bytes] = {}
+        for turn, own in waiting.items():
+            if all(number in known for number in own):
+                del self._unembedded[turn]
+                found = [known[number] for number in own if known[number]]
+                if found:
+                    packed[turn] = found[0] if len(found) == 1 else _mean(found)
+        if packed and self._vectors is not None:
+            self._vectors.put(np.array(list(packed), dtype=np.int64), list(packed.values()))
 
     def _index(self, turns: Sequence[int], *, is_first: bool) -> None:
         self._windows = None
@@ -490,6 +517,15 @@ class ConversationIndex:
             own = slice(end, end := end + count)
             forward = Forward(hashes=hashes[own], frequencies=frequencies[own], length=length)
             self._postings.add(ordinal, forward)
+
+
+def _mean(packed: Sequence[bytes]) -> bytes:
+    """The direction of several vectors together."""
+    total = (
+        np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(packed), -1).astype(np.float32).sum(axis=0)
+    )
+    length = float(np.linalg.norm(total))
+    return packed[0] if length == 0 else (total / length).astype("<f2").tobytes()
 
 
 _Arrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]

@@ -86,6 +86,10 @@ class AgentLog:
         """About how much memory this takes."""
         return 0 if self._index is None else self._index.nbytes
 
+    def take_embedded(self) -> dict[int, bytes]:
+        """The vectors that weren't stored and were made, by their messages' numbers; once."""
+        return {} if self._index is None else self._index.take_embedded()
+
     def search(
         self,
         connection: Connection,

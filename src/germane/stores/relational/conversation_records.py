@@ -47,9 +47,11 @@ def record_of(message: Message, language: str) -> Record:
     return Record(forward.length, hashes, forward.frequencies.tobytes())
 
 
-def row_of(num: int, agent: int, language: str, record: Record) -> tuple[int, int, int, int, bytes, bytes]:
-    """The row of the record of a message."""
-    return (num, agent, rules_of(language), *record)
+def row_of(
+    num: int, agent: int, language: str, record: Record, vector: bytes | None = None
+) -> tuple[int, int, int, int, bytes, bytes, bytes | None]:
+    """The row of the record of a message; without a vector, the stored one stays."""
+    return (num, agent, rules_of(language), *record, vector)
 
 
 @cache

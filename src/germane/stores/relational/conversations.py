@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Final
 from zlib import crc32
 
-from germane.errors import InvalidInput, MessageNotFound, StoreBusy, StoreUnavailable
+from germane.errors import EmbedderMismatch, InvalidInput, MessageNotFound, StoreBusy, StoreUnavailable
+from germane.ledger import EmbeddingIdentity
 from germane.model.conversation import (
     Append,
     ConversationChange,
@@ -22,6 +26,7 @@ from germane.model.conversation import (
     SetAnchor,
     SetHidden,
 )
+from germane.model.memory import Vector
 from germane.model.query import Query, SearchResult
 from germane.stores.relational.cache import Caches
 from germane.stores.relational.conversation_cache import (
@@ -39,6 +44,13 @@ from germane.stores.relational.conversation_cache import (
 )
 from germane.stores.relational.conversation_log import AgentLog, PastTurns
 from germane.stores.relational.conversation_records import Record, is_indexed, packed_parts, record_of, row_of
+from germane.stores.relational.inserts import packed_vector
+from germane.stores.relational.settings import (
+    agent_state,
+    check_embedding,
+    store_embedding,
+    stored_embedding,
+)
 from germane.stores.relational.tables import (
     Connection,
     Connections,
@@ -48,6 +60,7 @@ from germane.stores.relational.tables import (
     moment,
     try_id_bytes,
 )
+from germane.stores.relational.tables import number_of as number_of_agent
 
 _LONGEST_NAME: Final = 1000
 _MOST_READ_APART: Final = 100
@@ -69,10 +82,13 @@ class ConversationTables:
         connections: Connections,
         caches: Caches[tuple[str, str], ConversationCache],
         logs: Caches[str, AgentLog],
+        *,
+        embedding: EmbeddingIdentity | None = None,
     ) -> None:
         self._connections = connections
         self._caches = caches
         self._logs = logs
+        self._embedding = embedding
 
     def apply(self, agent: str, session: str, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
         """Apply all changes in one transaction, in order, or none of them.
@@ -94,7 +110,8 @@ class ConversationTables:
                 connection.run("add_agent", {"name": agent})
                 connection.run("add_conversation", {"agent": agent, "session": session})
                 known = conversation_row(connection, agent, session)
-            moved = ConversationWriter(connection, agent, session, known).apply(changes)
+            embedding = self._makes_vectors(connection, agent, changes)
+            moved = ConversationWriter(connection, agent, session, known, embedding).apply(changes)
             if purges:
                 # The hash of a few words can be guessed.
                 values = {"agent": known.agent, "mark": '"messages": [['}
@@ -161,12 +178,16 @@ class ConversationTables:
         """
         with self._conversation(agent, session) as (cache, connection, known):
             index = cache.index(connection, known.language)
+            stored = partial(self._vectors_of, connection, known)
+            vectors = None if vectors is None else vectors._replace(stored=stored)
             found = index.search(query, make, vectors=vectors, groups=groups)
             made = cache.take_made(_STORED_AT_ONCE)
+            embedded = {num_of(known, one): each for one, each in index.take_embedded().items()}
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
             # The result doesn't depend on it; records that can't be stored now are made again when needed.
             with suppress(StoreBusy, StoreUnavailable):
                 self._store_made(agent, known, made)
+        self._store_embedded(agent, embedded)
         return found
 
     def search_all(self, agent: str, query: Query, past: PastTurns) -> SearchResult | None:
@@ -178,9 +199,36 @@ class ConversationTables:
         with cache.lock, self._connections.reading(agent) as connection:
             rows = connection.run("conversation_rows", {"agent": agent}).fetchall()
             known = [(session, ConversationRow._make(row)) for session, *row in rows]
+            if past.vectors is not None:
+                stored = partial(self._vectors_of_agent, connection, known)
+                past = replace(past, vectors=past.vectors._replace(stored=stored))
             found = cache.search(connection, known, query, past) if known else None
+            embedded = cache.take_embedded()
         self._logs.settle(agent)
+        self._store_embedded(agent, embedded)
         return found
+
+    def waiting(self, agent: str, limit: int) -> tuple[tuple[int, Message], ...]:
+        """The latest messages of an agent that wait for a vector, by their numbers in the store."""
+        with self._connections.reading(agent) as connection:
+            values = {"agent": number_of_agent(connection, agent), "most": limit}
+            rows = connection.run("messages_waiting", values).fetchall()
+        return tuple((row[0], message_of(row[:-1], agent, row[-1])) for row in rows)
+
+    def pending(self, agent: str) -> int:
+        """How many messages of an agent wait for a vector."""
+        with self._connections.reading(agent) as connection:
+            values = {"agent": number_of_agent(connection, agent)}
+            return int(connection.run("count_waiting", values).fetchone()[0])
+
+    def store_vectors(self, agent: str, vectors: Mapping[int, Vector]) -> None:
+        """Store the vectors of messages that are still there, by their numbers; NOWHERE for one without.
+
+        Raises EmbedderMismatch where another model makes the store's vectors by now.
+        """
+        self._store_packed(
+            agent, {num: packed_vector(each, self._embedding) for num, each in vectors.items()}
+        )
 
     def point(self, agent: str) -> str:
         """How far the agent's conversations have come: equal points, equal messages."""
@@ -211,6 +259,69 @@ class ConversationTables:
             for session, count, hidden, first, last in rows
         )
 
+    def _makes_vectors(
+        self, connection: Connection, agent: str, changes: Sequence[ConversationChange]
+    ) -> EmbeddingIdentity | None:
+        """The model of the vectors among the changes; None where another one makes those of the store."""
+        if self._embedding is None or not any(isinstance(each, Append) and each.vectors for each in changes):
+            return None
+        rows = connection.run("agent", {"name": agent})
+        stored = agent_state(rows, self._connections.location).embedding
+        if stored is None:
+            store_embedding(connection, self._embedding)
+        return self._embedding if stored in (None, self._embedding) else None
+
+    def _vectors_of(
+        self, connection: Connection, known: ConversationRow, numbers: Sequence[int]
+    ) -> dict[int, bytes]:
+        """The stored vectors of messages of a conversation, by the messages' numbers in it."""
+        nums = [num_of(known, number) for number in numbers]
+        found = self._packed(connection, known.agent, nums, [spread(known)])
+        return {number_of(num): vector for num, vector in found.items()}
+
+    def _vectors_of_agent(
+        self,
+        connection: Connection,
+        known: Sequence[tuple[str, ConversationRow]],
+        nums: Sequence[int],
+    ) -> dict[int, bytes]:
+        """The stored vectors of messages of any conversation, by the messages' numbers in the store."""
+        ranges = [spread(row) for _, row in known]
+        return self._packed(connection, known[0][1].agent, nums, ranges)
+
+    def _packed(
+        self,
+        connection: Connection,
+        agent: int,
+        nums: Sequence[int],
+        ranges: Sequence[Mapping[str, int]],
+    ) -> dict[int, bytes]:
+        if self._embedding is None:
+            return {}
+        check_embedding(stored_embedding(dict(connection.run("settings").fetchall())), self._embedding)
+        if len(nums) <= _MOST_READ_APART or len(ranges) > _MOST_READ_APART:
+            values = {"agent": agent, "nums": json.dumps(list(nums))}
+            return dict(connection.run("message_vectors_of", values).fetchall())
+        return {
+            num: vector for place in ranges for num, vector in connection.run("message_vectors", {**place})
+        }
+
+    def _store_embedded(self, agent: str, packed: Mapping[int, bytes]) -> None:
+        """Store vectors that a search had to make, where that can be done."""
+        if len(packed) >= _WORTH_STORING and not self._connections.read_only:
+            with suppress(StoreBusy, StoreUnavailable, EmbedderMismatch):
+                self._store_packed(agent, packed)
+
+    def _store_packed(self, agent: str, packed: Mapping[int, bytes]) -> None:
+        with self._connections.writing(agent) as connection:
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
+            check_embedding(known.embedding, self._embedding)
+            if known.embedding is None and self._embedding is not None:
+                store_embedding(connection, self._embedding)
+            rows = [{"vector": vector, "num": num, "agent": known.number} for num, vector in packed.items()]
+            for row in rows:
+                connection.run("set_message_vector", row)
+
     def _store_made(self, agent: str, known: ConversationRow, made: Mapping[int, Record]) -> None:
         """Store records of messages that are still there."""
         with self._connections.writing(agent) as connection:
@@ -238,8 +349,16 @@ class ConversationTables:
 class ConversationWriter:
     """One transaction's work on one conversation, of which `known` is what is stored of itself."""
 
-    def __init__(self, connection: Connection, agent: str, session: str, known: ConversationRow) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        agent: str,
+        session: str,
+        known: ConversationRow,
+        embedding: EmbeddingIdentity | None = None,
+    ) -> None:
         self._connection = connection
+        self._embedding = embedding
         self._agent = agent
         self._session = session
         self._known = known
@@ -310,9 +429,16 @@ class ConversationWriter:
             )
         self._connection.many("insert_message", [self._row(each) for each in made])
         agent, language = self._known.agent, self._known.language
+        vectors = change.vectors if self._embedding is not None and change.vectors else [None] * len(made)
         records = [
-            row_of(num_of(self._known, each.seq), agent, language, record_of(each, language))
-            for each in made
+            row_of(
+                num_of(self._known, each.seq),
+                agent,
+                language,
+                record_of(each, language),
+                None if vector is None else packed_vector(vector, self._embedding),
+            )
+            for each, vector in zip(made, vectors, strict=True)
             if is_indexed(each)
         ]
         if records:
@@ -353,6 +479,7 @@ class ConversationWriter:
         if is_indexed(written):
             row = row_of(stored.num, agent, language, record_of(written, language))
             self._connection.many("insert_message_lex", [row])
+            self._connection.run("set_message_vector", {"vector": None, "num": stored.num, "agent": agent})
         return [written]
 
     def _purge(self, change: PurgeMessages) -> list[Message]:

@@ -151,6 +151,7 @@ class VersionRow(NamedTuple):
     is_head: int
     number: int
     expires_at: int | None
+    status: str
 
 
 def versions(connection: Connection, agent: int, memory_id: str) -> Rows:

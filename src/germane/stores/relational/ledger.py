@@ -133,6 +133,17 @@ class LedgerTables:
             row = connection.run("point", {"agent": agent}).fetchone()
             return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
 
+    def point_at(self, agent: str, at: datetime) -> Mapping[str, int]:
+        """How far the agent's memories had come at a moment, by the times of what changed them.
+
+        What feedback counted has no time, so it is as it is now.
+        """
+        with self._connections.reading(agent) as connection:
+            number = number_of(connection, agent)
+            values = {"agent": number, "at": microseconds(at, name="at")}
+            row = connection.run("point_at", values).fetchone()
+            return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
+
     def changes_since(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
         """What happened since a point to memories that were there then, and which were added."""
         with self._connections.reading(agent) as connection:

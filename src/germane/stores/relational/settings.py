@@ -194,8 +194,9 @@ def drop_vectors(connection: Connection, embedding: EmbeddingIdentity, location:
         (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
         connection.run("purge_vectors", span(agent))
         connection.run("insert_all_unembedded", span(agent))
+        connection.run("drop_message_vectors", {"agent": agent})
         connection.run("advance_agent", {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0})
-        connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
+        connection.run("insert_change", (agent, seq + 1, 0, "reindex", None, None))
     # Noted now, so that a process with the model of before can store no more of its vectors.
     store_embedding(connection, embedding)
 
@@ -270,7 +271,7 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
         place["above"] = renewed[-1].num
     values = {"agent": agent, "seq": seq + 1, "terms": terms}
     connection.run("set_agent_terms", values)
-    connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
+    connection.run("insert_change", (agent, seq + 1, 0, "reindex", None, None))
 
 
 def set_setting(connection: Connection, name: str, value: str) -> None:

@@ -259,7 +259,8 @@ class RelationalStore(ABC):
         """The log of conversations, each of one agent and one session."""
         from germane.stores.relational.conversations import ConversationTables  # noqa: PLC0415 - Loaded when used.
 
-        return ConversationTables(self._connections, self._conversation_caches, self._log_caches)
+        caches = self._conversation_caches, self._log_caches
+        return ConversationTables(self._connections, *caches, embedding=self._embedding)
 
     @property
     def feedback(self) -> FeedbackTables:

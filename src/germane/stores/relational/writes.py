@@ -68,6 +68,13 @@ _Followed = tuple[int, int, Memory, Rows]
 """A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
 
 
+def _moment_of(change: Change) -> datetime | None:
+    """When a change is made, as far as it says so."""
+    if isinstance(change, Insert | Revise):
+        return change.at or change.memory.updated_at
+    return getattr(change, "at", None)
+
+
 def erases(changes: Sequence[Change]) -> bool:
     """Whether any of the changes is a purge after which what is gone has to be erased at once."""
     return any(isinstance(each, Purge) and each.erases for each in changes)
@@ -88,7 +95,9 @@ class WriteTransaction:
     terms: int = 0
     gone: set[bytes] = field(default_factory=set)
     """The ids of what this transaction has purged."""
-    changes: list[tuple[int, int, int, str]] = field(default_factory=list)
+    changes: list[tuple[int, int, int, str, int | None, str | None]] = field(default_factory=list)
+    at: datetime | None = None
+    """When the change that is applied just now is made, where it says so."""
 
     def apply(self, changes: Sequence[Change]) -> tuple[Applied, ...]:
         """Apply all changes in order, and note them."""
@@ -117,6 +126,7 @@ class WriteTransaction:
             Merge: self._merge,
             Reword: self._reword,
         }
+        self.at = _moment_of(change)
         if type(change) not in how:
             raise InvalidInput(f"{change!r} is no change. germane.model.change.Change names all there are.")
         return how[type(change)](change)
@@ -133,6 +143,7 @@ class WriteTransaction:
         again: list[tuple[int, int, Insert]] = []
         followed: list[_Followed] = []
         for insert in inserts:
+            self.at = _moment_of(insert)
             self._check_owner(insert.memory)
             each, same = recognised(insert, known)
             num = next((num for num, stored in reversed(same) if is_same(stored, each)), None)
@@ -146,7 +157,8 @@ class WriteTransaction:
             elif not each.revive:
                 applied.append(Applied(memory=now.get(num) or dict(same)[num]))
             else:
-                self._note(num, "see")
+                stood = (now.get(num) or dict(same)[num]).status
+                self._note(num, "see", stood=stood if stood is Status.FORGOTTEN else None)
                 seen.add(num)
                 again.append((len(applied), num, each))
                 now[num] = (now.get(num) or dict(same)[num]).repeated(each.memory)
@@ -190,16 +202,17 @@ class WriteTransaction:
                 if self._load(former.num).status is Status.FORGOTTEN:
                     memory = memory.evolve(status=Status.FORGOTTEN)
                 followed.append(
-                    (former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at))
+                    (former.num, num, memory, self._supersede(former, memory, at=memory.updated_at))
                 )
             self._expire([former], memory)
         return replace(insert, memory=memory)
 
-    def _supersede(self, former: int, memory: Memory, *, at: datetime) -> Rows:
-        """Let a memory's next version replace the row `former`; the working sets that hold that one.
+    def _supersede(self, before: VersionRow, memory: Memory, *, at: datetime) -> Rows:
+        """Let a memory's next version replace the row `before`; the working sets that hold that one.
 
         It goes first: two heads of one content would break the index.
         """
+        former = before.num
         holding = sets_holding(self.connection, self.agent, former)
         values = {
             "superseded_by": row_id(memory.id, memory.version),
@@ -207,7 +220,7 @@ class WriteTransaction:
             # Something else holds from then on.
             "ends": memory.valid_from and microseconds(memory.valid_from, name="valid_from"),
         }
-        self._note(former, "supersede")
+        self._note(former, "supersede", stood=Status(before.status))
         self.connection.run("supersede_memory", {"agent": self.agent, "num": former, **values})
         return holding
 
@@ -265,7 +278,7 @@ class WriteTransaction:
                 )
         num = self._note_new()
         at = change.at or memory.updated_at
-        holding = self._supersede(before_num, memory, at=at)
+        holding = self._supersede(chain[-1], memory, at=at)
         self._expire(chain, memory)
         self._store([(num, memory, change.vector)])
         if change.carries:
@@ -275,7 +288,7 @@ class WriteTransaction:
 
     def _set_status(self, change: SetStatus) -> Applied:
         num = self._num(change.memory_id)
-        self._note(num, "status")
+        self._note(num, "status", stood=self._load(num).status)
         holding = sets_holding(self.connection, self.agent, num)
         values = {"status": change.status.value, "updated_at": microseconds(change.at, name="at")}
         self.connection.run("set_status", {"agent": self.agent, "num": num, **values})
@@ -339,7 +352,8 @@ class WriteTransaction:
             self.connection, self.agent, num, before, change, by=self.by or self.name, other=other
         ).stage
         now = self._load(num)
-        self._note(num, "see" if now.status is before.status else "status")
+        moves = now.status is not before.status
+        self._note(num, "status" if moves else "see", stood=before.status if moves else None)
         if after is Stage.ESCALATED and before.stage is not after and change.escalated is not None:
             memory = change.escalated.evolve(stage=after)
             return self._revise(Revise(memory=memory, vector=change.vector, carries=True))
@@ -426,9 +440,10 @@ class WriteTransaction:
     def _chain(self, memory_id: str) -> list[VersionRow]:
         return chain_of(versions(self.connection, self.agent, memory_id), memory_id, self.name)
 
-    def _note(self, num: int, what: str) -> None:
+    def _note(self, num: int, what: str, *, stood: Status | None = None) -> None:
         self.seq += 1
-        self.changes.append((self.agent, self.seq, num, what))
+        at = None if self.at is None else microseconds(self.at, name="at")
+        self.changes.append((self.agent, self.seq, num, what, at, stood and stood.value))
 
     def _note_new(self) -> int:
         num = (self.agent << AGENT_SHIFT) + self.seq + 1

@@ -1,6 +1,6 @@
--- Schema version {sqlite: 11}{postgres: 6}.
+-- Schema version {sqlite: 12}{postgres: 7}.
 -- The tables of both databases. This is the baseline: a new store gets it, and then every later step, a file such as
--- `sqlite/migrations/0012_colours.sql` or `postgres/migrations/0007_colours.sql`. A store of an older version is
+-- `sqlite/migrations/0013_colours.sql` or `postgres/migrations/0008_colours.sql`. A store of an older version is
 -- refused, so neither this nor a step that others may have is ever changed.
 --
 -- Types are SQLite's, and PostgreSQL gets its own for them. SQLite's rows are found by `num` alone; in PostgreSQL the
@@ -184,12 +184,15 @@ CREATE TABLE unembedded (
 ) {by_agent};
 
 -- What happened, without any text: caches catch up by it. A purged memory's num stays here as the
--- record that it is gone. num 0 stands for all of the agent's memories.
+-- record that it is gone. num 0 stands for all of the agent's memories. `at` is when, NULL for what says nothing of
+-- the time; `stood` is the status before, where the change moved it.
 CREATE TABLE changes (
     agent INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
     num   INTEGER NOT NULL,
     what  TEXT    NOT NULL CHECK (what IN ('insert', 'see', 'supersede', 'status', 'vector', 'purge', 'reindex', 'expire')),
+    at    INTEGER,
+    stood TEXT,
     PRIMARY KEY (agent, seq)
 ) {by_agent_and_key};
 
@@ -363,7 +366,8 @@ CREATE INDEX messages_by_group ON messages ({postgres: agent,} conversation, gro
 
 -- The forward record of each message that a question can find: those of groups, but for what the system says.
 -- `rules` is a checksum (CRC-32) of what made it: what is read of a message, the tokenizer's name and the language. A
--- record that is missing, or that other rules made, is made anew by who needs it.
+-- record that is missing, or that other rules made, is made anew by who needs it. `vector` is that of the message by
+-- the store's model: NULL where it waits for one, empty where it has no direction.
 CREATE TABLE message_lex (
     num         INTEGER NOT NULL,
     agent       INTEGER NOT NULL,
@@ -371,9 +375,12 @@ CREATE TABLE message_lex (
     length      INTEGER NOT NULL,
     hashes      BLOB    NOT NULL,
     frequencies BLOB    NOT NULL,
+    vector      BLOB,
     PRIMARY KEY ({key}),
     FOREIGN KEY ({key}) REFERENCES messages ({key}) ON DELETE CASCADE
 ) {by_agent};
+
+CREATE INDEX message_lex_waiting ON message_lex (agent, num) WHERE vector IS NULL;
 
 -- Texts that stand outside any window.
 CREATE TABLE anchors (

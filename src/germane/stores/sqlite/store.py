@@ -10,8 +10,6 @@ from typing import Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
 from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Progress
-from germane.lifecycle import status_at
-from germane.model.memory import Stage
 from germane.model.text import REMOVED
 from germane.stores.relational.cache import MOST_CACHE_BYTES
 from germane.stores.relational.ledger import last_of
@@ -400,14 +398,10 @@ def _fill(source: Connection, target: SqliteConnection, agent: int, point: Mappi
 def _undo(source: Connection, target: SqliteConnection, values: Mapping[str, int]) -> None:
     """Take back what happened to the memories after the point."""
     agent = values["agent"]
-    superseded = {num for (num,) in source.run("superseded_since", values)}
     stages = dict(source.run("stages_then", values).fetchall())
-    for num in superseded:
-        target.run("be_head", {"agent": agent, "num": num})
-    for (num,) in source.run("moved_since", values).fetchall():
-        # Only the life of a memory tells where it stood; of the others most were active.
-        status = status_at(Stage(stages[num])) if num in stages else None
-        stood = status.value if status is not None else "active"
+    for num, ended in source.run("superseded_since", values).fetchall():
+        target.run("be_head", {"agent": agent, "num": num, "ended": int(ended)})
+    for num, stood in source.run("moved_since", values).fetchall():
         target.run("be_at", {"agent": agent, "num": num, "status": stood, "stage": None})
     for num, stage in stages.items():
         target.run("be_at", {"agent": agent, "num": num, "status": None, "stage": stage})

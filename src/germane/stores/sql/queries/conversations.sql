@@ -130,7 +130,40 @@ WHERE conversations.agent = {number_of :agent} AND session = :session ORDER BY a
 -- Store the forward record of a message, or the one of these rules in place of another.
 INSERT INTO message_lex ({columns message_lex}) VALUES ({values message_lex})
 ON CONFLICT ({key}) DO UPDATE SET
-    rules = excluded.rules, length = excluded.length, hashes = excluded.hashes, frequencies = excluded.frequencies;
+    rules = excluded.rules, length = excluded.length, hashes = excluded.hashes, frequencies = excluded.frequencies,
+    vector = coalesce(excluded.vector, message_lex.vector);
+
+-- name: set_message_vector
+-- Store the vector of a message, or with NULL let it wait for one.
+UPDATE message_lex SET vector = :vector WHERE num = :num AND agent = :agent;
+
+-- name: message_vectors
+-- The vectors of a conversation's messages after a number.
+SELECT num, vector FROM message_lex
+WHERE num > :above AND num < :below AND {+}agent = :agent AND vector IS NOT NULL ORDER BY num;
+
+-- name: message_vectors_of
+-- The vectors of some messages.
+SELECT num, vector FROM message_lex WHERE num {numbers :nums} AND {+}agent = :agent AND vector IS NOT NULL;
+
+-- name: messages_waiting
+-- The latest messages that wait for a vector, by when they were stored, and their sessions.
+SELECT {columns messages}, session FROM messages {join} conversations USING (agent, conversation)
+WHERE messages.agent = :agent AND messages.num IN (
+    SELECT num FROM message_lex WHERE agent = :agent AND vector IS NULL ORDER BY num DESC LIMIT :most
+);
+
+-- name: count_waiting
+-- How many messages wait for a vector.
+SELECT count(*) FROM message_lex WHERE agent = :agent AND vector IS NULL;
+
+-- name: drop_message_vectors
+-- Let all messages of an agent wait for a vector.
+UPDATE message_lex SET vector = NULL WHERE agent = :agent AND vector IS NOT NULL AND {sqlite: num IN (
+    SELECT one.num FROM conversations CROSS JOIN messages AS one
+        ON one.num > (conversations.conversation << 32) AND one.num < ((conversations.conversation + 1) << 32)
+    WHERE conversations.agent = :agent
+)}{postgres: num IS NOT NULL};
 
 -- name: message_lex
 -- The forward records of a conversation's messages after a number, but for those that other rules made or that

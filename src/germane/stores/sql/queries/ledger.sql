@@ -80,6 +80,14 @@ SELECT coalesce(max(number), 0) FROM assemblies WHERE agent = :agent;
 -- What says how far an agent's memories have come.
 SELECT seq, judged, attested, lived, learning FROM {states} WHERE {state_of :agent};
 
+-- name: point_at
+-- The same at a moment, as far as times are stored: judgements are as they are now.
+SELECT coalesce((SELECT min(seq) - 1 FROM changes WHERE changes.agent = :agent AND at > :at), seq), judged,
+    coalesce((SELECT min(given) - 1 FROM outcomes WHERE outcomes.agent = :agent AND at > :at), attested),
+    coalesce((SELECT min(number) - 1 FROM life_events WHERE life_events.agent = :agent AND at > :at), lived),
+    learning
+FROM {states} WHERE {states}.agent = :agent;
+
 -- name: altered
 -- What happened after the change :seq to the memories that were there then, and which were added.
 SELECT DISTINCT what, chain, version, superseded_by, memories.status
@@ -149,14 +157,18 @@ SELECT * FROM lives WHERE agent = :agent AND num <= :last;
 SELECT name, value FROM settings WHERE name IN ('embedding_name', 'embedding_dimension');
 
 -- name: superseded_since
--- Which memories were heads after the change :seq.
-SELECT DISTINCT num FROM changes
-WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'supersede';
+-- Which memories were heads after the change :seq, and whether it was the next version that ended their validity.
+SELECT DISTINCT changes.num, coalesce(one.valid_until = after.valid_from, 1 = 0)
+FROM changes {join} memories AS one ON {+}one.agent = :agent AND one.num = changes.num
+    LEFT JOIN memories AS after ON after.agent = :agent AND after.id = one.superseded_by
+WHERE changes.agent = :agent AND seq > :seq AND changes.num <= :last AND what = 'supersede';
 
 -- name: moved_since
--- Which memories went to another status after the change :seq.
-SELECT DISTINCT num FROM changes
-WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'status';
+-- Where memories stood before the first change after :seq that moved them to another status.
+SELECT num, stood FROM changes AS one
+WHERE agent = :agent AND seq > :seq AND num <= :last AND stood IS NOT NULL AND seq = (
+    SELECT min(seq) FROM changes WHERE agent = :agent AND num = one.num AND seq > :seq AND stood IS NOT NULL
+);
 
 -- name: stages_then
 -- At which stage a memory stood before the first thing that happened to it after the event :lived.
@@ -172,7 +184,8 @@ WHERE agent = :agent AND num <= :last AND used = 1 AND given > :judged GROUP BY 
 
 -- name: be_head
 -- As before another one stood in its place.
-UPDATE memories SET superseded_by = NULL, status = 'active' WHERE agent = :agent AND num = :num;
+UPDATE memories SET superseded_by = NULL, valid_until = CASE WHEN :ended THEN NULL ELSE valid_until END
+WHERE agent = :agent AND num = :num;
 
 -- name: be_at
 -- As before it went to another status or stage.

@@ -111,10 +111,10 @@ SELECT num, chain FROM memories WHERE agent = :agent AND key = :key AND supersed
 
 -- name: versions
 -- All versions of a memory and whether each is the head, in order, by the id that `num` takes.
-SELECT num, id, superseded_by IS NULL, version, expires_at FROM memories
+SELECT num, id, superseded_by IS NULL, version, expires_at, status FROM memories
 WHERE agent = :agent AND id = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 UNION ALL
-SELECT num, id, superseded_by IS NULL, version, expires_at FROM memories
+SELECT num, id, superseded_by IS NULL, version, expires_at, status FROM memories
 WHERE agent = :agent AND version > 1
   AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 ORDER BY 4, 1;
@@ -235,7 +235,7 @@ WHERE num = :num AND agent = :agent;
 
 -- name: merged_into
 -- All versions of the memories that were merged into a memory, as `versions` has them.
-SELECT others.num, others.id, 0, others.version, others.expires_at
+SELECT others.num, others.id, 0, others.version, others.expires_at, others.status
 FROM memories AS merged {join} memories AS others ON others.agent = :agent AND others.chain = merged.chain
 WHERE merged.agent = :agent AND merged.superseded_by = :id
   AND merged.chain <> (SELECT chain FROM memories WHERE agent = :agent AND id = :id);
