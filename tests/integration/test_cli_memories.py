@@ -48,7 +48,7 @@ def test_text_names_the_rest(db: Path) -> None:
         (("--tag", "storage"), 1),
         (("--subject", "storage"), 1),
         (("--scope", "task:T-42"), 0),
-        (("--source", "nowhere"), 0),
+        (("--where", "source = 'nowhere'"), 0),
         (("--meta", "reasons=One database fewer."), 1),
         (("--meta", "reasons=One database fewer.", "--meta", "cost=5"), 0),
         (("--since", "2020-02-01"), 2),
@@ -112,7 +112,7 @@ def test_an_agent_without_memories_is_named(db: Path, command: str) -> None:
 @pytest.mark.parametrize("command", ["recall", "assemble"])
 def test_a_question_is_put_to_what_has_a_field(db: Path, command: str) -> None:
     one = run(command, "Postgres", "--meta", "reasons=One database fewer.", "--json", db=db).json()
-    none = run(command, "Postgres", "--source", "nowhere", "--json", db=db).json()
+    none = run(command, "Postgres", "--where", "source = 'nowhere'", "--json", db=db).json()
 
     found = one["results"] if command == "recall" else one["items"]
     assert [each["memory"]["kind"] if command == "recall" else each["section"] for each in found] == [

@@ -283,7 +283,7 @@ _RESULTS = tuple(
         "Impressions Item LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent",
         "LifecycleState Member Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord",
         "OutcomeResult PartUsage Payload Question Ranked RecallResult RefreshResult RememberResult",
-        "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
+        "Removal Rendition Renditions Replay Request SectionUsage Selection SessionSummary SpaceEvent SpaceInfo",
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
         "Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
         # What an engine asks of a store, and its answers.

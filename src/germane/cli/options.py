@@ -109,7 +109,6 @@ class Filters(NamedTuple):
         list[str] | None, opt("--scope SCOPE", "Only this scope, such as task:T-42. Repeatable.")
     ] = None
     subject: Annotated[str | None, opt("--subject TEXT", "Only this subject.")] = None
-    source: Annotated[str | None, opt("--source TEXT", "Only this source.")] = None
     meta: Annotated[
         list[str] | None, opt("--meta KEY=VALUE", "Only this value of a metadata field. Repeatable.")
     ] = None
@@ -130,7 +129,6 @@ class Filters(NamedTuple):
         timed = self.since is not None or self.until is not None
         return Filter(
             subject=self.subject,
-            source=self.source,
             metadata=fields_of(self.meta or ()),
             when=TimeRange(since=self.since, until=self.until) if timed else None,
             min_importance=self.min_importance,
