@@ -283,9 +283,9 @@ _RESULTS = tuple(
         "Impressions Item LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent",
         "LifecycleState Member Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord",
         "OutcomeResult PartUsage Payload Question Ranked RecallResult RefreshResult RememberResult",
-        "Removal Rendition Renditions Replay Request SectionUsage Selection SessionSummary SpaceEvent SpaceInfo",
+        "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
-        "Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
+        "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice",
