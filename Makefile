@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+FRAMEWORKS := $(VENV)/.frameworks
 
 .PHONY: demo test test-all test-rest lint types house bench docs clean ci
 .DEFAULT_GOAL := test
@@ -14,18 +15,23 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http,onnx,postgres,project,watch]'
 	touch $@
 
+# The frameworks of the adapters, which the demo doesn't need.
+$(FRAMEWORKS): $(STAMP)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group frameworks
+	touch $@
+
 demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
 	$(BIN)/germane demo --project .
 
-test: $(STAMP) ## The test suite, in random order, without what takes long.
+test: $(FRAMEWORKS) ## The test suite, in random order, without what takes long.
 	GERMANE_TESTS=quick $(BIN)/python -m pytest -n auto
 
 test-all: test test-rest ## All tests.
 
-test-rest: $(STAMP) ## What takes long: killed processes, restarted servers, properties with all examples.
+test-rest: $(FRAMEWORKS) ## What takes long: killed processes, restarted servers, properties with all examples.
 	GERMANE_TESTS=rest $(BIN)/python -m pytest -n auto
 
-lint: $(STAMP) ## Format, lint and types.
+lint: $(FRAMEWORKS) ## Format, lint and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -37,7 +43,7 @@ bench: $(STAMP) ## Speed, side by side with peers; nothing is asserted.
 	$(BIN)/python bench/engine.py
 	$(BIN)/python bench/peers.py
 
-docs: $(STAMP) ## Write the generated pages of the reference anew.
+docs: $(FRAMEWORKS) ## Write the generated pages of the reference anew.
 	$(BIN)/python tools/api_reference.py
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/python tools/decay_curve.py

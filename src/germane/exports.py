@@ -21,6 +21,7 @@ SUBMODULES: Final = (
     "germane.errors",
     "germane.evaluation",
     "germane.filters",
+    "germane.frameworks",
     "germane.importers",
     "germane.kinds",
     "germane.ledger",

@@ -32,7 +32,14 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("germane.pipeline",),
     ("germane.operations",),
     ("germane.engine",),
-    ("germane.aio", "germane.evaluation", "germane.importers", "germane.servers", "germane.testing"),
+    (
+        "germane.aio",
+        "germane.evaluation",
+        "germane.frameworks",
+        "germane.importers",
+        "germane.servers",
+        "germane.testing",
+    ),
     ("germane.demo", "germane.cli", "germane.__main__"),
 )
 THINKING = (

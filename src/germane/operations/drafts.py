@@ -62,8 +62,8 @@ _APPLIED = (
 )
 """What saying a known text again may change."""
 
-_TRIES = 20
-"""Somebody else may revise the memory meanwhile; nobody does so twenty times in a row."""
+_TRIES = 100
+"""Whenever a try fails, another writer of the same memory has succeeded, so only a crowd needs many."""
 
 _NOTHING_GIVEN: Mapping[str, frozenset[str]] = MappingProxyType({})
 
@@ -266,7 +266,8 @@ def upsert(
     """Store a memory with a key: as the next version of the current one of that key, if there is one.
 
     The same text again is counted. What isn't `given` of importance, confidence, outcome, trust, pin, session
-    and expiry stays as it was. Of several writers of one key, each one's version follows another's.
+    and expiry stays as it was. Of several writers of one key, each one's version follows another's, and what
+    another one purges meanwhile is stored anew.
     """
     for left in reversed(range(_TRIES)):
         head = by_key(session, str(memory.key))
@@ -278,7 +279,11 @@ def upsert(
             again = _next_of(session, head, memory, given)
             vector = vectors_to_store(session.embedder, [again.content])[0]
             return RememberResult(memory=store_version(session, head, again, vector, at=at), created=True)
-        except (StaleRevision, InvalidInput):
+        except (StaleRevision, NotFound):
+            # Somebody else was first, and got ahead.
+            if not left:
+                raise
+        except InvalidInput:
             now = by_key(session, str(memory.key))
             if not left or (now and now.version_id) == (head and head.version_id):
                 raise

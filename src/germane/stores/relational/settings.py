@@ -342,11 +342,13 @@ def lex_row(
 ) -> LexRow:
     """The row of `lex` of a memory.
 
-    Indexed are the content, the subject, the tags, and every string among the metadata's values.
+    Indexed are the content, the subject, the tags, and every string among the metadata's values, but for
+    fields whose names begin with an underscore: these are a program's own data.
     Metadata keys and the source are left out: they are the same for many memories and say nothing
     about what one of them is about.
     """
-    parts = (content, subject or "", *tags, *_strings(metadata))
+    searched = {name: value for name, value in metadata.items() if not name.startswith("_")}
+    parts = (content, subject or "", *tags, *_strings(searched))
     forward = index_terms("\n".join(part for part in parts if part), language=language)
     hashes = forward.hashes.astype("<u4", copy=False).tobytes()
     return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
+from traceback import clear_frames
 from typing import Any, Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
@@ -365,10 +366,12 @@ def _transaction(
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as error:
         # A full disk makes SQLite roll back by itself; then there is nothing left to undo.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        # Whoever holds the error holds the frames that raised it, and so cursors that would block a VACUUM.
+        clear_frames(error.__traceback__)
         raise
 
 

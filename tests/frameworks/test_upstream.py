@@ -1,0 +1,102 @@
+"""The frameworks' own tests, from their source distributions, run on germane's adapters.
+
+Each runs in an environment of its own that the test makes; where the package index can't be reached it is
+skipped. What is known to differ is named with its reason in the guide of the framework.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from house.source import ROOT
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+_TOOLS = ("pytest", "pytest-asyncio", "pytest-mock", "pytest-timeout", "hypothesis")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with this package and the frameworks; its Python."""
+    folder = tmp_path_factory.mktemp("upstream") / "venv"
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    needed = ("langgraph", "langgraph-checkpoint-sqlite", *_TOOLS)
+    done = _pip(python, "install", "-c", str(ROOT / "constraints.txt"), *needed, str(ROOT))
+    if done.returncode:
+        pytest.skip(f"The package index can't be reached: {done.stderr.strip()[-200:]}")
+    return python
+
+
+def _pip(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(python), "-m", "pip", arguments[0], "-q", "--disable-pip-version-check", *arguments[1:]]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("package", "files", "differing"),
+    [
+        (
+            "langgraph-checkpoint",
+            ("tests/test_store.py",),
+            {"test_vector_store_initialization", "test_embed_with_path"},
+        ),
+        (
+            "langgraph-checkpoint-sqlite",
+            ("tests/test_store.py", "tests/test_async_store.py", "tests/test_ttl.py"),
+            {
+                "test_vector_store_initialization",
+                "test_embed_with_path",
+                "test_scores",
+                "test_sql_injection_vulnerability",
+                "test_filter_keys_with_hyphens_and_digits",
+                "test_ttl_override_default",
+                "test_no_running_loop",
+            },
+        ),
+    ],
+)
+def test_langgraphs_own_tests_pass(
+    package: str, files: Sequence[str], differing: set[str], environment: Path, tmp_path: Path
+) -> None:
+    folder = _source_of(environment, package, tmp_path)
+    plugins = Path(__file__).parent / "upstream"
+    ran = subprocess.run(
+        [
+            *(str(environment), "-m", "pytest", *files, "-p", "langgraph_stores", "-o", "addopts="),
+            *("--asyncio-mode=auto", "-p", "no:cacheprovider", "-q", "-rfE", "--no-header"),
+        ],
+        check=False,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(plugins)},
+        capture_output=True,
+        text=True,
+    )
+    failed = set(re.findall(r"^(?:FAILED|ERROR) \S+::(\w+)", ran.stdout, re.MULTILINE))
+    assert re.search(r"\d+ passed", ran.stdout), ran.stdout[-2000:] + ran.stderr[-2000:]
+    assert failed == differing
+
+
+def _source_of(python: Path, package: str, folder: Path) -> Path:
+    """The unpacked source distribution of the version that is installed."""
+    read = f"import importlib.metadata as m; print(m.version({package!r}))"
+    found = subprocess.run([str(python), "-c", read], check=True, capture_output=True, text=True)
+    wanted = f"{package}=={found.stdout.strip()}"
+    done = _pip(python, "download", "--no-deps", "--no-binary", package, "-d", str(folder), wanted)
+    if done.returncode:
+        pytest.skip(f"No source distribution of {wanted}: {done.stderr.strip()[-200:]}")
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        if sys.version_info >= (3, 12):
+            files.extractall(folder, filter="data")
+        else:
+            files.extractall(folder)  # noqa: S202 - It is a release that pip has verified.
+    return archive.with_name(archive.name.removesuffix(".tar.gz"))
