@@ -365,10 +365,6 @@ A turn is named by its group, a space and a name of its own without any.
 """
 
 
-def _nothing(_: Sequence[str], __: int, ___: Container[str]) -> MemoryBlock:
-    return MemoryBlock(text="")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpec:
     """One request: its required parts, its optional ones, and its limit.
@@ -384,7 +380,7 @@ class RequestSpec:
     anchors: Mapping[str, str] = field(default_factory=dict)
     pins: frozenset[str] = frozenset()
     remember: Remember | None = None
-    recall: Recall = _nothing
+    recall: Recall = lambda *_: MemoryBlock(text="")
     still_stands: Callable[[Sequence[str]], bool] = lambda _: True
     query: str = ""
     admits: str = ""

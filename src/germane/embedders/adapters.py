@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
@@ -63,18 +64,25 @@ class CallableEmbedder:
         self._function = function
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        try:
-            returned = self._function(list(texts))
-        except Exception as error:
-            raise EmbeddingFailed(
-                f"Embedder {self.name!r} raised {type(error).__name__} for {len(texts)} texts: {error}"
-            ) from error
-        return as_vectors(returned, name=self.name, texts=len(texts), dimension=self.dimension)
+        return _embedded(self, self._function, texts)
 
     def __repr__(self) -> str:
         return f"CallableEmbedder(name={self.name!r}, dimension={self.dimension})"
+
+
+def _embedded(
+    embedder: Embedder, function: Callable[[list[str]], object], texts: Sequence[str]
+) -> NDArray[np.float32]:
+    """The checked vectors of a function. Raises EmbeddingFailed for whatever it raises."""
+    if not texts:
+        return np.zeros((0, embedder.dimension), dtype=np.float32)
+    try:
+        returned = function(list(texts))
+    except Exception as error:
+        raise EmbeddingFailed(
+            f"Embedder {embedder.name!r} raised {type(error).__name__} for {len(texts)} texts: {error}"
+        ) from error
+    return as_vectors(returned, name=embedder.name, texts=len(texts), dimension=embedder.dimension)
 
 
 # Models behind an HTTP endpoint: OpenAI's embeddings protocol, and the rerank endpoint of Cohere and Jina.
@@ -466,18 +474,12 @@ class SentenceTransformersEmbedder(_SentenceTransformersModel["SentenceModel"]):
         )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        model = self._loaded()
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        try:
-            returned = model.encode(
-                list(texts), batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True
-            )
-        except Exception as error:
-            raise EmbeddingFailed(
-                f"Embedder {self.name!r} raised {type(error).__name__} for {len(texts)} texts: {error}"
-            ) from error
-        return as_vectors(returned, name=self.name, texts=len(texts), dimension=self.dimension)
+        encode = self._loaded().encode
+        return _embedded(
+            self,
+            partial(encode, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True),
+            texts,
+        )
 
 
 class CrossEncoderReranker(_SentenceTransformersModel["PairModel"]):

@@ -282,11 +282,12 @@ class _Ranking:
 
     def _ranked(self, name: str, label: str, place: int) -> Lost:
         entry = self._entries[place - 1]
+        stage, detail = _stage_of(entry)
         return Lost(
             evidence=name,
-            stage=_stage(entry),
+            stage=stage,
             label=label,
-            detail=_detail(entry),
+            detail=detail,
             ranks=self._ranks(entry.memory_id),
             rank=place,
             candidates=len(self._entries),
@@ -314,18 +315,14 @@ def _places_by_signal(ranked: Sequence[Ranked]) -> dict[str, dict[str, int]]:
     return places
 
 
-def _stage(entry: Entry) -> LossStage:
+def _stage_of(entry: Entry) -> tuple[LossStage, str]:
+    """The stage at which a candidate was lost, and what happened there."""
     if entry.included:
-        return LossStage.CUT
-    return LossStage.GATED if entry.reason is Reason.NOT_RELEVANT else LossStage.OUTRANKED
-
-
-def _detail(entry: Entry) -> str:
-    if entry.included:
-        return f"shown at its {entry.level} length"
+        return LossStage.CUT, f"shown at its {entry.level} length"
     if entry.reason is Reason.OVER_BUDGET:
-        return f"{entry.short_by} tokens short"
-    return f"left out: {entry.reason}"
+        return LossStage.OUTRANKED, f"{entry.short_by} tokens short"
+    gated = entry.reason is Reason.NOT_RELEVANT
+    return LossStage.GATED if gated else LossStage.OUTRANKED, f"left out: {entry.reason}"
 
 
 def _loss_lines(loss: Loss) -> list[str]:

@@ -351,7 +351,7 @@ def _bm25s(corpus: Corpus) -> Order:
 
 def _chroma(corpus: Corpus) -> Order:
     chromadb: Any = import_module("chromadb")
-    embedder = _embedder_of(corpus)
+    embedder = embedder_of(corpus)
     client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
     # An ephemeral client shares its collections with every other one in the process.
     if "evaluation" in [getattr(each, "name", each) for each in client.list_collections()]:
@@ -380,7 +380,7 @@ def _lancedb(corpus: Corpus, *, hybrid: bool) -> Order:
     words: Any = import_module("lancedb.index").FTS
     rows: list[dict[str, Any]] = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
     if hybrid:
-        for row, vector in zip(rows, _embedder_of(corpus).embed(corpus.texts), strict=True):
+        for row, vector in zip(rows, embedder_of(corpus).embed(corpus.texts), strict=True):
             row["vector"] = vector
     table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
     # As its manual advises for English: stems, and no stop words.
@@ -390,7 +390,7 @@ def _lancedb(corpus: Corpus, *, hybrid: bool) -> Order:
         query = match(question, "text")
         if hybrid:
             search = table.search(query_type="hybrid", vector_column_name="vector")
-            vector = _embedder_of(corpus).embed([question])[0]
+            vector = embedder_of(corpus).embed([question])[0]
             search = search.vector(vector).distance_type("cosine").text(query)
         else:
             search = table.search(query, query_type="fts")
@@ -399,7 +399,8 @@ def _lancedb(corpus: Corpus, *, hybrid: bool) -> Order:
     return order
 
 
-def _embedder_of(corpus: Corpus) -> Embedder:
+def embedder_of(corpus: Corpus) -> Embedder:
+    """The embedder of a run with a peer that needs one."""
     if corpus.embedder is None:
         raise AssertionError("A peer that needs vectors was run without an embedder.")
     return corpus.embedder

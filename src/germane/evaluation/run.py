@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.embedders.static import OnnxEmbedder
+from germane.embedders import CallableEmbedder, OnnxEmbedder
 from germane.errors import GermaneError, InvalidInput, MissingExtra, UnreadableSource
 from germane.evaluation.material import (
     COUNTER,
@@ -67,6 +68,7 @@ from germane.evaluation.retrievers import (
     configured,
     contained_pieces,
     each_question,
+    embedder_of,
     missing,
     ranked_by,
     retrievers_of,
@@ -120,7 +122,11 @@ def evaluate(
     material = drawn(material if speaker is None else spoken_by(material, speaker), questions_limit, seed)
     if not material.questions and (misfits := _misfits(material, Path(path).name)):
         raise UnreadableSource(f"No question of {path} can be measured. {misfits}")
-    _check_counts(len(material.questions), len(sizes), len(taking_part))
+    if not material.questions or not sizes or not taking_part:
+        raise InvalidInput(
+            f"There is nothing to measure: {len(material.questions)} questions with evidence, {len(sizes)} "
+            f"budgets, {len(taking_part)} retrievers. Each of them has to be at least 1."
+        )
     report = measured(material, taking_part, budgets=sizes, seed=seed, ablate=ablate, progress=progress)
     return replace(report, skipped=skipped)
 
@@ -160,14 +166,6 @@ def measured(
         evidence=material.evidence,
         ablation=ablation,
     )
-
-
-def _check_counts(questions: int, budgets: int, retrievers: int) -> None:
-    if not questions or not budgets or not retrievers:
-        raise InvalidInput(
-            f"There is nothing to measure: {questions} questions with evidence, {budgets} budgets, "
-            f"{retrievers} retrievers. Each of them has to be at least 1."
-        )
 
 
 def _misfits(material: Material, name: str) -> str:
@@ -506,7 +504,7 @@ def _retrievers(
         )
     minilm, skipped = None, {}
     try:
-        minilm = _OncePerCorpus(OnnxEmbedder())
+        minilm = _once_per_corpus(OnnxEmbedder())
     except MissingExtra as error:
         skipped[MINILM] = str(error)
     peers: dict[str, Retriever] = {
@@ -523,28 +521,18 @@ def _retrievers(
     return {DEFAULT_CALL: RETRIEVERS[DEFAULT_CALL], **chosen}, skipped
 
 
-class _OncePerCorpus:
-    """An embedder that remembers the vectors of the last batch: two peers embed the same corpus."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self.dimension = embedder.dimension
-        self.eager = True
-        self._embedder = embedder
-        self._last: tuple[Sequence[str], NDArray[np.float32]] | None = None
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if self._last is not None and self._last[0] == texts:
-            return self._last[1]
-        vectors = self._embedder.embed(texts)
-        if len(texts) > 1:
-            self._last = (list(texts), vectors)
-        return vectors
+def _once_per_corpus(embedder: Embedder) -> Embedder:
+    """An embedder that remembers the vectors of the last corpus: two peers embed the same one."""
+    of_corpus = lru_cache(maxsize=1)(embedder.embed)
+    return CallableEmbedder(
+        lambda texts: of_corpus(tuple(texts)) if len(texts) > 1 else embedder.embed(texts),
+        name=embedder.name,
+        dimension=embedder.dimension,
+    )
 
 
 def _cosine(corpus: Corpus, embedder: Embedder | None) -> Order:
-    if embedder is None:
-        raise AssertionError("A peer that needs vectors was run without an embedder.")
+    embedder = embedder_of(replace(corpus, embedder=embedder))
     vectors = _unit(embedder.embed(corpus.texts))
     places = np.arange(len(corpus.ids))
     return lambda question: best_first(places, vectors @ _unit(embedder.embed([question]))[0])
