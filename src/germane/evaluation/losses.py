@@ -37,18 +37,18 @@ from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 
 _EVERYTHING = 1_000_000
-"""More memories than any agent's recall could give back."""
+"""More memories than any recall returns."""
 _LABEL = 70
 
 
 class LossStage(StrEnum):
-    """Where a piece of evidence was lost, the earliest first: the closed list."""
+    """The stage at which a piece of evidence was lost, in the order of the stages."""
 
     NOT_STORED = "not_stored"  # No memory has that id or source.
     NOT_ADMITTED = "not_admitted"  # It was superseded or forgotten, or the plan doesn't show its kind.
     NOT_GATHERED = "not_gathered"  # No signal put it among its candidates.
-    GATED = "gated"  # It seemed to have nothing to do with the question.
-    OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the space.
+    GATED = "gated"  # The gate judged it irrelevant to the question.
+    OUTRANKED = "outranked"  # Higher-ranked memories took the tokens.
     CUT = "cut"  # The context contains it, but not in full.
 
 
@@ -69,9 +69,9 @@ _REMEDIES = {
 class Lost:
     """A piece of evidence that a context doesn't contain in full.
 
-    `ranks` is its place by each signal among all memories, counted from 1; a signal with
-    no value for it is absent. `rank` is its place among the `candidates` of the context, `parts` are
-    those of its score and `short_by` the tokens that were missing for it.
+    `ranks` has its rank by each signal among all memories, from 1; signals without a value for it are
+    absent. `rank` is its rank among the `candidates` of the context, `parts` are the parts of its score, and
+    `short_by` is the number of missing tokens.
     """
 
     evidence: str
@@ -87,17 +87,17 @@ class Lost:
 
     @property
     def remedy(self) -> str:
-        """What would bring it in."""
+        """What would make the context contain it."""
         return _REMEDIES[self.stage]
 
     def as_dict(self) -> dict[str, Any]:
-        """The piece as JSON will hold it."""
+        """The piece as a JSON object."""
         return fields_as_json(self) | {"remedy": self.remedy}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What one question lost. `fitted` is the rank of the last candidate in the context."""
+    """The evidence that one question lost. `fitted` is the rank of the last candidate in the context."""
 
     number: int
     question: str
@@ -108,7 +108,7 @@ class Loss:
     lost: tuple[Lost, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The question as JSON will hold it."""
+        """The question as a JSON object."""
         return {
             **fields_as_json(self, "fitted", "lost"),
             "contained": self.evidence - len(self.lost),
@@ -119,7 +119,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """What the questions of a run lost at one budget, in the order of the questions."""
+    """The evidence that the questions of a run lost at one budget, in the order of the questions."""
 
     configuration: str
     budget: int
@@ -127,18 +127,18 @@ class Losses:
 
     @property
     def by_stage(self) -> dict[LossStage, int]:
-        """How many pieces each stage lost; stages that lost none have 0."""
+        """The number of pieces that each stage lost, 0 included."""
         counts = Counter(piece.stage for each in self.questions for piece in each.lost)
         return {stage: counts[stage] for stage in LossStage}
 
     def worst(self, count: int) -> Losses:
-        """The questions that lost the most pieces; of equals the first."""
+        """The `count` questions that lost the most pieces; of equal ones, the first."""
         losing = [each for each in self.questions if each.lost]
         losing.sort(key=lambda each: -len(each.lost))
         return Losses(configuration=self.configuration, budget=self.budget, questions=tuple(losing[:count]))
 
     def as_dict(self) -> dict[str, Any]:
-        """The losses as JSON will hold them."""
+        """The losses as a JSON object."""
         evidence = sum(each.evidence for each in self.questions)
         return {
             **fields_as_json(self, "questions"),
@@ -148,7 +148,7 @@ class Losses:
         }
 
     def to_text(self) -> str:
-        """The losses for people: the totals, then each question with its lost pieces and what would help."""
+        """The losses as text: totals, then each question with its lost pieces and their remedies."""
         total = sum(each.evidence for each in self.questions)
         lost = sum(self.by_stage.values())
         stages = ", ".join(f"{stage} {count}" for stage, count in self.by_stage.items() if count)
@@ -174,11 +174,11 @@ def losses(
     records: Records | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Losses:
-    """What each question of a file lost at a budget, and at which stage.
+    """Find the evidence that each question of a file loses at a budget, and the stage of each loss.
 
-    `question` selects one alone: its number in the order of `evaluate`, its text, or a part of
-    it that no other question has. The rest is as in `evaluate`. Raises UnreadableSource or
-    InvalidInput.
+    `question` selects one question: by its number in the order of `evaluate`, by its text, or by a part of
+    its text that no other question has. The other arguments are those of `evaluate`. Raises
+    UnreadableSource or InvalidInput.
     """
     checked_count(budget, name="budget", least=1)
     configuration = configuration or Configuration()
@@ -236,7 +236,7 @@ def _loss(
 
 
 class _Ranking:
-    """The ranks of memories for one question: in the context's trace, and by each signal."""
+    """The ranks of memories for one question, in the trace of the context and by each signal."""
 
     def __init__(self, reader: GermaneReader, case: EvaluationQuestion, trace: Trace) -> None:
         self._reader = reader
@@ -253,7 +253,7 @@ class _Ranking:
         return max(places, default=0)
 
     def lost(self, piece: EvidencePiece) -> Lost:
-        """The piece at the latest stage that one of its memories came to, the best ranked of them."""
+        """The piece at the latest stage that any of its memories reached; of several, the best ranked."""
         if not piece.ids:
             return Lost(evidence=piece.name, stage=LossStage.NOT_STORED)
         several = [self._lost(piece.name, self._memories.get(each, each)) for each in piece.ids]
@@ -297,7 +297,7 @@ class _Ranking:
         )
 
     def _ranks(self, memory_id: str) -> dict[str, int]:
-        """The place by each signal among all memories. One that matches nothing has no place."""
+        """The rank of a memory by each signal among all memories; signals that don't match it are absent."""
         if self._signals is None:
             every = self._reader.engine.recall(self._question, limit=_EVERYTHING, gate=False)
             self._signals = _places_by_signal(every)
@@ -305,7 +305,7 @@ class _Ranking:
 
 
 def _places_by_signal(ranked: Sequence[Ranked]) -> dict[str, dict[str, int]]:
-    # Coverage judges what the other signals found; it finds nothing itself.
+    # Coverage scores the candidates of other signals and adds none.
     names = dict.fromkeys(name for one in ranked for name in one.candidate.signals if name != "coverage")
     places = {}
     for name in names:

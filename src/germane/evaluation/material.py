@@ -1,4 +1,4 @@
-"""What is measured: conversations, questions about a store, probes, and what has to be found for each."""
+"""The questions of an evaluation, the memories that they are about, and the evidence for each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from germane.engine import Engine
 
 COUNTER = "o200k"
-"""What counts the tokens of every context that is measured."""
+"""The token counter of every measured context."""
 
 
 def read_material(
@@ -63,9 +63,9 @@ def read_material(
     stored: Stored | None = None,
     records: Records | None = None,
 ) -> Material:
-    """The questions of a file. One of JSON lines holds questions about `records` or `stored`, or probes.
+    """Read the questions of a file. JSON lines hold questions about `records` or `stored`, or probes.
 
-    `counter` counts o200k tokens unless given. `conversations` are sample ids, of LoCoMo's layout alone.
+    The default `counter` is o200k. `conversations` are sample ids, for the LoCoMo format only.
     Raises UnreadableSource or InvalidInput.
     """
     path = Path(path)
@@ -95,7 +95,7 @@ def read_material(
 
 
 def _sound(conversation: LocomoConversation, path: Path, left_out: list[str]) -> LocomoConversation:
-    """The conversation without the turns and questions that hold half of a surrogate pair, as no text can."""
+    """The conversation without turns and questions that contain an unpaired surrogate."""
 
     def is_sound(text: str, name: str) -> bool:
         sound = text.encode("utf-8", "ignore").decode() == text
@@ -116,7 +116,7 @@ def _sound(conversation: LocomoConversation, path: Path, left_out: list[str]) ->
 
 
 def drawn(material: Material, limit: int | None, seed: int) -> Material:
-    """The material with at most `limit` of its questions, drawn over all of them and left in order."""
+    """The material with at most `limit` questions, drawn at random, in their original order."""
     questions = material.questions
     if limit is None or len(questions) <= checked_count(limit, name="questions_limit", least=1):
         return material
@@ -137,7 +137,7 @@ def _chosen(every: Sequence[LocomoConversation], names: Sequence[str] | None) ->
 
 
 def _questions_of(conversations: Sequence[LocomoConversation]) -> tuple[EvaluationQuestion, ...]:
-    """The questions with evidence, the adversarial ones aside; the first half has the middle conversation."""
+    """The questions with evidence, without adversarial ones; the middle conversation is in the first half."""
     middle = (len(conversations) + 1) // 2
     counting = (
         (place, question)
@@ -159,7 +159,7 @@ def _questions_of(conversations: Sequence[LocomoConversation]) -> tuple[Evaluati
 
 
 def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: Embedder | None) -> Corpus:
-    """A conversation as memories, a repeated turn once; its questions are set on the day after it ended."""
+    """A conversation as memories without repeated turns; its questions are dated one day after its end."""
     once: dict[tuple[str, str], DialogueTurn] = {}
     for turn in conversation.turns:
         once.setdefault((turn.dia_id, turn.text), turn)
@@ -182,21 +182,21 @@ def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: E
 
 # Your own questions as JSON lines: about messages, an existing store or records, or probes.
 #
-# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by the id of a
-# message or a memory, by source or by the end of its path, and a name that several memories share is found
-# when one of them is. A probe is `{"question": ..., "memory": ..., "near": [...], "half": ...}`: the memory
-# answers the question, and what is near to it doesn't. A number or a text in `half` splits the data; without
-# it the first half of the lines is the first half.
+# A question is `{"question": ..., "evidence": [...], "category": ...}`. Evidence is named by the id of a
+# message or a memory, by source, or by the end of its path. If several memories have the name, one of them is
+# enough. A probe is `{"question": ..., "memory": ..., "near": [...], "half": ...}`: `memory` answers the
+# question, and `near` are similar memories that don't. `half` is a number or text that splits the data; by
+# default the first half of the lines is the first half.
 #
-# `expect` holds the numbers of lines of records that are imported for the run, and `answer` a phrase or a
-# list of them: phrases in the text of a context that answers the question. A question with an answer alone
-# has the memories with that phrase as its evidence.
+# `expect` lists line numbers of records that are imported for the run. `answer` is a phrase, or a list of
+# phrases, that a context with the answer contains. If a question has only an answer, the memories with that
+# phrase are its evidence.
 #
-# Messages are lines of the same file, or of a file that takes the place of records. The answer to a question
-# about them is seldom in their words, so it is looked for only where the question has no evidence.
+# Messages are lines of the same file or of the file of records. An answer rarely repeats their words, so it
+# is only searched for if the question has no evidence.
 
 _PROBED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time of the questions of probes, and of messages without any time. Any moment would do."""
+"""The time of questions about probes and about messages without times; an arbitrary moment."""
 _NO_CATEGORY = "all"
 _Read = TypeVar("_Read")
 
@@ -215,7 +215,7 @@ def _own_material(
         lines, path, lambda fields: _case(fields, corpus, by_name, of_log=log is not None), left_out
     )
     usable = [(fields, case) for (_, fields), case in cases if any(piece.ids for piece in case.pieces)]
-    if log is None:  # What a store or records don't have counts as missed.
+    if log is None:  # Evidence that a store or records lack counts as missed.
         usable = [(fields, case) for (_, fields), case in cases if case.pieces]
     halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
     middle = (len(usable) + 1) // 2
@@ -247,7 +247,7 @@ def _own_material(
 def _log(
     path: Path, lines: Sequence[Line], about: Stored | Records | None, left_out: list[str]
 ) -> MessageLog | None:
-    """The messages of the file itself, and of records that are messages; None where there are none."""
+    """The messages of the file, and of records that are messages; None if there are none."""
     own = [line for line in lines if is_message(line[1])]
     files = [(path, own)] if own else []
     source = Path(about.source).expanduser() if isinstance(about, Records) else None
@@ -266,7 +266,7 @@ def _about(
     embedder: Embedder | None,
     left_out: list[str],
 ) -> tuple[Corpus, Mapping[str, Sequence[str]], list[Line]]:
-    """What the lines ask about, the ids of its memories by name, and the lines that are left."""
+    """The corpus of the questions, the ids of its memories by name, and the remaining lines."""
     if log is not None:
         corpus = Corpus(
             ids=log.ids,
@@ -292,7 +292,7 @@ def _about(
 def _each(
     lines: Sequence[Line], path: Path, read: Callable[[Mapping[str, Any]], _Read], left_out: list[str]
 ) -> list[tuple[Line, _Read]]:
-    """Each line with what is read from it; one that doesn't fit is added to `left_out`."""
+    """Each line with its parsed value; invalid lines are reported in `left_out`."""
     found = []
     for line in lines:
         try:
@@ -359,7 +359,7 @@ def _corpus_of(
 def _case(
     fields: Mapping[str, Any], corpus: Corpus, by_name: Mapping[str, Sequence[str]], *, of_log: bool
 ) -> EvaluationQuestion:
-    """The question of a line with the evidence that it names; its number and half are set later."""
+    """The question of a line with its evidence; the number and the half are set later."""
     question, category = fields.get("question"), fields.get("category")
     if not isinstance(question, str) or not question.strip():
         raise FieldError(f'a text as "question" was expected, and it is {shortened(question)}')
@@ -386,7 +386,7 @@ def _case(
 
 
 def _pieces(names: Sequence[str], by_name: Mapping[str, Sequence[str]]) -> list[EvidencePiece]:
-    """A piece for each name. Names of the same memories are one piece, so a repeated turn counts once."""
+    """A piece of evidence per name. Names of the same memories are one piece: repeated turns count once."""
     pieces: dict[object, EvidencePiece] = {}
     for name in names:
         ids = tuple(by_name.get(name, ()))
@@ -401,7 +401,7 @@ def _with_phrase(corpus: Corpus, phrase: str) -> tuple[str, ...]:
 
 
 def _probed(fields: Mapping[str, Any]) -> list[str]:
-    """The memories of a probe: the one that answers, then those that are near to it."""
+    """The memories of a probe: the answer, then the similar ones."""
     memory = fields.get("memory")
     if not isinstance(memory, str) or not memory.strip():
         raise FieldError(f'a text as "memory" was expected, and it is {shortened(memory)}')
@@ -417,16 +417,14 @@ def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
     return texts
 
 
-# The questions of an evaluation and what has to be found for each.
-#
-# Values only.
+# The questions and their evidence, as values.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencePiece:
-    """A piece of evidence: a name for people, and the ids of the memories any one of which will do.
+    """A piece of evidence: its name, and the ids of memories of which one is enough.
 
-    One without ids is stored nowhere, and counts as never found.
+    A piece without ids isn't stored, and counts as missed.
     """
 
     name: str
@@ -435,9 +433,9 @@ class EvidencePiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationQuestion:
-    """A question about the corpus at place `corpus`; `number` counts the questions of the run from 1.
+    """A question about the corpus with index `corpus`; `number` is its number in the run, from 1.
 
-    `half` is 0 or 1: which half of the data it belongs to. `phrases` are words expected in the text.
+    `half` is the half of the data that it belongs to, 0 or 1. `phrases` are expected in the text.
     """
 
     number: int
@@ -451,10 +449,10 @@ class EvaluationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All questions, and the corpora that they are about. `names` are those of conversations.
+    """All questions and their corpora. `names` are the names of conversations.
 
-    `left_out` says of each line or turn that didn't fit where it is and what was expected. `repeated` counts
-    the turns that occur again and are stored once.
+    `left_out` has the place and the reason of each invalid line or turn. `repeated` counts the turns that
+    repeat an earlier one and aren't stored again.
     """
 
     corpora: tuple[Corpus, ...]
@@ -468,19 +466,17 @@ class Material:
 
 
 def found_pieces(ranking: Sequence[str], pieces: Sequence[EvidencePiece]) -> list[str]:
-    """A ranking with each memory that is a piece of evidence under that piece's name, each once."""
+    """The ranking with evidence memories replaced by the names of their pieces, without duplicates."""
     of = {each: piece.name for piece in pieces for each in piece.ids}
     return list(dict.fromkeys(of.get(each, f"memory {each}") for each in ranking))
 
 
-# What a retriever is given, and what is expected of it.
-#
-# Values and protocols only.
+# The input of a retriever, and the protocol of the reader that it returns.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """An existing store that questions are about. It is only read."""
+    """An existing store that the questions are about. It is opened read-only."""
 
     database: str | Path
     agent: str
@@ -490,10 +486,10 @@ class Stored:
 class Corpus:
     """One conversation, oldest turn first; `ids`, `turns` and `drafts` are parallel.
 
-    A draft is the turn as germane imports it, a text of `texts` the turn with its day, as every
-    other retriever is given it. `now` is a moment after the last turn: the time of the questions.
-    A corpus `about` a store or records has no drafts: the memories of a store have the same ids there, and
-    records are imported by each reader, whose memories `keys` identify (see `record_key`).
+    `drafts` are the turns as germane imports them, `texts` the turns with their days for all other
+    retrievers. `now` is the time of the questions, after the last turn. A corpus `about` a store or records
+    has no drafts: the memories of a store have the same ids, and each reader imports the records, whose
+    memories `keys` identify (see `record_key`).
     """
 
     ids: tuple[str, ...]
@@ -515,34 +511,33 @@ class Reader(Protocol):
     """Answers questions about one corpus."""
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
-        """The ids of the `limit` best memories, best first; fewer where it finds fewer."""
+        """The ids of at most `limit` memories, best first."""
         ...
 
     def assemble(self, question: str, budget: int) -> str:
-        """The context for a question: text that should keep within `budget` tokens."""
+        """The context for a question, a text of at most `budget` tokens."""
         ...
 
     def close(self) -> None:
-        """Release what the reader holds."""
+        """Release the resources of the reader."""
         ...
 
 
 Retriever: TypeAlias = Callable[[Corpus], Reader]
 Order: TypeAlias = Callable[[str], Sequence[int]]
-"""For a question, the places of memories in the corpus, best first."""
+"""For a question, the indexes of memories in the corpus, best first."""
 
 
-# Records that are imported for a run: a folder, a file or a repository, as `germane import` reads it.
-#
-# Reads files; the clock only where no moment is given.
+# Records that are imported for a run: a folder, a file or a repository, as `germane import` reads it. The
+# clock is read only if no time is given.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
     """A source to import into a store in memory; questions are about its memories.
 
-    `source` is what `germane import` takes. `now` is the moment of the import and of the questions; the
-    time of the run unless given.
+    `source` is a source of `germane import`. `now` is the time of the import and of the questions, by default
+    the time of the run.
     """
 
     source: str | Path
@@ -565,14 +560,13 @@ def open_records(
 
 
 def record_key(memory: Memory) -> tuple[str, str | None, str]:
-    """What names a memory alike in every import of the same source, where its id differs."""
+    """A key of a memory that is equal in every import of the same source, unlike its id."""
     return memory.kind, memory.source, memory.content
 
 
 def _names_of(memory: Memory) -> Iterator[str]:
-    """The names by which evidence may call a memory of a file.
-
-    Its source, the file of its source, and both without leading folders.
+    """The names of a memory that evidence can use: its source, the file of its source, and both without
+    leading folders.
     """
     if memory.source is None:
         return
@@ -586,5 +580,5 @@ def _names_of(memory: Memory) -> Iterator[str]:
 
 
 def all_memories(engine: Engine) -> Iterator[Memory]:
-    """Every memory of any status: evidence that was forgotten or superseded is reported as such."""
+    """Every memory of any status, so that forgotten and superseded evidence is reported as such."""
     return chain.from_iterable(pages(engine.memories, EVERY))

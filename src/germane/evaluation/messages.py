@@ -1,7 +1,7 @@
-"""Messages of a log as JSON lines, and evidence that names them in whatever form.
+"""Messages of a log as JSON lines, and the evidence that names them.
 
-A line that doesn't fit is left out, with a text that says where it is, what it holds and what was expected:
-one bad line of ten thousand must not stop a run.
+An invalid line is skipped and reported with its place, its value and what was expected, so that one bad line
+of ten thousand doesn't stop a run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LINES = (".jsonl", ".ndjson")
 """The suffixes of files that hold a JSON object on each line."""
 
 _SESSIONS = ("session", "conversation", "session_id", "conversation_id")
-_ALONE = "in message 1, "  # What the reader of messages adds to an error, since each is read alone.
+_ALONE = "in message 1, "  # The reader of messages adds this to an error, since each message is read alone.
 _BETWEEN = re.compile(r"[;,|\n]")
 _AROUND = " \t\"'[]()"
 _LOOKED_AT = 20
@@ -46,8 +46,8 @@ _SHOWN = 60
 class MessageLog:
     """The messages of a file, in its order; `ids`, `drafts` and `turns` are parallel.
 
-    `by_name` has the ids of the messages that each name of evidence stands for. `until` is the time of the
-    last message that has one. `repeated` counts the messages that occur again and are stored once.
+    `by_name` has the ids of the messages for each name that evidence can use. `until` is the time of the last
+    message that has one. `repeated` counts the messages that repeat an earlier one and aren't stored again.
     """
 
     ids: tuple[str, ...]
@@ -59,9 +59,9 @@ class MessageLog:
 
 
 def read_lines(path: Path, left_out: list[str]) -> list[Line]:
-    """The objects of a file of JSON lines; what can't be read is added to `left_out`.
+    """The objects of a file of JSON lines; unreadable lines are reported in `left_out`.
 
-    Raises UnreadableSource for a file that isn't there or can't be opened.
+    Raises UnreadableSource if the file is missing or can't be opened.
     """
     found: list[Line] = []
     with translated_os_errors(path), path.open("rb") as file:
@@ -76,12 +76,12 @@ def read_lines(path: Path, left_out: list[str]) -> list[Line]:
 
 
 def misfit(path: Path, number: int, reason: str) -> str:
-    """What is written about a line that is left out."""
+    """The report of a skipped line."""
     return f"{path.name}, line {number}: {reason.removeprefix(_ALONE)}."
 
 
 def shortened(value: object) -> str:
-    """A value as an error quotes it."""
+    """A value as quoted in an error."""
     return "nothing" if value is None else cut(repr(value), _SHOWN)
 
 
@@ -108,17 +108,17 @@ def _object(data: bytes) -> Mapping[str, Any]:
 
 
 def is_message_log(path: Path) -> bool:
-    """Whether a file has messages on its first lines that can be read."""
+    """Whether the first readable lines of a file contain messages."""
     if path.suffix.lower() not in LINES or not path.is_file():
         return False
     return any(is_message(fields) for _, fields in islice(read_lines(path, []), _LOOKED_AT))
 
 
 def message_log(files: Iterable[tuple[Path, Sequence[Line]]], left_out: list[str]) -> MessageLog:
-    """The messages of files as turns of their sessions; what is no message is added to `left_out`.
+    """The messages of files as turns of their sessions; other lines are reported in `left_out`.
 
-    A message that repeats another word by word, in the same session at the same time, is the same one:
-    evidence may name it by either id.
+    A message with the same words, session and time as an earlier one is a duplicate, and evidence can name it
+    by either id.
     """
     seen: dict[tuple[str, str, str, datetime | None], str] = {}
     places: dict[str, int] = {}
@@ -159,7 +159,7 @@ def message_log(files: Iterable[tuple[Path, Sequence[Line]]], left_out: list[str
 
 
 def _places(path: Path, place: int) -> Iterator[str]:
-    """The names of a file and of one message of it, from 0, with and without leading folders, as imported."""
+    """The names of a file and of its message number `place`, with and without leading folders."""
     parts = name_of(path).split("/")
     for start in range(len(parts)):
         tail = "/".join(parts[start:])
@@ -186,9 +186,9 @@ def _stored(turn: Turn, session: str, source: str) -> tuple[Draft, Needle]:
 
 
 def evidence_names(value: object, known: Container[str]) -> list[str]:
-    """The names that a question's evidence gives, each once: a text, a number, several in a text, or a list.
+    """The distinct names in a question's evidence: a text, a number, a text with several names, or a list.
 
-    A text that is a known name is never split. Raises FieldError for any other type.
+    A known name is never split. Raises FieldError for any other type.
     """
     if value is None:
         return []

@@ -1,7 +1,4 @@
-"""The report as one page of HTML, with its curves as SVG written by hand.
-
-Pure but for `write_page`, which writes the file.
-"""
+"""The report as an HTML page, and figures as SVG. Only `write_page` and `plot` write files."""
 
 from __future__ import annotations
 
@@ -45,12 +42,12 @@ tr.first td { border-top: 1px solid var(--rule); }
 
 
 def write_page(path: str | Path, report: Report, *, gate: Sequence[GateResult] = ()) -> None:
-    """Write the page, replacing one that is there."""
+    """Write the page to a file, replacing an existing file."""
     Path(path).write_text(page(report, gate=gate), encoding="utf-8")
 
 
 def page(report: Report, *, gate: Sequence[GateResult] = ()) -> str:
-    """The page: the curve, then a table for each way to look at the figures."""
+    """The report as HTML: the curve, then the tables."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -69,7 +66,7 @@ def page(report: Report, *, gate: Sequence[GateResult] = ()) -> str:
 
 
 def _table(table: ReportTable) -> str:
-    """A row begins a group where its first cell changes."""
+    """A table as HTML; a new first cell begins a group of rows."""
     written = ["<tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head) + "</tr>"]
     before: str | None = None
     for place, row in enumerate(table.rows):
@@ -84,25 +81,23 @@ def _table(table: ReportTable) -> str:
 
 
 def _scrolling(inner: str, title: str) -> str:
-    """What may be wider than the screen: the keyboard reaches it and scrolls it too."""
+    """Content that can be wider than the screen, scrollable by keyboard too."""
     return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(title)}">{inner}</div>'
 
 
-# The curve of evidence recall against budget, as an SVG written by hand, light or dark as its reader is.
-#
-# Pure but for `plot`, which writes the file.
+# The curve of evidence recall against budget, as an SVG with a light and a dark colour scheme.
 
 _WIDTH, _HEIGHT = 860, 520
 _LEFT, _TOP, _BOTTOM = 76, 88, 74
 _LABEL_GAP, _LABEL_INDENT, _FEWEST_LETTERS, _MOST_LETTERS = 17.0, 14, 15, 34
-_LETTER = 8.4  # The width of a letter of a label, taken wide.
+_LETTER = 8.4  # An upper estimate of the width of a letter.
 _INKS = {
     "paper": ("#fcfcfb", "#16191d"),
     "ink": ("#1f2328", "#e6e8eb"),
     "faint": ("#636c76", "#9aa3ad"),
     "grid": ("#e3e5e8", "#30363d"),
-    # Okabe and Ito's colours, which people with any colour vision can distinguish, some darker for words;
-    # the first is germane's. On dark paper they are as far apart, and lighter.
+    # Okabe and Ito's colours, distinguishable with any colour vision, some darker for text; the first is
+    # germane's. The dark scheme has lighter colours at the same distances.
     "c0": ("#0072b2", "#5cb3ee"),
     "c1": ("#d55e00", "#ff9350"),
     "c2": ("#00875f", "#35c79c"),
@@ -112,7 +107,7 @@ _INKS = {
     "c6": ("#4d4d4d", "#b8bec6"),
     "target": ("#d5efe3", "#153d2f"),
 }
-"""What things are drawn with, on light paper and on dark."""
+"""The colours of the light and the dark scheme."""
 _LINES = [name for name in _INKS if name[1:].isdigit()]
 _DARK = "".join(f".f-{name}{{fill:{dark}}}.s-{name}{{stroke:{dark}}}" for name, (_, dark) in _INKS.items())
 _PLOT_STYLE = f"<style>@media screen and (prefers-color-scheme: dark){{{_DARK}}}</style>"
@@ -120,7 +115,7 @@ _FONT = "font-family=\"system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, s
 
 
 def plot(report: Report, path: str | Path) -> None:
-    """Write the curve as an SVG file, replacing one that is there."""
+    """Write the curve to an SVG file, replacing an existing file."""
     Path(path).write_text(curve(report), encoding="utf-8")
 
 
@@ -147,7 +142,7 @@ def curve(report: Report) -> str:
 
 
 def _drawing(title: str, subtitle: str, parts: Iterable[str], *, left: float, height: int) -> str:
-    """An SVG with its title and subtitle at the top, light or dark as its reader is."""
+    """An SVG with a title and a subtitle, in the colour scheme of the reader."""
     size = f'width="{_WIDTH}" height="{height}"'
     opening = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_WIDTH} {height}" role="img" {_FONT}>',
@@ -162,7 +157,7 @@ def _drawing(title: str, subtitle: str, parts: Iterable[str], *, left: float, he
 
 
 class _Axes:
-    """The places of budgets and shares on the page."""
+    """The coordinates of budgets and shares."""
 
     def __init__(self, budgets: Sequence[int], *, right: float) -> None:
         self.budgets = budgets
@@ -178,7 +173,7 @@ class _Axes:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
     def drawn(self, counter: str) -> list[str]:
-        """Grid lines every fifth of the way up, a tick per budget, and what the axes mean."""
+        """Five grid lines above the axis, a tick per budget, and the labels of the axes."""
         parts = []
         for tenth in range(0, 11, 2):
             y = self.y(tenth / 10)
@@ -233,13 +228,13 @@ def _result_line(result: Result) -> str:
 
 
 def _label_width(series: Sequence[Sequence[Result]]) -> float:
-    """How wide the labels beside the lines are, within what leaves space for the lines."""
+    """The width of the labels beside the lines."""
     longest = max((len(_label(each[-1])) for each in series), default=0)
     return _LABEL_INDENT + _LETTER * max(longest, _FEWEST_LETTERS)
 
 
 def _labels(axes: _Axes, series: Sequence[Sequence[Result]], inks: Sequence[str]) -> list[str]:
-    """The names beside the ends of their lines, moved apart where lines end close together."""
+    """The labels at the ends of the lines, moved apart if lines end close together."""
     ends = [
         (axes.y(each[-1].overall.evidence_recall), each[-1], ink)
         for each, ink in zip(series, inks, strict=True)
@@ -265,7 +260,7 @@ def _label(result: Result) -> str:
 
 
 def _apart(heights: Sequence[float], *, lowest: float) -> list[float]:
-    """Ascending heights on the page, at least a line of text apart and none below `lowest`."""
+    """The ascending heights at least one line of text apart, none below `lowest`."""
     placed: list[float] = []
     for height in heights:
         placed.append(max(height, placed[-1] + _LABEL_GAP) if placed else height)
@@ -292,7 +287,7 @@ def _text(
 
 
 def _painted(*, fill: str | None = None, stroke: str | None = None) -> str:
-    """The attributes that paint: the light colours for all who know no styles, and classes for the dark."""
+    """The colour attributes: the light scheme as attributes, and classes for the dark scheme."""
     names = [f"f-{fill}"] if fill else []
     colours = [f'fill="{_INKS[fill][0]}"'] if fill else []
     if stroke:
@@ -301,7 +296,7 @@ def _painted(*, fill: str | None = None, stroke: str | None = None) -> str:
     return f'class="{" ".join(names)}" {" ".join(colours)}'
 
 
-# The figures of each day: small curves, one below the other, over the same days.
+# The metrics of each day as small curves, one below the other.
 
 _PLOT_LEFT, _PLOT_RIGHT, _PLOT_TOP, _ROW, _ROW_HEIGHT = 190, _WIDTH - 96, 84, 112, 72
 _ROWS = {
@@ -313,7 +308,7 @@ _ROWS = {
 
 
 def trend(metrics: Metrics) -> str:
-    """The days as an SVG: three shares with the range aimed at, and how many memories were new."""
+    """The metrics per day as an SVG: three shares with their target ranges, and the new memories."""
     subtitle = (
         f"{metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}, {metrics.assemblies:,} assemblies recorded"
     )
@@ -358,7 +353,7 @@ def _row(metrics: Metrics, name: str, top: float) -> list[str]:
 
 
 def _days(values: Sequence[float | None], *, most: float, foot: float) -> list[str]:
-    """A line through the days that are known, broken where one isn't, with a dot on each."""
+    """A line with a dot per day, interrupted where a value is unknown."""
     step = (_PLOT_RIGHT - _PLOT_LEFT) / max(len(values) - 1, 1)
     runs: list[list[tuple[float, float]]] = [[]]
     for place, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""The figures of an evaluation as values, JSON and tables; the gate for continuous integration."""
+"""The reports of evaluations as values, JSON and tables; the gate for continuous integration."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LEAST_FALL = 0.0005  # Less isn't seen in the table.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that one run measured. `skipped` has the reason for each retriever that took no part.
+    """The measurements of one run. `skipped` has the reason for each retriever that didn't run.
 
-    `conversations` is empty when the questions were about a store or probes, whose memories `turns`
-    counts. `cases` are the questions. `left_out` has a text for each line or turn that didn't fit, `repeated`
-    counts turns that occur again and are stored once, and `lengths` are those of the turns. `ablation` sets
-    the first configuration beside itself without each of its parts.
+    `conversations` is empty if the questions were about a store or probes; `turns` then counts memories.
+    `cases` are the questions. `left_out` has the reason for each invalid line or turn, `repeated` counts
+    turns that repeat an earlier one, and `lengths` are the lengths of turns. `ablation` compares the first
+    configuration with itself without each of its parts.
     """
 
     results: tuple[Result, ...]
@@ -66,7 +66,7 @@ class Report:
     def comparing(self, first: str, second: str) -> Report:
         """This report with the paired difference of two retrievers among its comparisons.
 
-        Raises KeyError for one that took no part.
+        Raises KeyError for a retriever that didn't run.
         """
         for name in (first, second):
             if not self.of(name):
@@ -82,7 +82,7 @@ class Report:
         raise KeyError((retriever, budget))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON will hold it."""
+        """The report as a JSON object."""
         data = ("conversations", "turns", "questions", "adversarial", "without_evidence", "left_out",
                 "repeated", "lengths")  # fmt: skip
         return {
@@ -98,7 +98,7 @@ class Report:
         }
 
     def _question(self, case: EvaluationQuestion) -> dict[str, Any]:
-        """One question as JSON will hold it, with its outcome for each retriever and budget."""
+        """One question as a JSON object, with its outcome for each retriever and budget."""
         place = case.number
         outcomes = [
             {
@@ -128,7 +128,7 @@ class Report:
         return json.dumps(self.as_dict(), ensure_ascii=False, indent=indent)
 
     def to_text(self) -> str:
-        """The report for people: its tables, then what was odd in the data."""
+        """The report as text: its tables, then the problems in the data."""
         parts = [self.data(), *map(str, self.tables()), "\n".join(self.oddities())]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -144,7 +144,7 @@ class Report:
         )
 
     def _lengths(self) -> str:
-        """The lengths of turns, of all and of those who have the most; empty where none are known."""
+        """The lengths of turns, overall and of the most frequent speakers; empty if unknown."""
         shown = [
             f"{each.speaker or 'all'} {each.median:,.0f} / {each.p90:,.0f}"
             for each in self.lengths[: _NAMED_SPEAKERS + 1]
@@ -176,7 +176,7 @@ class Report:
                 yield _differences(title, several)
 
     def oddities(self) -> list[str]:
-        """A line for each retriever that was skipped, each fall of recall, and each sort of misfit."""
+        """A line for each skipped retriever, each fall of recall, and each kind of problem in the data."""
         found = [f"{name} was skipped: {why}" for name, why in self.skipped.items()]
         found += self._falls()
         if self.repeated:
@@ -196,7 +196,7 @@ class Report:
         return found
 
     def _falls(self) -> Iterator[str]:
-        """A warning for each budget at which a retriever has less of the evidence than at the one before."""
+        """A warning for each budget at which a retriever has less evidence than at the next smaller one."""
         for less, more in pairwise(self.results):
             fall = less.overall.evidence_recall - more.overall.evidence_recall
             if less.retriever == more.retriever and fall > _LEAST_FALL:
@@ -208,7 +208,7 @@ class Report:
                 )
 
 
-# The tables of a report, as its text and its page show them.
+# The tables of a report, for its text and its page.
 
 _HALVES = "Evidence recall in per cent. A difference that only one half shows is likely chance."
 _COUNTS = "Evidence recall, and the share of questions with all of their evidence, in per cent."
@@ -226,7 +226,7 @@ _POINTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """Figures in columns. `marks` judge each row where they are given: good, bad, or faint for chance."""
+    """A table. `marks`, if any, judge each row: good, bad, or faint for a difference by chance."""
 
     title: str
     note: str
@@ -316,7 +316,7 @@ def _differences(title: str, several: Sequence[PairedDifference]) -> ReportTable
 
 
 def interval_text(ends: tuple[float, float] | None) -> str:
-    """The ends of an interval of differences in points, or a dash for none."""
+    """An interval of differences in points, or a dash for none."""
     return "-" if ends is None else " … ".join(points(end) for end in ends)
 
 
@@ -356,7 +356,7 @@ class KindsReport:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The reports as JSON will hold them."""
+        """The reports as a JSON object."""
         return {
             "kinds": [{"name": each.name, **each.report.as_dict()} for each in self.kinds],
             "skipped": [{"name": name, "reason": why} for name, why in self.skipped.items()],
@@ -365,14 +365,14 @@ class KindsReport:
         }
 
     def to_text(self) -> str:
-        """The comparison for people: what was measured, then its tables, then what is to be noted."""
+        """The comparison as text: the data, the tables and the notes."""
         data = [f"{each.name}: {each.report.data()}" for each in self.kinds]
         notes = [f"{name} was skipped: {why}" for name, why in self.skipped.items()]
         notes += [f"{each.name}: {note}" for each in self.kinds for note in each.report.oddities()]
         return "\n\n".join(filter(None, ["\n".join(data), *map(str, self.tables()), "\n".join(notes)])) + "\n"
 
     def tables(self) -> Iterator[ReportTable]:
-        """The shares of all retrievers, the differences from the best peer, and those by number of turns."""
+        """Shares of all retrievers, differences from the best peer, and recall by number of turns."""
         budgets = [f"{result.budget:,}" for result in self.kinds[0].report.of(DEFAULT_CALL)]
         head = ("data", "retriever", *budgets, *(f"words {each}" for each in budgets), "ms")
         rows = tuple(row for each in self.kinds for row in _kind_shares(each))
@@ -424,14 +424,14 @@ def _kind_by_count(kind: Kind) -> Iterator[tuple[str, ...]]:
         yield kind.name, turns, f"{figures.questions:,}", *recalls
 
 
-# A gate for continuous integration: figures that a change must not push below a floor.
+# A gate for continuous integration: minimum values of figures.
 
 Gauge: TypeAlias = Literal["evidence_recall", "all_evidence"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """The least that a figure may be at a budget, a share from 0 to 1."""
+    """The minimum of a figure at a budget, a share from 0 to 1."""
 
     gauge: Gauge
     budget: int
@@ -439,7 +439,7 @@ class Floor:
 
     @classmethod
     def parse(cls, text: str, *, gauge: Gauge, name: str) -> Floor:
-        """The floor of a text such as `1000=0.84`; `name` is the option that has it. Raises InvalidInput."""
+        """The floor in a text such as `1000=0.84`; `name` is the option in errors. Raises InvalidInput."""
         budget, _, least = text.partition("=")
         try:
             floor = cls(gauge=gauge, budget=int(budget.replace("_", "")), least=float(least))
@@ -454,7 +454,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """A floor and what one retriever reached."""
+    """A floor and the value that a retriever reached."""
 
     floor: Floor
     retriever: str
@@ -462,11 +462,11 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the figure is at its floor or above."""
+        """Whether the value is at least the floor."""
         return self.reached >= self.floor.least
 
     def as_dict(self) -> dict[str, Any]:
-        """The judgement as JSON will hold it."""
+        """The result as a JSON object."""
         floor = fields_as_json(self.floor)
         return {**floor, **fields_as_json(self, "floor"), "passed": self.passed}
 
@@ -479,7 +479,7 @@ class GateResult:
 
 
 def check_floors(report: Report, floors: Iterable[Floor], *, retriever: str) -> tuple[GateResult, ...]:
-    """What one retriever reached beside each floor. Raises InvalidInput for a budget that wasn't measured."""
+    """Compare a retriever with each floor. Raises InvalidInput for a budget that wasn't measured."""
     of = {result.budget: result.overall for result in report.of(retriever)}
     found = []
     for floor in floors:

@@ -1,7 +1,4 @@
-"""What was measured: figures of one question, of one retriever, and two configurations in pairs.
-
-Values only.
-"""
+"""Measurements as values: of one question, of one retriever, and paired differences of two."""
 
 from __future__ import annotations
 
@@ -28,14 +25,15 @@ class Answer:
     """The outcome of one question at one budget: the context contained `contained` of its `evidence` pieces
     in full.
 
-    `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
-    those in full. Of its `phrases` that answer it, the context contained `phrases_contained`. `words` is the
-    share of their pairs of words in it (see `word_pairs`), or of those of the evidence without a phrase.
+    `shown` counts the pieces in the context at any length, or in full if the retriever doesn't report its
+    items. The context contained `phrases_contained` of the `phrases` that answer the question. `words` is
+    the share of the phrases' pairs of words in the context (see `word_pairs`), or of the evidence's pairs if
+    there are no phrases.
 
-    `contained_names` and `shown_names` are those of the pieces counted by `contained` and `shown`.
+    `contained_names` and `shown_names` are the names of the pieces that `contained` and `shown` count.
 
-    `number` names the question within the run, `corpus` what it was about, `half` the half of the
-    data that belongs to.
+    `number` is the number of the question in the run, `corpus` the index of its corpus, and `half` the half
+    of the data that the corpus belongs to.
     """
 
     number: int
@@ -67,13 +65,13 @@ class Answer:
 
     @property
     def whole(self) -> bool:
-        """Whether all of it did."""
+        """Whether the context contained all evidence in full."""
         return self.contained == self.evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationFigures:
-    """What was measured over a set of questions, each a share from 0 to 1.
+    """Figures over a set of questions, each a share from 0 to 1.
 
     `evidence_recall` is the mean over the questions of the share of their evidence that
     the context contains in full, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
@@ -98,14 +96,14 @@ class EvaluationFigures:
     word_recall: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as JSON will hold them: `recall@5` is the recall at that depth."""
+        """The figures as a JSON object: `recall@5` is the recall at depth 5."""
         depths = {f"recall@{depth}": as_json(share) for depth, share in self.recall_at.items()}
         return fields_as_json(self, "recall_at") | depths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLengths:
-    """How long turns are, in tokens: those of one speaker, or of all where `speaker` is None."""
+    """The lengths in tokens of the turns of a speaker, or of all turns if `speaker` is None."""
 
     speaker: str | None
     turns: int
@@ -114,9 +112,9 @@ class TurnLengths:
 
 
 def turn_lengths(tokens: Mapping[str, Sequence[int]]) -> tuple[TurnLengths, ...]:
-    """The lengths of all turns, then those of each speaker, the one with the most turns first.
+    """The lengths of all turns, then of each speaker's turns, the most frequent speaker first.
 
-    `tokens` has the length of every turn by its speaker, who is empty where turns have none.
+    `tokens` has the lengths of the turns by speaker; turns without a speaker are under an empty name.
     """
     groups: list[tuple[str | None, Sequence[int]]] = [(None, list(chain.from_iterable(tokens.values())))]
     groups += sorted(((name, each) for name, each in tokens.items() if name), key=lambda one: -len(one[1]))
@@ -130,11 +128,11 @@ def turn_lengths(tokens: Mapping[str, Sequence[int]]) -> tuple[TurnLengths, ...]
 class Result:
     """One retriever at one budget.
 
-    `tokens` is the mean length of its contexts and `fill` that over the budget; `over_budget`
-    counts contexts longer than the budget by an independent count. Latencies are of making one
-    context, in milliseconds. `halves` parts the conversations, in the order of the file;
-    `by_evidence` the questions by how many turns answer them: "1", "2" and "3+". `answers` holds
-    each question's own outcome, in the order of the questions.
+    `tokens` is the mean length of its contexts and `fill` its ratio to the budget; `over_budget` counts the
+    contexts that exceed the budget by an independent count. Latencies are in milliseconds per context.
+    `halves` are the figures of the two halves of the conversations, in the order of the file; `by_evidence`
+    those by the number of turns that answer a question: "1", "2" and "3+". `answers` has the outcome of each
+    question, in the order of the questions.
     """
 
     retriever: str
@@ -151,7 +149,7 @@ class Result:
     answers: tuple[Answer, ...] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as JSON will hold it, without the answers. Latencies have three places, tokens one."""
+        """The result as a JSON object without the answers; latencies with three decimals, tokens with one."""
         return {
             **fields_as_json(self, "overall", "answers", "p50_ms", "p95_ms"),
             **self.overall.as_dict(),
@@ -160,13 +158,13 @@ class Result:
         }
 
 
-# Values as JSON: the fields of each, and shares rounded.
+# Values as JSON, with rounded shares.
 
 _PLACES = 4
 
 
 def as_json(value: Any) -> Any:
-    """The value in types that JSON has: that of its `as_dict`, else its fields; numbers to four places."""
+    """The value in JSON types: its `as_dict`, or else its fields; numbers with four decimals."""
     if hasattr(value, "as_dict"):
         return value.as_dict()
     if hasattr(value, "__dataclass_fields__"):
@@ -179,17 +177,15 @@ def as_json(value: Any) -> Any:
 
 
 def fields_as_json(value: Any, *without: str) -> dict[str, Any]:
-    """The fields of a dataclass as JSON, in their order."""
+    """The fields of a dataclass as a JSON object, in their order, except `without`."""
     names = (name for name in value.__dataclass_fields__ if name not in without)
     return {name: as_json(getattr(value, name)) for name in names}
 
 
-# What is measured of one question, and how many of them become one figure.
-#
-# Pure: the seed of the bootstrap is an argument.
+# The measures of one question, and their aggregates. The seed of the bootstrap is an argument.
 
 RESAMPLES = 2000
-"""Resamples of the bootstrap; the ends of the interval then move by a few tenths of a point between seeds."""
+"""Resamples of the bootstrap; the ends of intervals then differ by a few tenths of a point between seeds."""
 
 _COVERAGE = 95.0
 _BULLET = re.compile(r"^[-*+]\s+")
@@ -198,10 +194,10 @@ _ESCAPE = re.compile(r"\\(?=[<#=\-`~_*>|])")
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """What a context must contain for a turn to count: its day, its speaker and all of its words.
+    """The text that a context must contain for a turn to count: its day, its speaker and all its words.
 
-    Without a day it is a memory's content, which may be surrounded by what its kind's template adds to it.
-    `texts` begins with the `speaker`, where there is one.
+    Without a day it is the content of a memory, and the text that the kind's template adds may surround it.
+    `texts` begins with the `speaker`, if there is one.
     """
 
     day: str
@@ -217,9 +213,9 @@ class Needle:
 def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
     """Whether the context contains each of the turns in full.
 
-    The words are fenced, on lines of their own, and the day is either before them on the first of
-    them or in the heading above it. Bullets and indents are no part of it and are looked past; a
-    turn that was cut, under another day, or inside a longer line, doesn't count.
+    The words are fenced, on separate lines. The day is before them on their first line, or in the heading
+    above. Bullets and indents are ignored. A turn that was cut, that is under another day or is part of a
+    longer line doesn't count.
     """
     parts = _parts(context)
     found = []
@@ -237,9 +233,9 @@ def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
 
 
 def holds_phrase(context: str, phrase: str) -> bool:
-    """Whether a context has the words of a phrase in their order, wherever its lines break.
+    """Whether a context contains the words of a phrase in their order, across line breaks.
 
-    Case, bullets and the escapes of fencing don't matter.
+    Case, bullets and the escapes of fencing are ignored.
     """
     wanted = _in_one_line("\n".join(fence(phrase)))
     return bool(wanted) and _has_words(f" {_in_one_line(context)} ", wanted)
@@ -248,8 +244,8 @@ def holds_phrase(context: str, phrase: str) -> bool:
 def word_pairs(text: str) -> WordPairs:
     """The pairs of neighbouring content words of a text, each once.
 
-    Content words are stemmed, and English stop words are passed over. A text with one content word is a pair
-    of that word with itself.
+    Content words are stemmed, and English stop words are skipped. A text with one content word is a pair of
+    that word with itself.
     """
     found = [term for word in words(text) for term in _content_of(word)]
     return frozenset(pairwise(found if len(found) != 1 else found * 2))
@@ -257,12 +253,12 @@ def word_pairs(text: str) -> WordPairs:
 
 @lru_cache(maxsize=100_000)
 def _content_of(word: str) -> tuple[int, ...]:
-    """The hash of a word by which its forms are known, or nothing for a stop word."""
+    """The hash of a word's stem, or nothing for a stop word."""
     return tuple(map(term_hash, query_terms(word)[:1]))
 
 
 def pairs_in(context: str) -> WordPairs:
-    """What `word_pairs` of a text are looked up in: those of a context, and each of its words alone."""
+    """The `word_pairs` of a context, and each of its words paired with itself, for `pair_share`."""
     return word_pairs(context := _ESCAPE.sub("", context)) | {
         (term, term) for word in words(context) for term in _content_of(word)
     }
@@ -271,7 +267,7 @@ def pairs_in(context: str) -> WordPairs:
 def pair_share(wanted: WordPairs, context: WordPairs) -> float:
     """The share of the wanted pairs in the context: ROUGE-2 recall (Lin, 2004), each pair counted once.
 
-    Single words would hardly measure anything: 4,000 tokens about something else contain most of them.
+    Single words measure little: 4,000 tokens on another topic contain most of them.
     """
     return len(wanted & context) / len(wanted)
 
@@ -282,7 +278,7 @@ def _in_one_line(text: str) -> str:
 
 
 def _has_words(body: str, words: str) -> bool:
-    """Whether a text has the words as words: no letter of another word touches them."""
+    """Whether a text contains the words at word boundaries."""
     place = body.find(words)
     while place >= 0:
         if not body[place - 1].isalnum() and not body[place + len(words)].isalnum():
@@ -292,7 +288,7 @@ def _has_words(body: str, words: str) -> bool:
 
 
 def _parts(context: str) -> list[tuple[str, str]]:
-    """The text under each heading, with the heading; every line of it between two line ends."""
+    """Each heading with the text below it, every line of which has a line feed before and after it."""
     parts: list[tuple[str, list[str]]] = [("", [])]
     for line in context.split("\n"):
         if line.startswith("#"):
@@ -308,19 +304,19 @@ def recall_at(ranking: Sequence[str], wanted: Collection[str], k: int) -> float:
 
 
 def reciprocal_rank(ranking: Sequence[str], wanted: Collection[str]) -> float:
-    """1 / rank of the first wanted id, ranks counted from 1; 0 when the ranking holds none."""
+    """1 / rank of the first wanted id, ranks from 1; 0 if the ranking has none."""
     places = (place for place, each in enumerate(ranking, start=1) if each in wanted)
     first = next(places, None)
     return 0.0 if first is None else 1.0 / first
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean; 0 of nothing."""
+    """The arithmetic mean; 0 without values."""
     return float(np.mean(values)) if len(values) else 0.0
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` of a hundred lie, interpolated linearly; 0 of nothing."""
+    """The percentile, interpolated linearly; 0 without values."""
     return float(np.percentile(values, percent)) if len(values) else 0.0
 
 
@@ -331,13 +327,13 @@ def bootstrap_interval(
     clusters: Sequence[int] | None = None,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
-    """The 95 % percentile interval of the mean (Efron, 1979); (0, 0) of nothing.
+    """The 95 % percentile interval of the mean (Efron, 1979); (0, 0) without values.
 
-    With `clusters`, one for each value, whole clusters are drawn instead of single values: questions about
-    one conversation rise and fall together, so that is the honest interval for other conversations.
+    With `clusters`, one per value, whole clusters are resampled instead of single values. Questions about one
+    conversation are correlated, so only this interval holds for other conversations.
 
-    The same seed and number of values draw the same resamples, so two retrievers that answered
-    the same questions are resampled in pairs.
+    The same seed and number of values give the same resamples, so two retrievers that answered the same
+    questions are resampled in pairs.
     """
     if not len(values):
         return 0.0, 0.0
@@ -350,18 +346,18 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-# Two configurations that answered the same questions, compared in pairs.
+# Paired differences of two configurations that answered the same questions.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """What `second` found more than `first` at one budget: shares from -1 to 1, `second` minus `first`.
+    """The difference of two retrievers at one budget: shares from -1 to 1, `second` minus `first`.
 
-    `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the
-    bootstrap 95 % interval of the first over questions, `interval_over_conversations` that over whole
-    conversations (None for fewer than two). `halves` are the differences in each half of the data,
-    None for a half without questions. `word_recall` is the mean difference in pairs of words, and
-    `words_interval` its interval over questions. A question is won where `second` found more of its evidence.
+    `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the bootstrap
+    95 % interval of `evidence_recall` over questions, `interval_over_conversations` over whole conversations
+    (None for fewer than two). `halves` are the differences in each half of the data, None for a half without
+    questions. `word_recall` is the mean difference in pairs of words, and `words_interval` its interval over
+    questions. `wins` counts the questions for which `second` has more evidence.
     """
 
     first: str
@@ -380,18 +376,18 @@ class PairedDifference:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the interval over questions leaves zero out."""
+        """Whether the interval over questions excludes zero."""
         return self.interval[0] > 0 or self.interval[1] < 0
 
     def as_dict(self) -> dict[str, Any]:
-        """The difference as JSON will hold it."""
+        """The difference as a JSON object."""
         return fields_as_json(self)
 
 
 def differences(
     first: Sequence[Result], second: Sequence[Result], *, seed: int
 ) -> tuple[PairedDifference, ...]:
-    """One difference per budget. Both have to hold the same questions at the same budgets."""
+    """One difference per budget. Both must have the same questions at the same budgets."""
     return tuple(_difference(one, other, seed) for one, other in zip(first, second, strict=True))
 
 
@@ -423,15 +419,15 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
     )
 
 
-# Shares as people read them, in columns.
+# Shares as text.
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with one decimal and no sign for it."""
+    """A share in per cent with one decimal, without the sign."""
     return f"{100 * share:.1f}"
 
 
 def points(difference: float) -> str:
-    """A difference of shares in percentage points, always with its sign."""
+    """A difference of shares in percentage points, with its sign."""
     shown = f"{100 * difference:+.1f}"
     return "0.0" if shown in ("+0.0", "-0.0") else shown

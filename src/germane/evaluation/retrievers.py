@@ -1,9 +1,9 @@
-"""What is compared: germane in a configuration, simple baselines, and peers where they are installed.
+"""The retrievers of an evaluation: germane in a configuration, simple baselines, and installed peers.
 
-A retriever is a callable that reads a corpus and gives a reader; adding one is a line in `RETRIEVERS`, or
-an entry of the mapping that `evaluate` is given. One that only ranks is made by `ranked_by`, which packs
-as every ranking peer is packed: greedily, in its order, leaving out what doesn't fit, at the text's
-tokens and one for the line's end.
+A retriever is a callable that takes a corpus and returns a reader. To add one, add a line to `RETRIEVERS`, or
+an entry to the mapping for `evaluate`. `ranked_by` makes one from a ranking. All rankings are packed in the
+same way: greedily in their order, skipping texts that don't fit, at a text's tokens plus one for the end of
+the line.
 """
 
 from __future__ import annotations
@@ -49,39 +49,38 @@ from germane.retrieval.tokenizer import index_terms, query_terms, term_hash
 if TYPE_CHECKING:
     from germane.engine import Engine
 
-# A configuration of germane that can be measured: which embedder, which plan, without which part.
+# A configuration of germane: the embedder, the plan, and the omitted parts.
 
 BUNDLED: Embedder = StaticEmbedder()
-"""The embedder of a run that is given none: the one that comes with the package."""
+"""The default embedder of a run: the bundled one."""
 
 GROUPING = "grouping"
-"""What `without` calls the grouping of a session's turns, which is no part of a score.
+"""The name in `without` of the grouping of a session's turns, which isn't part of a score.
 
-Without it a context holds the same ranking, each memory on a dated line of its own.
+Without it a context has the same ranking, with each memory on a separate dated line.
 """
 
 GATE = "gate"
-"""What `without` calls the gate that keeps out what has nothing to do with the question."""
+"""The name in `without` of the gate, which excludes irrelevant memories."""
 
 _AS_GIVEN = "default"
 _ITSELF = "germane"
 _WORDS_ONLY = "lexical"
 _JOINT = "+"
 _DEFAULT_PLAN = "layered"
-"""The plan of an `Engine.assemble` that names none; a test compares it with the method's signature."""
+"""The default plan of `Engine.assemble`; a test compares it with the method's signature."""
 _ANY_BUDGET = 1000
-"""The ranking doesn't depend on the budget; one that holds what a plan requires."""
+"""A budget for rankings, which don't depend on it, large enough for the required memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One way to set germane up. Its text is what differs from the default, joined by `+`.
+    """A configuration of germane. Its text lists the differences from the default, joined by `+`.
 
-    `germane` and `default` are the default: `engine.assemble(question, budget=n)` and nothing else,
-    with the embedder of the run. `embedder=none|bundled|minilm` names another embedder (`lexical`,
-    `bundled` and `minilm` are short for them), `plan=NAME` passes that plan to the call, and
-    `without=PART` leaves a part out of every score, or with `without=grouping` or `without=gate`
-    what isn't part of a score:
+    `germane` and `default` are the default: `engine.assemble(question, budget=n)` with the embedder of the
+    run. `embedder=none|bundled|minilm` names another embedder (short: `lexical`, `bundled`, `minilm`),
+    `plan=NAME` passes a plan to the call, and `without=PART` omits a part of every score, or with
+    `without=grouping` and `without=gate` the grouping of turns and the gate:
 
         Configuration.parse("minilm+without=window")
     """
@@ -129,11 +128,11 @@ class Configuration:
         return found
 
     def leaving_out(self, part: str) -> Configuration:
-        """This configuration without one part more."""
+        """This configuration without another part."""
         return replace(self, without=(*self.without, part))
 
     def plan_of(self) -> Plan:
-        """The plan, with what the configuration leaves out left out; without a frame of the question's."""
+        """The plan without the omitted parts, and without a frame of the question."""
         plan = plan_for(self.plan or _DEFAULT_PLAN, kinds=BUILT_IN, frame=DEFAULT_FRAME)
         parts = tuple(part for part in self.without if part not in (GROUPING, GATE))
         return replace(plan, without=parts, gate=plan.gate and GATE not in self.without)
@@ -147,11 +146,11 @@ def configured(configuration: Configuration, *, by_plan: bool = False) -> Retrie
 class GermaneReader:
     """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
 
-    `parts` collects the names of the score parts that were seen: those that can be left out.
-    `refused` says which turns the engine refused, and why; all others are stored.
-    `shown` holds the corpus's ids of the items of the last context, whole or shortened. `by_plan` passes
-    the plan as a value even where nothing is left out of it. A plan that is passed has no frame, so its
-    contexts may differ a little from those of the call by name, and what is left out is compared with it.
+    `parts` collects the names of the score parts that occurred, which can be omitted. `refused` lists the
+    turns that the engine refused, with the reasons; all others are stored. `shown` has the corpus ids of the
+    items of the last context, whole or shortened. `by_plan` passes the plan as a value even if nothing is
+    omitted. Such a plan has no frame, so its contexts can differ slightly from those of the plan's name; an
+    ablation compares it with itself.
     """
 
     def __init__(self, corpus: Corpus, configuration: Configuration, *, by_plan: bool = False) -> None:
@@ -175,11 +174,11 @@ class GermaneReader:
         else:
             self.ids = dict(self._remembered(corpus))
         if self.engine.stats().pending:
-            # A slow embedder works in the background; nothing is measured before it is done.
+            # A slow embedder runs in the background; measuring starts when it is done.
             self.engine.embed_pending()
 
     def _remembered(self, corpus: Corpus) -> Iterator[tuple[str, str]]:
-        """Store the turns; the id of each memory with its id in the corpus."""
+        """Store the turns, and yield the id of each memory with its id in the corpus."""
         try:
             stored = self.engine.remember_many(corpus.drafts)
         except InvalidInput:
@@ -192,7 +191,7 @@ class GermaneReader:
             yield from ((each.memory.id, own) for each, own in zip(stored, corpus.ids, strict=True))
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
-        """The corpus's ids, best first, by what the configuration ranks with."""
+        """The ids in the corpus, best first, as the configuration ranks them."""
         found = self.engine.recall(question, limit=limit, gate=self._gated)
         for one in found:
             self.parts.update(one.parts)
@@ -210,7 +209,7 @@ class GermaneReader:
         return self._ungrouped.text([self._places[own] for own in self._order(question, budget)], budget)
 
     def context(self, question: str, budget: int) -> Context:
-        """The context with its account, assembled as a caller would: nothing is passed but what differs."""
+        """The context with its trace, assembled with the arguments that differ from the defaults."""
         if self._by_plan:
             return self.engine.assemble(question, budget=budget, plan=self._plan)
         if self.configuration.plan is not None:
@@ -219,7 +218,7 @@ class GermaneReader:
 
     @property
     def gathered(self) -> int:
-        """How many candidates of each signal a context of the plan is made from, at most."""
+        """The maximum number of candidates of each signal in a context of the plan."""
         return sum(section.limit for section in self._plan.sections if section.order is None)
 
     def shows(self, kind: str) -> bool:
@@ -231,7 +230,7 @@ class GermaneReader:
         self.engine.close()
 
     def _order(self, question: str, budget: int) -> list[str]:
-        """The ids of all that was gathered, in rank order."""
+        """The ids of all candidates, in rank order."""
         entries = sorted(self.context(question, budget).trace.entries, key=lambda entry: -entry.score)
         return [self.ids[entry.memory_id] for entry in entries if entry.memory_id in self.ids]
 
@@ -257,22 +256,22 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
         read_only=True,
         clock=lambda: corpus.now,
     )
-    # A store has the vectors that it has, so it is opened as its users open it unless an embedder is named.
+    # A store is opened with its own embedder unless another is named.
     return opened() if embedder is BUNDLED else opened(embedder=embedder)
 
 
-# Packs a ranking greedily, one dated line a memory, as every system that only ranks is packed.
+# Greedy packing of a ranking, one dated line per memory, as for every system that only ranks.
 
 
 class Packed:
-    """A corpus as lines with their costs. Lines are fenced as germane's are, so both are read alike."""
+    """A corpus as lines with their costs, fenced like germane's contexts."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._lines = ["\n".join(fence(text)) for text in corpus.texts]
         self._costs = [corpus.counter.count(line) + 1 for line in self._lines]
 
     def text(self, order: Sequence[int], budget: int) -> str:
-        """The lines that fit, in this order of places; one that doesn't fit is left out."""
+        """The lines in this order; lines that don't fit are skipped."""
         left, taken = budget, []
         for place in order:
             if self._costs[place] <= left:
@@ -282,7 +281,7 @@ class Packed:
 
 
 class RankedReader:
-    """A reader that knows an order."""
+    """A reader that ranks by a function and packs greedily."""
 
     def __init__(self, corpus: Corpus, order: Order) -> None:
         self._ids = corpus.ids
@@ -301,10 +300,9 @@ class RankedReader:
         """Nothing to close."""
 
 
-# Other systems that rank, where they are installed. None of them is needed.
+# Other retrieval systems, if installed. Each is imported when it is used.
 #
-# Each is imported only when it is used. Vectors come from the embedder of the run, so that systems
-# are compared and not models.
+# Vectors come from the embedder of the run, so that systems are compared and not models.
 
 _MODULES = {"bm25s": "bm25s", "chroma": "chromadb", "lancedb-fts": "lancedb", "lancedb-hybrid": "lancedb"}
 _NEED_VECTORS = ("chroma", "lancedb-hybrid")
@@ -312,7 +310,7 @@ _CANDIDATES = 200
 
 
 def missing(name: str, embedder: Embedder | None) -> str | None:
-    """Why a peer can't run here; None when it can."""
+    """The reason why a peer can't run; None if it can."""
     module = _MODULES.get(name)
     if module is not None and find_spec(module) is None:
         return f"the package {module} isn't installed."
@@ -322,7 +320,7 @@ def missing(name: str, embedder: Embedder | None) -> str | None:
 
 
 def best_first(places: Any, scores: Any) -> list[int]:
-    """Places by falling score; ties fall to the newer."""
+    """The places by descending score; of equal scores, the newer first."""
     return [int(each) for each in places[np.lexsort((-places, -scores))]]
 
 
@@ -375,7 +373,7 @@ def _lancedb(corpus: Corpus, *, hybrid: bool) -> Order:
     # It warns, from Rust, of every table that it creates.
     os.environ.setdefault("LANCEDB_LOG", "error")
     lancedb: Any = import_module("lancedb")
-    # A match is never read as syntax, whatever a question has.
+    # A match query has no syntax, whatever the question contains.
     match: Any = import_module("lancedb.query").MatchQuery
     words: Any = import_module("lancedb.index").FTS
     rows: list[dict[str, Any]] = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
@@ -412,20 +410,21 @@ PEERS: Mapping[str, Callable[[Corpus], Order]] = {
     "lancedb-fts": partial(_lancedb, hybrid=False),
     "lancedb-hybrid": partial(_lancedb, hybrid=True),
 }
-"""How each peer ranks a corpus, by name."""
+"""The ranking function of each peer by name."""
 
 
 def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
-    """A retriever from a way to rank a corpus: its order, packed greedily."""
+    """A retriever from a function that ranks a corpus; the ranking is packed greedily."""
     return lambda corpus: RankedReader(corpus, order_of(corpus))
 
 
 def retrievers_of(
     given: Sequence[str | Configuration] | Mapping[str, Retriever] | None, embedder: Embedder | None
 ) -> tuple[dict[str, Retriever], dict[str, str]]:
-    """The retrievers that take part by name, and why others don't. A named one that can't run is refused.
+    """The retrievers to run by name, and the reason for each that can't run.
 
-    A name is one of `RETRIEVERS` or the text of a configuration. Raises InvalidInput.
+    A name is one of `RETRIEVERS` or the text of a configuration. Raises InvalidInput for a named retriever
+    that can't run.
     """
     if isinstance(given, Mapping):
         return dict(given), {}
@@ -478,16 +477,16 @@ RETRIEVERS: Mapping[str, Retriever] = {
     "bm25": ranked_by(_bm25),
     **{name: ranked_by(order_of) for name, order_of in PEERS.items()},
 }
-"""The retrievers that have a name."""
+"""The retrievers with a name of their own."""
 
 
-# What is measured with them: the questions, each with an open reader.
+# The questions, each with an open reader.
 
 _NAMES = 10  # How many speakers an error names.
 
 
 class _Closable(Protocol):
-    """What is opened for one corpus, and closed after its questions."""
+    """An object that is opened for one corpus and closed after its questions."""
 
     def close(self) -> None: ...
 
@@ -496,10 +495,10 @@ _Opened = TypeVar("_Opened", bound=_Closable)
 
 
 def spoken_by(material: Material, speaker: str) -> Material:
-    """The material with the turns of that speaker or role alone, and only the evidence in them.
+    """The material restricted to the turns of a speaker or role, and to the evidence in these turns.
 
-    Case doesn't matter. A question without any evidence left is left out. Raises InvalidInput for memories
-    that have no speaker, or if nobody has that name.
+    Case is ignored. Questions without remaining evidence are dropped. Raises InvalidInput if no turn has that
+    speaker or role.
     """
     wanted = speaker.strip().casefold()
     corpora, known = [], dict[str, None]()

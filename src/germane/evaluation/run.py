@@ -1,6 +1,6 @@
-"""Runs retrievers over questions and measures what of the evidence each context holds.
+"""Run retrievers over questions and measure how much of the evidence each context contains.
 
-Reads the clock to time contexts; everything else follows from the seed.
+The clock is read to time contexts; all other results depend on the seed only.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ from germane.protocols import Embedder
 from germane.tokens import get_counter
 
 BUDGETS = (500, 1000, 2000, 4000)
-_RANKED = 100  # How deep the reciprocal rank looks.
-_MANY = 3  # Pieces of evidence from which on questions are reported together.
-_EXAMPLES = 3  # How many lines that don't fit an error shows.
+_RANKED = 100  # The depth of the reciprocal rank.
+_MANY = 3  # Questions with so many or more pieces of evidence are reported together.
+_EXAMPLES = 3  # The number of invalid lines in an error.
 
 
 def evaluate(
@@ -99,20 +99,18 @@ def evaluate(
     records: Records | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """How much of the evidence for each question its context contains in full.
+    """Measure how much of the evidence for each question its context contains in full.
 
-    `path` is a file in LoCoMo's layout, where every turn is a memory and every question with
-    readable evidence, the adversarial ones aside, an assembly at each budget; or JSON lines: with
-    questions about messages among them, about `records`, which are imported for the run, or about the
-    store `stored`, or with probes. A line or a turn that doesn't fit is left out and reported. Tokens are
-    o200k. `retrievers` are names of
-    `RETRIEVERS` (all that can run here unless given), configurations or their texts, or retrievers
-    of your own by name. `embedder` is the bundled one unless given, and for a store then the one it
-    is opened with. `conversations` are sample ids; `questions_limit` draws that many questions by
-    the seed. With `speaker`, such as "user", only the turns of that speaker or role are stored, and only
-    evidence in them counts. `ablate` runs the first of the configurations again without each of its parts.
-    `progress` receives how many questions of how many are done. Raises UnreadableSource or
-    InvalidInput.
+    `path` is a file in the LoCoMo format, in which every turn is a memory and every question with readable
+    evidence, except adversarial ones, is assembled at each budget; or JSON lines with probes, or with
+    questions about messages in the file, about `records`, which are imported for the run, or about the store
+    `stored`. Invalid lines and turns are skipped and reported. Tokens are o200k. `retrievers` are names of
+    `RETRIEVERS` (default: all that can run), configurations or their texts, or your own retrievers by name.
+    The default `embedder` is the bundled one, or the store's own for `stored`. `conversations` are sample
+    ids; `questions_limit` draws so many questions by the seed. With `speaker`, such as "user", only the turns
+    of that speaker or role are stored, and only evidence in them counts. `ablate` repeats the first
+    configuration without each of its parts. `progress` receives the number of finished questions and the
+    total. Raises UnreadableSource or InvalidInput.
     """
     sizes = checked_budgets(budgets)
     taking_part, skipped = retrievers_of(retrievers, embedder)
@@ -132,7 +130,7 @@ def evaluate(
 
 
 def checked_budgets(budgets: Sequence[int]) -> list[int]:
-    """The budgets in order, each once. Raises InvalidInput."""
+    """The distinct budgets in ascending order. Raises InvalidInput."""
     return sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
 
 
@@ -145,7 +143,7 @@ def measured(
     ablate: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """The report of retrievers over a material; each question goes to all of them in turn."""
+    """The report of retrievers over a material; each question goes to all retrievers in turn."""
     run = _Run(material, budgets, seed, progress)
     run.expect(len(retrievers))
     results = run.results(retrievers)
@@ -169,7 +167,7 @@ def measured(
 
 
 def _misfits(material: Material, name: str) -> str:
-    """The first ids of evidence that name nothing, and lines that didn't fit, those of the file first."""
+    """The first evidence ids that name nothing, and the first invalid lines, those of the file first."""
     evidence = material.evidence
     turns = ", ".join(chain.from_iterable(corpus.ids[:_EXAMPLES] for corpus in material.corpora[:1]))
     found = [f"Evidence {each} can't be read." for each in evidence.unreadable]
@@ -188,7 +186,7 @@ def _lengths(material: Material) -> tuple[TurnLengths, ...]:
 
 
 class _Run:
-    """The questions, put to all retrievers in turn; the progress; which parts were seen."""
+    """Puts the questions to all retrievers in turn, and collects progress and score parts."""
 
     def __init__(
         self,
@@ -212,15 +210,15 @@ class _Run:
 
     @property
     def grouped(self) -> bool:
-        """Whether any memory belongs to a session."""
+        """Whether any memory is in the scope of a session."""
         drafts = (draft for corpus in self._material.corpora for draft in corpus.drafts)
         return any(str(draft.scope).startswith("session") for draft in drafts)
 
     def results(self, retrievers: Mapping[str, Retriever]) -> dict[str, list[Result]]:
-        """A result of each retriever for each budget, in order.
+        """The results of each retriever, by budget.
 
-        Each question goes to one retriever after the other, so that whatever else the machine does burdens
-        all of them alike.
+        Each question goes to one retriever after the other, so that other load on the machine affects all of
+        them equally.
         """
         answers: dict[str, dict[int, list[Answer]]] = {
             name: {budget: [] for budget in self._budgets} for name in retrievers
@@ -259,9 +257,9 @@ class _Together:
 
 
 def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[PairedDifference, ...]:
-    """The first configuration beside itself without each of its parts, and without any vector.
+    """The first configuration compared with itself without each part of its scores, and without vectors.
 
-    The parts are those that were seen in its scores. Raises InvalidInput when nothing is a configuration.
+    Raises InvalidInput if no retriever is a configuration.
     """
     name = next((name for name in results if name in run.parts), None)
     if name is None:
@@ -286,12 +284,12 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Paired
 def _answered(
     reader: Reader, case: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
 ) -> Mapping[int, Answer]:
-    """One question at every budget. Each context is assembled separately, as a caller's would be."""
+    """The answers to one question by budget; each context is assembled by a separate call."""
     ranking = found_pieces(reader.recall(case.question, _RANKED), case.pieces)
     wanted = [piece.name for piece in case.pieces]
     depths = {depth: recall_at(ranking, wanted, depth) for depth in DEPTHS}
     words = _wanted_words(case, needles)
-    # Not the counter that packed: a count that went wrong there must show here.
+    # A separate counter reveals wrong counts of the counter that packed.
     count = get_counter(COUNTER).count
     answers = {}
     for budget in budgets:
@@ -328,9 +326,9 @@ def _answered(
 def _wanted_words(
     case: EvaluationQuestion, needles: Mapping[str, Needle]
 ) -> tuple[tuple[WordPairs, ...], ...]:
-    """The pairs of words of each answer phrase, or else of each memory that will do for a piece of evidence.
+    """The pairs of words of each answer phrase, or else of the memories of each piece of evidence.
 
-    What has no content words, such as a "so is it", is left out; a piece that is stored nowhere is empty.
+    Texts without content words, such as "so is it", are skipped; a piece that isn't stored is empty.
     """
     if case.phrases:
         several = [[word_pairs(phrase)] for phrase in case.phrases]
@@ -344,7 +342,7 @@ def _wanted_words(
 def _words_shown(text: str, wanted: Sequence[Sequence[WordPairs]]) -> float | None:
     """The mean share of the wanted pairs of words in a context; of several memories, the largest share.
 
-    None where nothing has content words.
+    None if there are no content words.
     """
     context = pairs_in(text)
     shares = [max((pair_share(words, context) for words in each), default=0.0) for each in wanted]
@@ -378,7 +376,7 @@ def _result(name: str, budget: int, answers: Sequence[Answer], seed: int) -> Res
 def _grouped(
     answers: Sequence[Answer], group_of: Callable[[Answer], int | str]
 ) -> dict[int | str, list[Answer]]:
-    """The answers by group, numbers before names."""
+    """The answers by group, numbers first."""
     groups: list[Any] = sorted(
         {group_of(each) for each in answers}, key=lambda group: (isinstance(group, str), group)
     )
@@ -403,14 +401,13 @@ def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
     )
 
 
-# Several kinds of data in one run: the default call beside peers, question by question.
+# Several data files in one run: the default call compared with peers, question by question.
 #
-# A change that helps one kind of conversation may harm another, so all are measured in the same way at the
-# same time.
+# A change that helps one kind of conversation can harm another, so all are measured in one run.
 
 MINILM = "minilm"
 PEER_NAMES = ("bm25", MINILM, "lancedb-fts", "lancedb-hybrid")
-"""The peers of a comparison of kinds, where they are installed."""
+"""The peers of `compare_kinds`, if installed."""
 _SUFFIXES = (".json", *LINES)
 
 
@@ -425,13 +422,13 @@ def compare_kinds(
     embedder: Embedder | None = BUNDLED,
     progress: Callable[[int, int], None] | None = None,
 ) -> KindsReport:
-    """The default call and its peers over every data file of a folder, each question to all in turn.
+    """Compare the default call with peers on every data file of a folder; each question goes to all in turn.
 
-    Files are those of `evaluate` that bring their own conversations or messages: LoCoMo's layout (.json) and
-    JSON lines. `peers` are among PEER_NAMES: all that are installed unless given; one that isn't is skipped
-    with the reason. Peers that need vectors use MiniLM where the extra `onnx` is installed, otherwise the
-    `embedder`, which is the default call's. `questions_limit` is per file, and `speaker` as in `evaluate`.
-    Raises InvalidInput for a folder without any such file, or for an unknown peer.
+    The files are files of `evaluate` with their own conversations or messages: the LoCoMo format (.json) and
+    JSON lines. `peers` are names of PEER_NAMES, by default all; a peer that isn't installed is skipped with
+    the reason. Peers that need vectors use MiniLM if the extra `onnx` is installed, otherwise `embedder`,
+    which is the embedder of the default call. `questions_limit` is per file, and `speaker` as in `evaluate`.
+    Raises InvalidInput for a folder without such files and for an unknown peer.
     """
     sizes = checked_budgets(budgets)
     retrievers, skipped = _retrievers(PEER_NAMES if peers is None else peers, embedder)
@@ -477,7 +474,7 @@ def _offset(
 def _over_the_best(report: Report, seed: int) -> tuple[PairedDifference, ...]:
     """The default call minus the best peer at each budget.
 
-    The best is chosen by the same questions, so chance favours it and never the default call.
+    The best peer is chosen by the same questions, so chance favours the peer.
     """
     found: list[PairedDifference] = []
     for own in report.of(DEFAULT_CALL):
@@ -490,13 +487,13 @@ def _over_the_best(report: Report, seed: int) -> tuple[PairedDifference, ...]:
     return tuple(found)
 
 
-# The peers, those that need vectors with the same ones.
+# The peers; those that need vectors share them.
 
 
 def _retrievers(
     names: Sequence[str], embedder: Embedder | None
 ) -> tuple[dict[str, Retriever], dict[str, str]]:
-    """The default call and the peers that can run here by name, and why the others can't."""
+    """The default call and the peers that can run, by name, and the reason for each other peer."""
     unknown = sorted(set(names) - set(PEER_NAMES))
     if unknown:
         raise InvalidInput(
@@ -522,7 +519,7 @@ def _retrievers(
 
 
 def _once_per_corpus(embedder: Embedder) -> Embedder:
-    """An embedder that remembers the vectors of the last corpus: two peers embed the same one."""
+    """An embedder that caches the vectors of the last corpus, which two peers embed."""
     of_corpus = lru_cache(maxsize=1)(embedder.embed)
     return CallableEmbedder(
         lambda texts: of_corpus(tuple(texts)) if len(texts) > 1 else embedder.embed(texts),

@@ -34,8 +34,8 @@ _EXPECTED = (
     "line, or lines such as `user: text` were expected"
 )
 _LISTS = ("messages", "input")
-"""Where the layouts of providers keep the messages of a conversation."""
-# The result of a tool is plain text in a dialogue: there is no call that it could answer.
+"""The fields with the messages of a conversation in the formats of providers."""
+# In a dialogue the result of a tool is plain text, without a call that it answers.
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "model", "tool", "function"})
 _SYSTEMS = frozenset({"system", "developer"})
 
@@ -43,10 +43,10 @@ _SYSTEMS = frozenset({"system", "developer"})
 def read_conversations(
     path: Path, provider: str | Provider | None = None
 ) -> Iterator[tuple[str, tuple[Message, ...]]]:
-    """The conversations of a transcript, each with a name: the file's, or `file/N` where there are several.
+    """The conversations of a transcript, each with a name: the file's, or `file/N` if there are several.
 
-    Messages keep what their provider needs, and a moment where they have one. In a dialogue between names,
-    the first to speak is the user. Raises UnreadableSource, naming the line, for what is no transcript.
+    Messages retain the fields of their provider, and their times if any. In a dialogue between names, the
+    first speaker is the user. Raises UnreadableSource, naming the line, if the file isn't a transcript.
     """
     text = read_text(path)
     if starts_dialogue(text):
@@ -57,7 +57,7 @@ def read_conversations(
 
 
 def _json_conversations(path: Path, text: str) -> Iterator[tuple[str, int | None, Any]]:
-    """Each conversation of a file as JSON, with `/N` where there are several, and the line that holds it."""
+    """Each conversation of a file as JSON, with `/N` if there are several, and its line, if it has one."""
     if not text.lstrip().startswith(("{", "[")):
         raise unreadable(path, _EXPECTED, line=text[: len(text) - len(text.lstrip())].count("\n") + 1)
     try:
@@ -116,14 +116,14 @@ def _read(
 
 
 def _without_stamps(message: object) -> object:
-    """The message as its provider would have it."""
+    """The message without the fields that no provider accepts."""
     if not isinstance(message, Mapping):
         return message
     return {key: value for key, value in message.items() if key not in STAMPS}
 
 
 def _of_dialogue(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """Plain messages; who is named, and by no role, is named in the text as well."""
+    """The turns as plain messages; a speaker with a name and no role is also named in the text."""
     first = turns[0].speaker if turns else ""
     made = []
     for number, turn in enumerate(turns, start=1):
@@ -146,13 +146,13 @@ def _role(turn: Turn, first: str) -> MessageRole:
 
 
 def read_transcript(path: Path) -> Iterator[Draft]:
-    """The turns of a transcript, whichever layout it has; the content decides, not the suffix.
+    """The turns of a transcript as drafts; the format is detected by the content, not by the suffix.
 
-    Accepted are messages of the OpenAI and the Anthropic API (a list, an object with `messages`, or
-    one message or one conversation per line) and plain text (see `dialogue_turns`). Each turn is an
-    episode tagged `turn` in the session named after the file, or `file/N` where the file holds
-    several conversations; a longer transcript read again adds only its new turns. Raises
-    UnreadableSource, naming the line or the message, for anything else.
+    The formats are messages of the OpenAI and the Anthropic API (a list, an object with `messages`, or one
+    message or conversation per line) and plain text (see `dialogue_turns`). Each turn is an episode with the
+    tag `turn`, in the session named after the file, or `file/N` if the file has several conversations. So a
+    longer transcript adds only its new turns. Raises UnreadableSource, naming the line or the message, for
+    anything else.
     """
     text, name = read_text(path), name_of(path)
     if starts_dialogue(text):
@@ -171,21 +171,21 @@ def read_transcript(path: Path) -> Iterator[Draft]:
             raise unreadable(path, str(error), line=line) from error
 
 
-# Messages in the layouts of the OpenAI and Anthropic APIs as turns.
+# Messages in the formats of the OpenAI and Anthropic APIs as turns.
 #
 # Files come from many tools, so this reader is more lenient than `germane.conversation.formats`, which
 # returns messages exactly as they were read.
 
 STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
-"""Where files keep when a message was sent; no provider knows any of these."""
+"""The fields with the time of a message in files; no provider has such a field."""
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 
 _MILLISECONDS = 100_000_000_000
-"""Seconds since 1970 reach this in the year 5138; a greater stamp counts milliseconds."""
+"""Seconds since 1970 reach this value in the year 5138, so greater values are milliseconds."""
 
 
 def is_message(value: object) -> bool:
-    """Whether a JSON value has the form of a message: a role, and content or calls."""
+    """Whether a JSON value is a message: an object with a role, and content or calls."""
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("role"), str)
@@ -194,15 +194,15 @@ def is_message(value: object) -> bool:
 
 
 def is_transcript(value: object) -> bool:
-    """Whether a JSON value is a message, a conversation, or a list of either, judged by its first item."""
+    """Whether a JSON value is a message, a conversation, or a list of either, by its first item."""
     first = value[0] if isinstance(value, list) and value else value
     return is_message(first) or messages_in(first) is not None
 
 
 def messages_in(value: Any) -> Sequence[Any] | None:
-    """The messages of a JSON value, a list of them or an object that holds one; None if it is neither.
+    """The messages of a JSON list, or of an object with such a list; None for any other value.
 
-    A system prompt beside the list, where Anthropic's layout keeps it, becomes the first message.
+    A system prompt beside the list, as in Anthropic's format, becomes the first message.
     """
     for name in _LISTS if isinstance(value, Mapping) else ():
         if isinstance(value.get(name), list):
@@ -215,10 +215,9 @@ def messages_in(value: Any) -> Sequence[Any] | None:
 
 
 def message_turns(messages: Sequence[Any]) -> Iterator[Turn]:
-    """One turn per message that has text, a call or a result, with tool use in readable words.
+    """One turn per message with text, a call or a result, with tool use in readable words.
 
-    A result names the tool that was called. Raises FieldError, naming the message by its number from
-    1, for what is no message.
+    A result names its tool. Raises FieldError for an invalid message, with its number from 1.
     """
     reader = _Reader()
     for index, message in enumerate(messages):
@@ -232,12 +231,12 @@ def message_turns(messages: Sequence[Any]) -> Iterator[Turn]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads messages in order, since a tool's result names the call before it by id alone."""
+    """Reads messages in order, since a tool's result names its call by id only."""
 
     tools: dict[str, str] = field(default_factory=dict)
 
     def turn(self, message: object, index: int) -> Turn | None:
-        """The message as a turn; None for one without any text."""
+        """The message as a turn; None if it has no text."""
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise FieldError("an object with a 'role' and a 'content' was expected")
         role: str = message["role"]
@@ -250,7 +249,7 @@ class _Reader:
         text = "\n".join(part for part in parts if part.strip()).strip()
         if not text:
             return None
-        # Anthropic's layout gives a message that only hands over results the role of the user.
+        # In Anthropic's format a message with results only has the role of the user.
         if content and isinstance(content, list) and all(map(_is_result, content)):
             role = "tool"
         named = message.get("name") if role not in ("tool", "function") else None
@@ -270,14 +269,14 @@ class _Reader:
             yield self.part(part)
 
     def part(self, part: object) -> str:
-        """One part of a content as text; what is no text is named in brackets."""
+        """One part of a content as text; a part without text becomes its name in brackets."""
         if isinstance(part, str):
             return own_text(part, whole=False)
         if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
             raise FieldError("each part of a content must be an object with a 'type'")
         kind = part["type"]
         if kind in _TEXTS:
-            # What came from memory is there already; learned again, it would pass for news.
+            # Text from memory is stored already, and would be imported as new.
             return own_text(str(part.get("text") or ""), whole=False)
         if kind.endswith("tool_use"):
             return self.call(part.get("id"), part.get("name"), part.get("input"))
@@ -288,7 +287,7 @@ class _Reader:
         return named_fields(kind, part)
 
     def calls(self, message: Mapping[str, Any]) -> Iterator[str]:
-        """The tool calls that OpenAI's layout keeps beside the content, in its present and its old form."""
+        """The tool calls beside the content in OpenAI's format, current and deprecated."""
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
             raise FieldError("'tool_calls' must be a list of objects")
@@ -303,7 +302,7 @@ class _Reader:
             yield self.call(None, old.get("name"), old.get("arguments"))
 
     def call(self, call_id: object, name: object, given: object) -> str:
-        """A call in readable words; its name is remembered for the result."""
+        """A call in readable words; its name is stored for the result."""
         named = str(name or "tool")
         if call_id is not None:
             self.tools[str(call_id)] = named
@@ -316,7 +315,7 @@ def _is_result(part: object) -> bool:
 
 
 def _stamp(message: Mapping[str, Any]) -> datetime | None:
-    """When the message was sent: ISO text, or seconds or milliseconds since 1970; None if it has no time."""
+    """The time of the message, from ISO text or seconds or milliseconds since 1970; None without a time."""
     for name in STAMPS:
         value = message.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -330,7 +329,7 @@ def _stamp(message: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-# Dialogues as people write them: `Name: text` lines.
+# Dialogues as `Name: text` lines.
 
 _TURN = re.compile(
     r"(?:\[?(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)\]?"
@@ -346,7 +345,7 @@ _LABELS = frozenset(
     | {"edit", "update", "re", "fwd", "subject", "date", "from", "to", "cc", "source", "output", "input"}
     | {"result", "results", "answer", "question", "traceback", "http", "https", "file", "e.g", "e.g.", "i.e."}
 )
-"""Words before a colon that open a remark within a turn and are nobody's name."""
+"""Words before a colon that begin a remark within a turn and aren't names."""
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
@@ -359,13 +358,12 @@ def starts_dialogue(text: str) -> bool:
 
 
 def dialogue_turns(text: str) -> Iterator[Turn]:
-    """The turns of a text in which each begins with its speaker, as `user: …` or `Ann Lee: …`.
+    """The turns of a text in which each turn begins with its speaker, as `user: …` or `Ann Lee: …`.
 
-    A day and time may precede the name, in brackets or not; without an offset it is UTC. Other
-    lines belong to the turn above them. What counts as a speaker is settled by the first turn: if it is
-    a role, only roles are; if it has a stamp, only stamped lines begin turns. An indented line, one
-    in a code block and a label such as `TraceNote:` never do. Text before the first turn is left
-    out; see `starts_dialogue`.
+    A day and time can precede the name, with or without brackets; without an offset it is UTC. Other lines
+    belong to the turn above. The first turn decides which lines begin turns: if its speaker is a role, only
+    roles; if it has a time, only lines with a time. Indented lines, lines in code blocks and labels such as
+    `Note:` never begin a turn. Text before the first turn is skipped; see `starts_dialogue`.
     """
     speaker, stamp, lines, index = "", None, list[str](), 0
     counts, fence = _is_name, ""
@@ -399,7 +397,7 @@ def _is_name(line: re.Match[str]) -> bool:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The mark of the code block that is open after the line; empty when none is."""
+    """The fence of the code block that is open after the line; empty if none is open."""
     match = _FENCE.match(line)
     if match is None:
         return fence

@@ -1,8 +1,6 @@
-"""The structure of a Markdown text: headings, sections, decision records, changelogs, and the paths it
-governs.
+"""The structure of a Markdown text: headings, sections, decision records, changelogs, and governed paths.
 
-Nothing here guesses at structure with patterns: a `#` in a code block is no heading, whatever the block
-looks like.
+The structure is parsed, not matched by patterns: a `#` in a code block is never a heading.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """A heading of the document itself (none inside a list or a quotation); `line` counts from 0."""
+    """A heading outside lists and quotations; `line` counts from 0."""
 
     level: int
     title: str
@@ -34,9 +32,9 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkdownBlock:
-    """A paragraph, list, table, code block …: lines `start` up to `end`, counted from 0.
+    """A paragraph, list, table, code block …: lines `start` to `end`, exclusive, counted from 0.
 
-    `items` are the places inside where it may be split: the lines at which a list's items begin.
+    `items` are the lines at which it can be split: the first lines of list items.
     """
 
     start: int
@@ -55,11 +53,11 @@ class Outline:
     references: frozenset[int] = field(default_factory=frozenset)
 
     def text(self, start: int, end: int) -> str:
-        """The lines `start` up to `end` without blank lines around them."""
+        """The lines from `start` to `end`, exclusive, without surrounding blank lines."""
         return "\n".join(self.lines[start:end]).strip("\n").rstrip()
 
     def title(self) -> str | None:
-        """The document's own title: its first heading, if that is of the highest level it has."""
+        """The title of the document: its first heading, if no heading has a higher level."""
         if not self.headings:
             return None
         first = self.headings[0]
@@ -67,7 +65,7 @@ class Outline:
 
 
 def outline(text: str) -> Outline:
-    """Read the structure of a Markdown text (CommonMark with tables).
+    """Parse the structure of a Markdown text (CommonMark with tables).
 
     Raises MissingExtra without markdown-it-py.
     """
@@ -77,7 +75,7 @@ def outline(text: str) -> Outline:
         raise MissingExtra(feature="Importing Markdown", extra="cli") from error
     env: dict[str, Any] = {}
     whole = MarkdownIt("commonmark").enable("table")
-    # Links and emphasis matter in headings alone, and reading them everywhere takes most of the time.
+    # Links and emphasis matter in headings only, and parsing them everywhere takes most of the time.
     tokens = MarkdownIt("commonmark").enable("table").disable("inline").parse(text, env)
     defined = [*env.get("references", {}).values(), *env.get("duplicate_refs", [])]
     return Outline(
@@ -113,7 +111,7 @@ def _blocks(tokens: Sequence[Token]) -> tuple[MarkdownBlock, ...]:
 
 
 def _words(inlines: Sequence[Token]) -> str:
-    """A heading as plain words: no emphasis, links or pictures."""
+    """A heading as plain text, without emphasis, links or pictures."""
     parts = [
         " " if child.type in ("softbreak", "hardbreak") else child.content
         for inline in inlines
@@ -123,21 +121,21 @@ def _words(inlines: Sequence[Token]) -> str:
     return " ".join("".join(parts).split())
 
 
-# Splitting a long document where its author did: at headings, then between blocks.
+# Splitting a long document at headings, then between blocks.
 
 LONG = 1_600
-"""About 400 tokens: a passage that answers a question whole and leaves space for others."""
+"""Characters of a long text, about 400 tokens: a passage that can answer a question in full."""
 
 TINY = 240
-"""About 60 tokens: a shorter text means little without its context."""
+"""Characters of a tiny text, about 60 tokens: it means little without its context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPassage:
-    """A stretch of a document that can be read alone: the headings above it, its text, its first line.
+    """A part of a document that can be read alone: the headings above it, its text, its first line.
 
-    `path` is empty for what comes before the first heading. Where one section made several
-    passages, `part` counts them from 1 to `parts`. `line` counts from 0.
+    `path` is empty for text before the first heading. `part` numbers the passages of one section from 1 to
+    `parts`. `line` counts from 0.
     """
 
     path: tuple[str, ...]
@@ -150,17 +148,17 @@ class DocumentPassage:
 def passages(document: Outline, *, long: int = LONG, tiny: int = TINY) -> tuple[DocumentPassage, ...]:
     """The document in passages of about `long` characters at most.
 
-    Every line that isn't blank is in exactly one passage, except headings that have nothing of
-    their own below them (they are still in the paths of what follows). A section tinier than
-    `tiny` characters joins the passage of its parent. A code block, a table and a list item are
-    never split, so a passage is longer than `long` where one of them is, or a paragraph.
+    Every line that isn't blank is in exactly one passage, except headings without text of their own, which
+    are in the paths of the following passages. A section of fewer than `tiny` characters joins the passage of
+    its parent. Paragraphs, code blocks, tables and list items are never split, so a passage with a longer one
+    exceeds `long`.
     """
     return tuple(_of_section(document, _tree(document), long, tiny))
 
 
 @dataclass(slots=True)
 class _Section:
-    """A heading with all below it: its own lines end at `own`, those of its subsections at `end`."""
+    """A heading and its text: its own lines end at `own`, its subsections at `end`."""
 
     path: tuple[str, ...]
     level: int
@@ -207,7 +205,7 @@ def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> I
 
 
 def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple[int, str]]:
-    """The text between a heading and its first subsection, packed into texts with their first lines."""
+    """The text between a heading and its first subsection in parts, each with its first line."""
     starts = [section.start]
     cuts = [*_cuts(document, section, long), section.own]
     for cut, following in pairwise(cuts):
@@ -218,7 +216,7 @@ def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple
 
 
 def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
-    """The lines at which a section's own text may be split: never between a lead-in and what it leads to."""
+    """The lines at which a section's own text can be split, never between a lead-in and its block."""
     cuts: list[int] = []
     leads_in = True  # The heading leads in to the first block.
     for block in document.blocks:
@@ -236,7 +234,7 @@ def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
 def _join(
     document: Outline, own: list[tuple[int, str]], small: list[_Section], long: int
 ) -> list[tuple[int, str]]:
-    """The section's own texts with its tiny subsections behind them."""
+    """The section's own texts with its tiny subsections appended."""
     joined = list(own)
     for section in small:
         text = document.text(section.start, section.end)
@@ -248,7 +246,7 @@ def _join(
     return joined
 
 
-# Decision records: recognised by their headings, whatever template they follow.
+# Decision records, recognised by their headings, in any template.
 
 _TITLES = (
     re.compile(r"^adr[\s#_-]*(?P<number>\d{1,5})\s*[.:)\u2013\u2014-]?\s*(?P<title>.*)$", re.IGNORECASE),
@@ -266,10 +264,10 @@ def decision_record(
 ) -> dict[str, Any] | None:
     """The `title`, `number`, `status` and `date` of a decision record; None for any other document.
 
-    It is one when exactly one heading announces a decision and a context, a status or a title such
-    as `ADR 7` goes with it: so do the templates of Nygard, MADR and Tyree. `known` is true where its front
-    matter already calls it one. Front matter wins over the text. The date is ISO text,
-    the status as it is written; what isn't known is None.
+    A decision record has exactly one heading for the decision, and a context, a status or a title such as
+    `ADR 7`: the templates of Nygard, MADR and Tyree do. `known` is true if its front matter declares it.
+    Front matter has precedence over the text. The date is ISO text and the status is verbatim; unknown fields
+    are None.
     """
     heads = [heading.title.lower().strip(" :") for heading in document.headings]
     number, title = _title(document, file_name)
@@ -300,7 +298,7 @@ def _field_of(document: Outline, fields: Mapping[str, Any], name: str) -> str | 
     """A field from the front matter, the lines above the first section, or a section of that name."""
     if fields.get(name):
         return str(fields[name]).strip() or None
-    # Most templates have their fields before the first section.
+    # Most templates have the fields before the first section.
     first = next((heading.line for heading in document.headings if heading.level > 1), 20)
     for line in document.lines[:first]:
         match = _FIELD.match(line)
@@ -318,12 +316,12 @@ def _decision_words(text: str) -> str:
     return _LINK.sub(r"\1", text.partition("<!--")[0]).strip(" *_`{}-+\t")
 
 
-# Changelogs: one entry per version.
+# Changelogs, one entry per version.
 
 CHANGELOGS = frozenset(
     {"changelog", "changes", "history", "news", "releases", "release-notes", "release_notes"}
 )
-"""The names of files, without their suffix, that are changelogs by custom."""
+"""The conventional names of changelogs, without suffix."""
 _VERSION = re.compile(
     r"^(?:(?:version|release|v)\s*)?\[?v?(?P<name>\d+\.\d+[\w.+-]*|unreleased)\b\]?(?P<rest>.*)$",
     re.IGNORECASE,
@@ -331,11 +329,11 @@ _VERSION = re.compile(
 
 
 def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
-    """The entries of a changelog in its order, each with its text; none where no heading names a version.
+    """The entries of a changelog in their order, each with its text; none if no heading names a version.
 
-    Each has its `version`, its `line` counted from 1, and if its heading has them, its `date` as ISO text
-    and `yanked`. An entry ends at the next version's heading, whatever the level: generated changelogs give
-    major versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
+    Each entry has its `version`, its `line` from 1, and from its heading the `date` as ISO text and `yanked`,
+    if any. An entry ends at the heading of the next version at any level, since generated changelogs give
+    major versions a higher level. Link definitions at the end belong to no entry.
     """
     heads = [(heading, match) for heading in document.headings if (match := _VERSION.match(heading.title))]
     ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
@@ -351,11 +349,11 @@ def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
     return entries
 
 
-# Which paths of a project a text governs: those that its front matter lists, or that it names. Only the names
-# of files are read, never their text.
+# The paths of a project that a text governs: those in its front matter, or those that it names. Only names of
+# files are read, never their content.
 
 MOST_PATHS = 50
-"""How many paths a text may govern; one that names more is about all of them."""
+"""The maximum number of governed paths; a text that names more governs none in particular."""
 
 _QUOTED = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
 _PLACE = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$")
@@ -366,19 +364,19 @@ _ELSEWHERE = re.compile(r"^(?:[A-Za-z]:|~|\\\\)")
 
 
 def stated_scope(fields: Mapping[str, Any]) -> str | None:
-    """The scope that front matter names: `global`, or a name with a value; None for anything else there.
+    """The scope in front matter: `global`, or a name with a value; None for any other value.
 
-    Other tools write other words under `scope`, which stay metadata.
+    Other tools write other values under `scope`, which stay metadata.
     """
     scope = fields.get("scope")
     return scope.strip() if isinstance(scope, str) and _SCOPE.match(scope.strip()) else None
 
 
 def stated_paths(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The patterns under `paths` in front matter, and under a `scope` that lists paths or is one.
+    """The patterns under `paths` in front matter, and under `scope` if it is a path or a list of paths.
 
-    Each is a pattern as in a .gitignore, from the project's root. Raises FieldError for what is no list
-    of texts, and for a path outside the project.
+    Patterns are those of a .gitignore, from the project's root. Raises FieldError for anything but a list of
+    texts, and for a path outside the project.
     """
     stated = [*as_texts(fields.get("paths"), name="paths")]
     scope = fields.get("scope")
@@ -396,8 +394,8 @@ def stated_paths(fields: Mapping[str, Any]) -> tuple[str, ...]:
 def named_paths(text: str, root: Path) -> tuple[str, ...]:
     """The patterns of the files and folders under `root` that a text names between backticks.
 
-    A name counts when it is there now and has a slash or a suffix, so that the word `docs` isn't one;
-    a glob counts when the folder above its first wildcard is there. A line number behind it is ignored.
+    A name counts if it exists and has a slash or a suffix, so the word `docs` doesn't count. A glob counts if
+    the folder above its first wildcard exists. A line number after the name is ignored.
     """
     names = (_PLACE.sub("", match[1].strip()) for match in _QUOTED.finditer(text))
     patterns = dict.fromkeys(pattern for name in names if (pattern := _existing(name, root)))
@@ -405,7 +403,7 @@ def named_paths(text: str, root: Path) -> tuple[str, ...]:
 
 
 def pattern_of(place: str, *, folder: bool) -> str:
-    """The pattern that matches one file or folder alone, by its path from the project's root."""
+    """The pattern that matches only this file or folder, by its path from the project's root."""
     return "/" + _MEANING.sub(r"\\\1", place) + ("/" if folder else "")
 
 
@@ -420,7 +418,7 @@ def _existing(name: str, root: Path) -> str | None:
         or "\0" in plain
     ):
         return None
-    with suppress(OSError, ValueError):  # Too long a name, or one that no file can have.
+    with suppress(OSError, ValueError):  # The name is too long or invalid.
         if _GLOB.search(plain):
             above = PurePosixPath(*takewhile(lambda part: not _GLOB.search(part), place.parts))
             return f"/{plain}" if "/" in plain and above.parts and (root / above).exists() else None

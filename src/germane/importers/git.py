@@ -1,6 +1,6 @@
-"""The history of a git repository as drafts, and when files changed last.
+"""The history of a git repository as drafts, and the times of the last changes of files.
 
-Runs the `git` executable, reading only: repositories are untrusted, so no command that a repository's
+The `git` executable is run for reading only. Repositories are untrusted, so no command that a repository's
 configuration, attributes or hooks name may run.
 """
 
@@ -23,10 +23,10 @@ from germane.importers.sources import EXTERNAL, OnSkip, Skipped, unreadable
 from germane.model.memory import Draft
 
 COMMIT = "commit"
-"""The kind of every commit, and its tag."""
+"""The kind and the tag of every commit."""
 
 MOST_FILES = 100
-"""How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
+"""The maximum number of files in a commit's metadata; `files_changed` counts all of them."""
 
 _FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
 _LOG = (
@@ -53,7 +53,7 @@ _SETTINGS = (
     "log.follow=false",
     "protocol.allow=never",
 )
-"""What overrides the configuration of a repository, which may be anybody's."""
+"""Settings that override the untrusted configuration of a repository."""
 
 _OF_A_REPOSITORY = frozenset(
     {
@@ -75,21 +75,21 @@ _OF_A_REPOSITORY = frozenset(
 def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     """The commits of the repository at `path`, newest first, read lazily.
 
-    For a folder inside a repository they are those that touched it. Merges are left out: what they
-    bring is in the commits they merge. Each is of kind `commit`, at its author's time, with
-    the message as content, its first line as subject, author, day and files as metadata, and
-    `git:HASH` as source. A shallow clone is reported to `on_skip`: its history is cut short, and what its
-    oldest commits changed isn't known.
+    For a folder inside a repository they are the commits that touched it. Merges are skipped, since their
+    changes are in the merged commits. Each draft has the kind `commit`, the author's time, the message as
+    content, its first line as subject, author, day and files as metadata, and the source `git:HASH`. A
+    shallow clone is reported to `on_skip`: its history is incomplete, and the changes of its oldest commits
+    are unknown.
 
-    Raises UnreadableSource when git isn't installed, or the folder is in no repository, in one that
-    git refuses to read, or in one without commits.
+    Raises UnreadableSource if git isn't installed, or if the folder is in no repository, in one that git
+    refuses to read, or in one without commits.
     """
     prefix = git_output(path, "rev-parse", "--show-prefix")
     if git_output(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
         raise unreadable(path, "the repository has no commits yet")
     cut = frozenset[str]()
     if git_output(path, "rev-parse", "--is-shallow-repository") == "true":
-        # Git shows all files of the commits at which the clone was cut as if they were new.
+        # Git shows all files of the oldest commits of a shallow clone as new.
         listed = Path(path, git_output(path, "rev-parse", "--git-path", "shallow"))
         cut = frozenset(listed.read_text("ascii").split()) if listed.is_file() else cut
         if on_skip is not None:
@@ -108,9 +108,7 @@ def _draft(fields: list[str], files: list[str]) -> Draft:
     commit, seconds, author, subject, body = fields
     body, subject = body.strip(), subject.strip() or f"Commit {commit[:_SHORT]}"
     at = None
-    with suppress(
-        ValueError, OverflowError, OSError
-    ):  # Broken tools have written times that no calendar has.
+    with suppress(ValueError, OverflowError, OSError):  # Broken tools have written times that don't exist.
         at = datetime.fromtimestamp(int(seconds), UTC)
     metadata = {
         "commit": commit,
@@ -135,8 +133,8 @@ def _draft(fields: list[str], files: list[str]) -> Draft:
 def _records(chunks: Iterator[bytes]) -> Iterator[tuple[list[str], list[str]]]:
     """Each commit's fields and files.
 
-    A record is an empty text, the fields, then the files up to an empty text, all ended by NUL, which
-    neither a message nor a path can hold.
+    A record is an empty text, the fields, then the files up to an empty text. NUL ends each of them; neither
+    messages nor paths can contain it.
     """
     tokens = _tokens(chunks)
     for opening in tokens:
@@ -162,7 +160,7 @@ def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
 
 
 def _output(path: Path, *arguments: str) -> Iterator[bytes]:
-    """What git writes, in chunks. The process ends with the iterator, however far it was read."""
+    """The output of git in chunks. The process ends with the iterator, even if not all was read."""
     with tempfile.TemporaryFile() as complaints:
         process = _start(path, *arguments, complaints=complaints)
         try:
@@ -181,11 +179,11 @@ def _output(path: Path, *arguments: str) -> Iterator[bytes]:
 
 
 def git_output(path: Path, *arguments: str, refused: str | None = None) -> str:
-    """The output of a git command; `refused`, where it is given, if git can't be run or refuses.
+    """The output of a git command; `refused`, if given, when git can't be run or fails.
 
-    `arguments` must be a command that reads the object database, the references or the index. One that
-    compares the content of files (`status`, `diff`, `ls-files -m`) runs the filters that the repository's
-    own configuration names, and no option turns those off. Raises UnreadableSource with git's own words.
+    `arguments` must be a command that reads the object database, the references or the index. Commands that
+    compare file contents (`status`, `diff`, `ls-files -m`) run the filters in the repository's configuration,
+    and no option disables these. Raises UnreadableSource with git's message.
     """
     try:
         return b"".join(_output(path, *arguments)).decode("utf-8", "replace").strip()
@@ -196,10 +194,10 @@ def git_output(path: Path, *arguments: str, refused: str | None = None) -> str:
 
 
 def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start git in a folder so that nothing runs that the repository's own configuration names.
+    """Start git in a folder without running anything that the repository's configuration names.
 
-    Every git process of the package starts here. Options given with `-c` override the configuration of
-    the repository and all that it includes.
+    Every git process of the package starts here. Options of `-c` override the configuration of the repository
+    and its included files.
     """
     options = [part for setting in _SETTINGS for part in ("-c", setting)]
     command = ["git", "--no-pager", "--literal-pathspecs", *options, "-C", str(path), *arguments]
@@ -214,10 +212,10 @@ def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Pop
 
 
 def _environment() -> dict[str, str]:
-    """Our environment, in English, without prompts, and without what a git hook sets for its own repository.
+    """The environment in English, without prompts and without the variables that git hooks set.
 
-    No transport is allowed: git would fetch the objects that a partial clone lacks, by commands that the
-    clone's configuration names.
+    No transport is allowed: git would fetch missing objects of a partial clone by commands in the clone's
+    configuration.
     """
     ours = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
     return {
@@ -230,8 +228,8 @@ def _environment() -> dict[str, str]:
     }
 
 
-# When files of a project were changed last, by git, which never looks at the files themselves: it would run
-# the filters and the monitor that a repository's configuration names.
+# The times of the last changes of files by git, which never reads the files themselves: it would run the
+# filters and the monitor in the repository's configuration.
 
 _ENTRY = re.compile(
     r"^(?P<mode>\d{6}) (?P<blob>[0-9a-f]+) 0\t.*$\n(?s:.*?)^  mtime: (?P<seconds>\d+):(?P<nanoseconds>\d+)$"
@@ -245,10 +243,10 @@ _SHA1_DIGITS = 40
 def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]:
     """The time of the last commit that touched each path, for `engine.assemble(changed=...)`.
 
-    Of a file that was edited since, it is the time of that edit. Paths are from `root`; those that git knows
-    nothing of are left out, and so are all where `root` is in no repository or git isn't installed. No
-    command that the repository's configuration names is run. A file that such a filter changes on
-    checkout counts as edited once its time or size differs from that of the checkout.
+    For a file that was edited since, it is the time of the edit. Paths are relative to `root`. Paths that git
+    doesn't know are skipped, and all paths if `root` is in no repository or git isn't installed. No command
+    in the repository's configuration is run. A file that a filter changes on checkout counts as edited if
+    its time or size differs from the checkout's.
     """
     folder = Path(root)
     changed: dict[str, datetime] = {}
@@ -273,9 +271,9 @@ def _is_edited(folder: Path, path: str) -> bool:
 
 
 def _blobs(file: Path, entry: re.Match[str]) -> Iterator[str]:
-    """The blobs that a file may be: that of the index where its time and size are the same, or by content.
+    """The possible blobs of a file: the index's if time and size are equal, or else by content.
 
-    Git may store line feeds for the line ends of Windows, so both are tried.
+    Git may store line feeds for Windows line ends, so both are tried.
     """
     status = file.lstat()
     written = int(entry["seconds"]) * 1_000_000_000 + int(entry["nanoseconds"])

@@ -1,4 +1,4 @@
-"""Conversations and questions in the layout of the LoCoMo data set."""
+"""Conversations and questions in the format of the LoCoMo data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from germane.model.memory import Draft
 from germane.model.text import MONTHS
 
 ADVERSARIAL = 5
-"""The category of questions whose answer isn't in the conversation."""
+"""The category of questions that the conversation doesn't answer."""
 
 _EXPECTED = (
     'a list of conversations was expected, each with "sample_id", "conversation" (session_1, '
@@ -35,9 +35,9 @@ _BETWEEN_IDS = re.compile(r"[\s,;]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueTurn:
-    """One turn: `session` and `index` count sessions from 1 and the session's turns from 0.
+    """One turn: `session` is the number of its session from 1, `index` its index in the session from 0.
 
-    `session_at` is when the session began, in UTC. `caption` describes a picture that was shared.
+    `session_at` is the start of the session in UTC. `caption` describes a shared picture.
     """
 
     dia_id: str
@@ -51,9 +51,9 @@ class DialogueTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocomoQuestion:
-    """A question with the ids of the turns that answer it, repaired, each once, all of them existing.
+    """A question with the repaired and distinct ids of the existing turns that answer it.
 
-    `answer` is None where the conversation holds none (see ADVERSARIAL).
+    `answer` is None if the conversation has none (see ADVERSARIAL).
     """
 
     question: str
@@ -64,10 +64,10 @@ class LocomoQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReport:
-    """What became of the evidence ids as they are written: `read` counts all of them.
+    """The evidence ids of a file: `read` counts all.
 
-    `repaired` were malformed and could be read, `unreadable` couldn't, `missing` name no turn. Each
-    is written as `sample_id: id`.
+    `repaired` ids were malformed and could be repaired, `unreadable` ids couldn't, and `missing` ids name no
+    turn. Each is written as `sample_id: id`.
     """
 
     read: int = 0
@@ -88,9 +88,9 @@ class LocomoConversation:
 
 
 def read_locomo(path: Path) -> tuple[LocomoConversation, ...]:
-    """Every conversation of a file in the layout of `locomo10.json`, each with its evidence report.
+    """Every conversation of a file in the format of `locomo10.json`, each with its evidence report.
 
-    Times are taken as UTC. Raises UnreadableSource, naming the conversation, for another layout.
+    Times are read as UTC. Raises UnreadableSource, naming the conversation, for another format.
     """
     try:
         value = json.loads(read_text(path))
@@ -102,7 +102,7 @@ def read_locomo(path: Path) -> tuple[LocomoConversation, ...]:
 
 
 def is_locomo(value: object) -> bool:
-    """Whether a JSON value has the form of the data set."""
+    """Whether a JSON value has the format of the data set."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -119,8 +119,7 @@ def evidence_report(conversations: Sequence[LocomoConversation]) -> EvidenceRepo
 def conversation_drafts(conversation: LocomoConversation) -> Iterator[Draft]:
     """Each turn as an episode of its session, `source` being `sample_id/dia_id`.
 
-    A turn's time is its session's plus one second per turn before it, which keeps the order and
-    the day.
+    A turn's time is its session's plus one second per earlier turn, which preserves the order and the day.
     """
     for turn in conversation.turns:
         at = turn.session_at + timedelta(seconds=turn.index)

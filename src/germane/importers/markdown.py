@@ -50,7 +50,7 @@ MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _KINDS_BY_TYPE = frozenset(
     {"adr", "pattern", "iplan", "module", "dependency", "changelog", "decision", "procedure", "fact", "note"}
 )
-"""The kinds that `type:` may name in front matter; other words there stay metadata."""
+"""The kinds that `type:` can name in front matter; other values stay metadata."""
 
 _SEPARATOR = " > "
 _CREATED = ("date", "created", "created_at")
@@ -58,18 +58,17 @@ _UPDATED = ("updated", "updated_at", "modified", "last_modified", "lastmod")
 
 
 def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
-    """The drafts of a Markdown file, or of every one in a folder, in the order of their paths.
+    """The drafts of a Markdown file, or of all Markdown files in a folder, in the order of their paths.
 
-    A decision record is one draft of kind `adr`, whole, with its status, date and number as metadata; a
-    changelog one of kind `changelog` per version; any other file is one draft, or where it is
-    longer than `long` characters, one per section (see `passages`), with the path of headings as
-    subject. Front matter gives kind, subject (or title), tags, scope, importance, confidence,
-    outcome, pinned, date and the date of the last update; everything else in it becomes metadata.
-    Whatever it claims, the text is trusted as a document's.
+    A decision record is one draft of kind `adr`, with its status, date and number as metadata. A changelog is
+    one draft of kind `changelog` per version. Any other file is one draft, or if it has more than `long`
+    characters, one per section (see `passages`) with the path of headings as subject. Front matter gives
+    kind, subject (or title), tags, scope, importance, confidence, outcome, pinned, date and the date of the
+    last update; its other fields become metadata. The text always has the trust of a document.
 
-    What git ignores is left out of a folder, and so are hidden folders, others' work and files of more than
-    a megabyte. A file that can't be read raises UnreadableSource; in a folder it is reported to `on_skip`
-    instead, where there is one. Raises MissingExtra without what the extra `project` brings.
+    In a folder, paths that git ignores, hidden folders, third-party folders and files of more than a megabyte
+    are skipped. An unreadable file raises UnreadableSource; in a folder it is reported to `on_skip` instead,
+    if given. Raises MissingExtra without the extra `project`.
     """
     if not path.is_dir():
         yield from drafts_of_markdown(path, long=long)
@@ -91,7 +90,7 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
 
 
 def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG) -> list[Draft]:
-    """The drafts of one Markdown file, all or none, by the rules of `read_markdown`; `name` is their source.
+    """The drafts of one Markdown file by the rules of `read_markdown`; `name` is their source.
 
     Raises UnreadableSource.
     """
@@ -114,7 +113,7 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
         kind = declared.lower()
         metadata.pop("type")
     created, updated = _moment(fields, _CREATED), None
-    with suppress(FieldError):  # Other tools write other things there than a date.
+    with suppress(FieldError):  # Other tools write other values there.
         updated = _moment(fields, _UPDATED)
     if created is not None and updated is not None and updated < created:
         updated = None
@@ -139,7 +138,7 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
 
 
 def _moment(fields: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
-    """The time under the first of these names that the fields have."""
+    """The time in the first existing field of these names."""
     name = next((name for name in names if fields.get(name)), None)
     return None if name is None else as_moment(fields[name], name=name, assume_utc=True)
 
@@ -161,7 +160,7 @@ def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -
 
 
 def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
-    """A draft per version. One without a day takes that of the next below, or else above."""
+    """A draft per version. A version without a day has the day of the next below, or else above."""
     entries = versions(document)
     days = [as_day(entry.get("date")) for entry, _ in entries]
     for place in range(len(days) - 2, -1, -1):
@@ -202,7 +201,7 @@ def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
 def _of_passage(
     passage: DocumentPassage, base: Draft, title: str, above: int, anchors: dict[str, int]
 ) -> Draft:
-    # The name that a heading has in a link, as most renderers make it.
+    # The anchor of a heading, as most renderers make it.
     plain_title = re.sub(r"[^\w\s-]", "", (passage.path[-1] if passage.path else title).lower()).strip()
     anchor = re.sub(r"[\s-]+", "-", plain_title) or "section"
     count = anchors[anchor] = anchors.get(anchor, 0) + 1
@@ -218,27 +217,27 @@ def _of_passage(
     )
 
 
-# The files of a project that may be read: what git ignores and what others wrote is passed over.
+# The files of a project to read, without ignored and third-party files.
 
 MOST_BYTES = 1_000_000
-"""A file of more is generated or data; what people write to be read is far shorter."""
+"""The maximum size of a file; longer ones are generated or data."""
 
 NOT_OURS = frozenset(
     {"node_modules", "bower_components", "site-packages", "vendor", "third_party", "__pycache__"}
 )
-"""Folders that hold other people's work or none at all; so do hidden ones and virtual environments."""
+"""Folders of third-party or generated files, besides hidden folders and virtual environments."""
 
 _IGNORE_FILE = ".gitignore"
 
 Wanted: TypeAlias = Callable[[Path], bool]
-"""Whether a file is of a sort that is read at all, judged by its name."""
+"""Whether a file is read at all, by its name."""
 
 
 class Ignored:
-    """Whether git ignores a path, by every .gitignore from the root to it and the repository's own list.
+    """Whether git ignores a path, by every .gitignore from the root to it and `.git/info/exclude`.
 
-    The patterns are read by `pathspec`, in git's order: the nearest file decides, and in it the last
-    pattern that matches. What lies below an ignored folder is ignored whatever other patterns match.
+    `pathspec` parses the patterns. As in git, the nearest file decides, and in it the last matching pattern.
+    Paths below an ignored folder are ignored, whatever other patterns match.
     """
 
     def __init__(self, root: Path) -> None:
@@ -247,7 +246,7 @@ class Ignored:
         self._own = _spec(root / ".git" / "info" / "exclude")
 
     def __call__(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether the path itself is ignored; its folders are taken to be not."""
+        """Whether the path itself is ignored, assuming that its folders aren't."""
         for folder in path.parents:
             if folder not in self._specs:
                 self._specs[folder] = _spec(folder / _IGNORE_FILE)
@@ -267,9 +266,8 @@ class Ignored:
 def walk(start: Path, *, root: Path, wanted: Wanted, passed_over: OnSkip, refused: OnSkip) -> Iterator[Path]:
     """The wanted files at or below `start`, folder by folder in the order of their names.
 
-    Ignored and hidden ones are left out silently; folders of other people's work, files of more than
-    MOST_BYTES and links that lead out of the project are reported to `passed_over`, folders that the system
-    refuses to `refused`.
+    Ignored and hidden files are skipped silently. Third-party folders, files of more than MOST_BYTES and
+    links out of the project are reported to `passed_over`, and unreadable folders to `refused`.
     """
     ignored = Ignored(root)
     if start.is_dir():
@@ -319,10 +317,10 @@ def _may_be_read(path: Path, root: Path, passed_over: OnSkip) -> bool:
         if path.is_symlink():
             if root not in path.resolve().parents:
                 passed_over(Skipped(source=str(path), reason="the link leads out of the project"))
-            return False  # Inside the project the file itself is read.
+            return False  # A file inside the project is read at its own path.
         size = path.stat().st_size
     except OSError:
-        return True  # Reading it says what is wrong.
+        return True  # Reading it reports the problem.
     if size > MOST_BYTES:
         reason = f"the file has {size:,} bytes, and at most {MOST_BYTES:,} are read"
         passed_over(Skipped(source=str(path), reason=reason))
@@ -331,18 +329,18 @@ def _may_be_read(path: Path, root: Path, passed_over: OnSkip) -> bool:
 
 
 def is_hidden(path: Path, root: Path) -> bool:
-    """Whether the path, or a folder between it and the root, is hidden or holds other people's work."""
+    """Whether the path, or a folder between it and the root, is hidden or third-party."""
     return any(part.startswith(".") or part in NOT_OURS for part in path.relative_to(root).parts)
 
 
 def _decision(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
-    """Whether the last pattern that matches the path itself ignores it; None where none matches."""
+    """Whether the last pattern that matches the path itself ignores it; None if none matches."""
     if spec is None:
         return None
     text = path.as_posix() + ("/" if is_folder else "")
     for pattern in reversed(spec.patterns):
         match = pattern.match_file(text) if pattern.include is not None else None
-        # A match that ends before the path does is of a folder above it, which was checked before.
+        # A match that ends before the path matches a folder above, which was checked before.
         if match is not None and match.match.end() == len(text):
             return pattern.include
     return None

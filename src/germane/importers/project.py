@@ -30,31 +30,31 @@ from germane.importers.sources import (
 from germane.model.memory import Draft
 
 PATHS = "paths"
-"""The metadata that holds the patterns of the paths a memory applies to, besides its scope."""
+"""The metadata field with the patterns of the paths that a memory applies to, besides its scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A folder whose files belong together. `prefix` precedes their paths in the sources of memories."""
+    """The folder of a project. `prefix` precedes the paths of its files in the sources of memories."""
 
     root: Path
     name: str
     prefix: str
 
     def place(self, path: Path) -> str:
-        """The path of a file or folder of the project from its root."""
+        """The path of a file or folder from the project's root."""
         return path.relative_to(self.root).as_posix()
 
     def source(self, path: Path) -> str:
-        """The name that a file's memories carry as their source."""
+        """The source of a file's memories."""
         return self.prefix + self.place(path)
 
 
 def project_of(path: Path, *, name: str | None = None, root: Path | str | None = None) -> Project:
-    """The project that a file or folder belongs to: that of `root`, or else of `project_root`.
+    """The project of a file or folder: the one at `root`, or else at `project_root`.
 
-    Its name is `name`, or that in a manifest at its root, or that of its folder. Sources are paths from a
-    repository's root; elsewhere the folder's own name comes first. Raises InvalidInput for a path
+    Its name is `name`, or the name in a manifest at its root, or the name of its folder. Sources are paths
+    from a repository's root; elsewhere the name of the folder precedes them. Raises InvalidInput for a path
     outside `root`.
     """
     folder = root_over(path, root)
@@ -66,21 +66,21 @@ def project_of(path: Path, *, name: str | None = None, root: Path | str | None =
 def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
     """The drafts of a project's folder, or of one file of it, in the order of their paths.
 
-    Markdown is read as `read_markdown` reads it; a README below the root is of kind `module`, and so are the
-    docstrings of Python and the leading doc comments of JavaScript, TypeScript, Go and Rust, each in
-    the scope of its path. A manifest (pyproject.toml, package.json, Cargo.toml, go.mod) is one draft of
-    kind `dependency`. A decision record has in its metadata the `paths` that it governs: those of its
-    front matter, or else those that it names between backticks and that are there.
+    Markdown is read by `read_markdown`. A README below the root has the kind `module`, and so have module
+    docstrings of Python and leading doc comments of JavaScript, TypeScript, Go and Rust, each in the scope of
+    its path. A manifest (pyproject.toml, package.json, Cargo.toml, go.mod) is one draft of kind `dependency`.
+    The metadata of a decision record has the `paths` that it governs: those in its front matter, or else the
+    existing ones that it names between backticks.
 
-    What git ignores is left out, and so are hidden folders, others' work and files of more than a
-    megabyte. What can't be read goes to `on_skip`, or raises UnreadableSource where there is none.
-    Raises MissingExtra without `pathspec`.
+    Paths that git ignores, hidden folders, third-party folders and files of more than a megabyte are skipped.
+    Unreadable files are reported to `on_skip`, or raise UnreadableSource without it. Raises MissingExtra
+    without `pathspec`.
     """
     project, start = project_of(path), path.resolve()
     leave_out = on_skip or raise_skipped
     files: Iterable[Path] = [start]
     if path.is_dir():
-        # What is left out by rule is of no interest to a reader of drafts.
+        # Files that are skipped by rule don't matter to a reader of drafts.
         files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=leave_out)
     any_file = False
     for file in files:
@@ -95,7 +95,7 @@ def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG)
 
 
 def nothing_in(path: Path) -> UnreadableSource:
-    """The error for a folder that holds nothing to read."""
+    """The error for a folder without any file to read."""
     known = ", ".join(sorted(MARKDOWN_SUFFIXES))
     return unreadable(
         path, f"the folder holds no Markdown file ({known}), no manifest and no documented module"
@@ -103,12 +103,12 @@ def nothing_in(path: Path) -> UnreadableSource:
 
 
 def is_read(path: Path) -> bool:
-    """Whether a project's import reads files of that name."""
+    """Whether the import of a project reads a file with this name."""
     return path.name in MANIFESTS or path.suffix.lower() in MARKDOWN_SUFFIXES | MODULE_SUFFIXES
 
 
 def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft, ...]:
-    """The drafts of one file of a project, all or none. Raises UnreadableSource."""
+    """The drafts of one file of a project. Raises UnreadableSource."""
     name, place = project.source(path), project.place(path)
     folder = place.rpartition("/")[0]
     try:
@@ -134,7 +134,7 @@ def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft,
 
 
 def _placed(project: Project, draft: Draft) -> Draft:
-    """The draft with the paths that it applies to in its metadata, where its scope or its text names any."""
+    """The draft with its paths in the metadata, if its scope or its text names any."""
     scope = str(draft.scope)
     if PATHS in draft.metadata:
         return draft
@@ -146,14 +146,14 @@ def _placed(project: Project, draft: Draft) -> Draft:
     return replace(draft, metadata={**draft.metadata, PATHS: list(paths)}) if paths else draft
 
 
-# The documentation in the source of a module: Python's docstring, the leading doc comment of other languages.
+# The documentation of a module: Python's docstring, or the leading doc comment in other languages.
 
 _SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"})
 MODULE_SUFFIXES = frozenset({".py", ".go", ".rs"}) | _SCRIPT
-"""The suffixes of the files whose leading documentation is read."""
+"""The suffixes of files with leading documentation."""
 
 _FOLDERS = frozenset({"__init__.py", "mod.rs", "lib.rs", "main.rs", "doc.go"})
-"""Files that represent their folder; so does an index file of JavaScript or TypeScript."""
+"""Files that represent their folder, as index files of JavaScript and TypeScript do."""
 
 _BLOCK = re.compile(r"/\*\*(?!/)(?P<text>.*?)\*/", re.DOTALL)
 _BEFORE_SCRIPT = re.compile(
@@ -170,16 +170,16 @@ _DIRECTIVE = re.compile(r"^(?:go:\w+|\+build\b|nolint\b)")
 
 
 def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
-    """The draft of a module that documents itself, of kind `module`; none for one that doesn't.
+    """The draft of kind `module` of a documented module; none without documentation.
 
-    `name` is its source and `place` its path from the project's root. The scope is that path, or the
-    folder for a file that represents its folder, such as `__init__.py`. In JavaScript and TypeScript the
-    documentation is the first block comment with two stars, before any code; in Go the comment right above
-    `package`; in Rust the inner doc comment. A licence is none. Raises UnreadableSource for what isn't text,
-    and for Python that can't be parsed.
+    `name` is its source and `place` its path from the project's root. The scope is that path, or the folder
+    of a file that represents it, such as `__init__.py`. The documentation is the first block comment with two
+    stars before any code in JavaScript and TypeScript, the comment directly above `package` in Go, and the
+    inner doc comment in Rust. A licence isn't documentation. Raises UnreadableSource if the file isn't text
+    or is Python that can't be parsed.
     """
     if path.is_file() and path.stat().st_size == 0:
-        return []  # An empty `__init__.py` is no fault.
+        return []  # An empty `__init__.py` is valid.
     text, suffix = read_text(path), path.suffix.lower()
     if suffix == ".py":
         doc = _of_python(text, path)
@@ -207,7 +207,7 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
 def _of_python(text: str, path: Path) -> str:
     try:
         with warnings.catch_warnings():
-            # How somebody else's source escapes its backslashes is not for us to remark on.
+            # Warnings about the parsed source don't concern the user.
             warnings.simplefilter("ignore")
             return (ast.get_docstring(ast.parse(text)) or "").strip()
     except SyntaxError as error:
@@ -240,7 +240,7 @@ def _of_rust(text: str) -> str:
     start = before.end() if before else 0
     if block := _INNER_BLOCK.match(text, start):
         return _without_stars(block["text"])
-    # The blank part before the first line was taken along; its indentation doesn't matter here.
+    # The match includes the blank part before the first line; indentation is irrelevant.
     lines = _INNER.match(text, start)
     if not lines:
         return ""
@@ -251,7 +251,7 @@ def _without_stars(text: str) -> str:
     return "\n".join(re.sub(r"^\s*\*? ?", "", line).rstrip() for line in text.split("\n")).strip()
 
 
-# The dependencies that manifests name, by group, from their parsed text.
+# The dependencies in manifests by group.
 
 _GO_LINE = re.compile(r"^(?P<module>\S+)\s+(?P<version>v\S+)\s*(?://\s*(?P<indirect>indirect\b)?.*)?$")
 _GO_BLOCK = re.compile(r"^(?P<verb>\w+)\s*\(\s*(?://.*)?$")
@@ -259,7 +259,7 @@ _GO_BLOCK = re.compile(r"^(?P<verb>\w+)\s*\(\s*(?://.*)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The content of a manifest: the project, what it runs on, and its dependencies by group, in order."""
+    """The content of a manifest: the project, its runtime, and its dependencies by group, in order."""
 
     ecosystem: str
     name: str | None
@@ -332,7 +332,7 @@ def of_cargo(data: Mapping[str, Any]) -> Manifest:
 
 
 def of_go(text: str) -> Manifest:
-    """A go.mod: its module, its version of Go, and what it requires directly and through others."""
+    """A go.mod: its module, its version of Go, and its direct and indirect dependencies."""
     name = version = None
     needs: dict[str, list[str]] = {"Runtime": [], "Indirect": [], "Replaced": []}
     for verb, rest in _go_statements(text):
@@ -388,10 +388,10 @@ def _tables(
 
 
 def _need(name: str, wanted: object) -> str:
-    """One dependency of a table: its version, or where it comes from."""
+    """One dependency of a table: its version or its origin."""
     if isinstance(wanted, str):
         return f"{name} {wanted}"
-    if isinstance(wanted, list):  # Poetry: several, each under a condition.
+    if isinstance(wanted, list):  # Poetry: several versions with conditions.
         return " or ".join(_need(name, one) for one in wanted)
     if not isinstance(wanted, dict):
         raise FieldError(f"the dependency {name!r} must be a text or a table, and is {wanted!r}")
@@ -407,7 +407,7 @@ def _need(name: str, wanted: object) -> str:
 
 
 def _go_statements(text: str) -> Iterator[tuple[str, str]]:
-    """Each statement's verb and what follows it; the lines of a block each with the block's verb."""
+    """The verb and the rest of each statement; lines in a block have the block's verb."""
     block = None
     for line in map(str.strip, text.split("\n")):
         if not line or line.startswith("//"):
@@ -452,15 +452,15 @@ _READERS: Mapping[str, Callable[[Any], Manifest]] = {
 }
 
 MANIFESTS = frozenset(_READERS)
-"""The names of the files that are read as manifests."""
+"""The file names of manifests."""
 
 
 def manifest_drafts(path: Path, *, name: str, folder: str) -> list[Draft]:
-    """The draft of one manifest: kind `dependency`, what is needed by group, in the manifest's own words.
+    """The draft of kind `dependency` of one manifest: the dependencies by group, verbatim.
 
-    `name` is its source, `folder` its folder from the project's root, empty at the root. A manifest that
-    names neither a project nor a dependency, such as one that only sets up tools, gives none. Raises
-    UnreadableSource for one that can't be parsed.
+    `name` is its source, `folder` its folder from the project's root, empty at the root. A manifest without
+    the name of a project and without dependencies, such as one that only configures tools, gives none. Raises
+    UnreadableSource if it can't be parsed.
     """
     manifest = _parsed(path)
     if not manifest.groups and not manifest.name:
@@ -488,7 +488,7 @@ def manifest_drafts(path: Path, *, name: str, folder: str) -> list[Draft]:
 
 
 def name_in_manifest(folder: Path) -> str | None:
-    """The name that the first manifest of a folder gives its project; None where none does."""
+    """The name of the project in the first manifest of a folder; None without one."""
     for name in _READERS:
         with suppress(UnreadableSource):
             if (folder / name).is_file() and (project := _parsed(folder / name).name):
@@ -504,7 +504,7 @@ def _parsed(path: Path) -> Manifest:
         return _READERS[path.name](json.loads(text) if path.suffix == ".json" else text)
     except FieldError as error:
         raise unreadable(path, str(error)) from error
-    except (ValueError, RecursionError) as error:  # What is no TOML and what is no JSON.
+    except (ValueError, RecursionError) as error:  # Invalid TOML or JSON.
         language = "TOML" if path.suffix == ".toml" else "JSON"
         raise unreadable(path, f"it is no {language} ({error})") from error
 
@@ -518,13 +518,13 @@ def _lines(manifest: Manifest) -> Iterator[str]:
         yield manifest.note
 
 
-# Where a project begins: the folder that its paths are relative to.
+# The root of a project, which its paths are relative to.
 #
-# An import, a watch and a context of one project have to agree on it, from whichever of its folders they
-# are run, or the scopes of its paths would not match.
+# Imports, watches and contexts of a project must agree on it in each of its folders, or the scopes of paths
+# would not match.
 
 SETTINGS = "germane.toml"
-"""The name of the file with a project's settings, at its root."""
+"""The name of the settings file at the root of a project."""
 
 _MARKS = (SETTINGS, ".git")
 
@@ -532,8 +532,8 @@ _MARKS = (SETTINGS, ".git")
 def project_root(start: Path) -> Path:
     """The nearest folder at or above `start` with a germane.toml or a repository, else with a manifest.
 
-    Where there is none it is `start` itself, or the folder of that file. A manifest in the home folder, or
-    above it, marks no project.
+    Without any, it is `start` itself, or the folder of that file. A manifest in the home folder or above it
+    doesn't mark a project.
     """
     here = start.resolve()
     here = here if here.is_dir() else here.parent
@@ -551,9 +551,9 @@ def project_root(start: Path) -> Path:
 
 
 def root_over(start: Path, root: Path | str | None) -> Path:
-    """The root that was named for `start`, or else `project_root`.
+    """The given root of `start`, or else `project_root`.
 
-    Raises InvalidInput for a root that is no folder, or that `start` doesn't lie in.
+    Raises InvalidInput for a root that isn't a folder or doesn't contain `start`.
     """
     if root is None:
         return project_root(start)

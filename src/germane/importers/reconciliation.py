@@ -1,6 +1,6 @@
-"""Which stored memory each draft of a source continues, and which are no longer in it.
+"""Matching the drafts of a source with the stored memories from it.
 
-Pure: it decides, and `germane.importers.sync` acts.
+The functions are pure; `germane.importers.sync` writes.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from germane.operations.drafts import QUALITY_FLAG
 from germane.operations.read import OUTDATED
 
 ORIGIN = "origin"
-"""The metadata in which an import notes what it needs to know a memory again."""
+"""The metadata field in which an import stores the origin of a memory."""
 
 _POSITIONS = frozenset({"line", "part", "parts"})
-"""Where in its file a text was: it moves when something above it is edited, and is no change."""
+"""Metadata of the position in the file, which an edit above changes; such a change isn't an edit."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a memory came from: the project, the file in it, the place there, and a digest of its content.
+    """The origin of a memory: the project, the file, the place in the file, and a digest of its content.
 
-    `gone` is set when the source no longer contained it and the import that saw so forgot it: if it comes
-    back it is restored, which what a person has forgotten is not.
+    `gone` is set if an import forgot the memory because the source no longer contained it. If the text
+    returns, the memory is restored, unlike one that a person has forgotten.
     """
 
     project: str
@@ -51,8 +51,8 @@ class Origin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
     """The result of matching: drafts to store as new, memories with the drafts that replace or restore them,
-    drafts that are stored already, and memories that the source no longer holds. `moved` are those of
-    `changed` that were only known by their likeness.
+    drafts that are stored already, and memories that are no longer in the source. `moved` are those of
+    `changed` that were detected by similarity.
     """
 
     new: tuple[Draft, ...]
@@ -63,7 +63,7 @@ class Matches:
 
 
 def origin_of(memory: Memory) -> Origin | None:
-    """The origin that an import noted with a memory; None where there is none."""
+    """The origin in the metadata of a memory; None without one."""
     noted = memory.metadata.get(ORIGIN)
     texts = ("project", "file", "key", "digest")
     if not isinstance(noted, dict) or not all(isinstance(noted.get(name), str) for name in texts):
@@ -72,16 +72,16 @@ def origin_of(memory: Memory) -> Origin | None:
 
 
 def stands_as_it_was(head: Memory, draft: Draft) -> bool:
-    """Whether a draft has the same place and the same content as when the memory was imported."""
+    """Whether a draft has the same place and content as the imported memory."""
     origin = origin_of(head)
     noted = _noted(draft)
     return origin is not None and (origin.key, origin.digest) == (noted["key"], noted["digest"])
 
 
 def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft, ...]:
-    """The drafts of one file, each with its origin noted and a source of its own.
+    """The drafts of one file, each with its origin and a unique source.
 
-    A second draft of the same source, such as a version that a changelog lists twice, is numbered.
+    Further drafts of the same source, such as a version that a changelog lists twice, are numbered.
     """
     seen: dict[str, int] = {}
     numbered = []
@@ -98,14 +98,13 @@ def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft
 
 
 def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collection[str] = ()) -> Matches:
-    """Pair the drafts of files with the heads that those files had brought.
+    """Pair the drafts of files with the latest versions of the memories from these files.
 
-    First the same content in the same place; then the same content in another place, which has moved;
-    then other content in the same place, an edit; then a file that was split into sections since, or
-    joined from them; last, for the files that are `lost`, a draft with most of the text that only they
-    had, which was moved and edited. A memory that a person has forgotten is known while its text is
-    there, and never superseded. Ties go to the older chain, so the result
-    doesn't depend on an order.
+    In this order: the same content in the same place; the same content in another place (moved); other
+    content in the same place (edited); a file that was split into sections or joined from them; for the
+    `lost` files, a draft with most of their unique text (moved and edited). A memory that a person has
+    forgotten is known as long as its text exists, and never superseded. Of equal candidates the older memory
+    is paired, so the result doesn't depend on an order.
     """
     left = sorted(heads, key=lambda head: head.id)
     pairs: list[tuple[Memory, Draft]] = []
@@ -153,7 +152,7 @@ def _paired(
 
 
 def place_of(memory: Memory) -> str | None:
-    """The place of a memory's text in its source; the source of one without an origin."""
+    """The place of a memory's text in its source; without an origin, the source of the memory."""
     origin = origin_of(memory)
     return origin.key if origin else memory.source
 
@@ -175,7 +174,7 @@ def _editable(memory: Memory) -> str | None:
 
 
 def _grown(memory: Memory) -> tuple[str, bool] | None:
-    """What a draft is paired by when a file was split into sections since, or joined from them."""
+    """The key of pairing for a file that was split into sections or joined from them."""
     origin = origin_of(memory)
     if origin is None or _editable(memory) is None:
         return None
@@ -196,7 +195,7 @@ _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | 
 
 
 def _is_known(head: Memory, draft: Draft) -> bool:
-    """Whether nothing needs doing: the content is the same, or a person has forgotten the memory."""
+    """Whether nothing has to be written: the content is the same, or a person has forgotten the memory."""
     origin = origin_of(head)
     if head.status is Status.FORGOTTEN:
         return not (origin and origin.gone)
@@ -210,11 +209,11 @@ def _is_known(head: Memory, draft: Draft) -> bool:
 
 
 def _adds_nothing(head: Memory, draft: Draft) -> bool:
-    """Whether all fields that a draft has are stored as they are, whatever digest another germane noted."""
+    """Whether all fields of a draft are stored, even if another version of germane stored another digest."""
     names = [each.name for each in dataclass_fields(Draft) if getattr(draft, each.name) is not None]
     stored = Draft(**{name: getattr(head, name) for name in names})
     given = replace(draft, scope=Scope.parse(draft.scope))
-    # What storing it has added is no part of the draft.
+    # Metadata that storing added isn't part of the draft.
     added = {ORIGIN, *({QUALITY_FLAG, OUTDATED} - draft.metadata.keys())}
     first, second = (
         replace(each, metadata={name: value for name, value in each.metadata.items() if name not in added})
@@ -224,8 +223,8 @@ def _adds_nothing(head: Memory, draft: Draft) -> bool:
 
 
 def _digest(draft: Draft) -> str:
-    """What a draft holds apart from its place. A text that only moved within its file has the same."""
-    # What has its default is left out, so that a new field of drafts leaves the digests of old texts alone.
+    """The digest of a draft without its place, unchanged if the text only moved within its file."""
+    # Defaults are omitted, so that a new field of drafts doesn't change the digests of old texts.
     values = ((each, getattr(draft, each.name)) for each in dataclass_fields(Draft) if each.name != "source")
     fields = {each.name: value for each, value in values if value != each.default}
     fields["tags"] = sorted(draft.tags)
@@ -234,25 +233,25 @@ def _digest(draft: Draft) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# Which text continues one whose file is gone, where it was edited on its way.
+# Detecting texts that were moved to another file and edited.
 #
-# It would rather miss a move than join two texts that only look alike: what many texts have in common, as
-# those written on one template do, counts for nothing.
+# A missed move is better than joining two texts that are only similar: text that many memories share, such as
+# a template's, isn't counted.
 
 LEAST_SHARE = 0.6
-"""The share of the text that only the old memory has that must be in the new one."""
+"""The minimum share of the old memory's unique text that the new text must contain."""
 
 _FEWEST = 8
-"""Runs of three words that only the old text has; with fewer there is too little to know it by."""
+"""The minimum number of unique runs of three words for a detection."""
 _RUN = 3
 _BY_NAME = frozenset({"dependency", "changelog"})
-"""Kinds that are distinguished by the name of a package or version, however alike their texts are."""
+"""Kinds that the name of a package or version distinguishes, however similar their texts are."""
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuedMemory:
-    """A memory, the draft with most of the text that only it has, and how much of that, from 0 to 1."""
+    """A memory, the draft with most of its unique text, and the share of that text, from 0 to 1."""
 
     head: Memory
     draft: Draft
@@ -264,8 +263,8 @@ def continued(
 ) -> list[ContinuedMemory]:
     """The memories of `lost` that a draft of the same kind continues, in the order of the drafts.
 
-    Measured is the share of the runs of three words that are in no other memory of `known`. A pair has to
-    be the best of both its sides: where two are as good, none is taken.
+    The measure is the share of the runs of three words that no other memory of `known` has. A pair must be
+    the best for both the memory and the draft; of equally good pairs none is taken.
     """
     if not lost or not drafts:
         return []

@@ -1,4 +1,4 @@
-"""Memories and their history as JSON objects, and back without loss; as lines, hand-written ones too."""
+"""Memories and their usage history as JSON lines without loss, and hand-written JSON lines as drafts."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ from germane.model.memory import (
 )
 
 MARKER: Final = "germane"
-"""The field by which a line is known to be an export's; its value is the number of the format."""
+"""The field that marks a line of an export; its value is the number of the format."""
 
 FORMAT = 1
-"""The format of a memory that is written here, and the newest that can be read."""
+"""The number of the format of memories that is written, and the newest that can be read."""
 
 HISTORY_FORMAT: Final = 2
-"""The format of usage records: above a memory's, so that a reader of memories alone demands an upgrade."""
+"""The format of usage records, above FORMAT so that readers of memories only demand an upgrade."""
 
 RECORD: Final = "record"
-"""The field that names the type of a usage record; a memory has none."""
+"""The field with the type of a usage record; memories don't have it."""
 
 RenditionsOf: TypeAlias = Callable[[Draft], Renditions]
-"""Makes the renditions of a memory that has none."""
+"""Makes the renditions of a memory without them."""
 
 Learns: TypeAlias = bool
-"""Whether learning was on, which one line of an export holds."""
+"""Whether learning was on, as stored in one line of an export."""
 
 _Made = TypeVar("_Made")
 _LEARNING: Final = "learning"
@@ -72,15 +72,15 @@ _RECORDS: Final[Mapping[str, type[UsageRecord]]] = {
     "event": LifecycleEvent,
 }
 _NAMES: Final = {"memory_id": "memory", "given": "later"}
-"""The names that fields have in JSON, where these differ."""
+"""The names of fields in JSON that differ from their names in Python."""
 _CONTEXT_KEY: Final = re.compile("[0-9a-f]{32}")
 
 
 def memory_to_json(memory: Memory, state: LifecycleState | None = None) -> dict[str, Any]:
-    """Every field of a memory in types that JSON has, except its agent, which is whoever imports it.
+    """Every field of a memory in JSON types except its agent, which is the importing agent.
 
-    `life` holds the counts of its lifecycle `state`, or null where all of them are zero. Times are ISO text
-    in UTC with microseconds. Renditions are included, since a summarizer may not return the same text twice.
+    `life` has the counts of its lifecycle `state`, or null if all counts are zero. Times are ISO text in UTC
+    with microseconds. Renditions are included, since a summarizer may not return the same text twice.
     """
     counts = {} if state is None else _to_json(state, without=("stage",))
     life = counts if any(counts.values()) else None
@@ -90,10 +90,10 @@ def memory_to_json(memory: Memory, state: LifecycleState | None = None) -> dict[
 def memory_from_json(
     fields: Mapping[str, Any], *, agent: str, renditions_of: RenditionsOf | None = None
 ) -> Memory:
-    """The memory of an exported line, as `agent`'s.
+    """The memory of an exported line, with the agent `agent`.
 
-    `renditions_of` makes the renditions of a line that has none. Raises FieldError for what is no exported
-    memory, and for a newer format.
+    `renditions_of` makes the renditions of a line without them. Raises FieldError for anything but an
+    exported memory, and for a newer format.
     """
     _check_format(fields, newest=FORMAT)
     given = {**fields, "agent": agent, "updated_at": fields.get("updated_at") or fields.get("created_at")}
@@ -109,7 +109,7 @@ def memory_from_json(
 
 
 def lifecycle_state_from_json(fields: Mapping[str, Any]) -> LifecycleState | None:
-    """The lifecycle state of an exported memory; None where all of its counts are zero. Raises FieldError."""
+    """The lifecycle state of an exported memory; None if all its counts are zero. Raises FieldError."""
     if fields.get("life") is None:
         return None
     counts = _object(fields, "life")
@@ -129,7 +129,7 @@ def usage_history_to_json(
 ) -> Iterator[dict[str, Any]]:
     """A JSON object for each usage record of the memories with these `ids`.
 
-    An event that `agent` caused has null as `by`, so that it becomes the importing agent's.
+    The field `by` of an event is null if `agent` caused it; the importing agent takes its place.
     """
     head = {MARKER: HISTORY_FORMAT}
     if usage_history.learns:
@@ -151,9 +151,9 @@ def usage_history_to_json(
 
 
 def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRecord | Learns:
-    """The usage record of an exported line, as `agent`'s. Raises FieldError, also for a newer format.
+    """The usage record of an exported line, for `agent`. Raises FieldError, also for a newer format.
 
-    The `given` of an Example is how much higher it is than that of the Example before it.
+    The field `given` of an Example is the difference from the previous Example.
     """
     _check_format(fields, newest=HISTORY_FORMAT)
     name = fields.get(RECORD)
@@ -170,7 +170,7 @@ def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRec
 
 
 def known_by(record: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
-    """The usage record with the ids that its memories have here; None where its memory isn't here."""
+    """The usage record with its memories' ids in this store; None if its memory isn't in this store."""
     if record.memory_id not in ids:
         return None
     ref = ids[record.memory_id]
@@ -193,7 +193,7 @@ def _check_format(fields: Mapping[str, Any], *, newest: int) -> None:
         )
 
 
-# Dataclasses of the model as JSON objects and back without loss, by the annotations of their fields.
+# Lossless conversion of dataclasses of the model to and from JSON objects, by their annotations.
 
 
 def _to_json(value: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _to_json(value: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
 
 
 def _from_json(cls: type[_Made], fields: Mapping[str, Any]) -> _Made:
-    """A field that is null or missing has the default of its class, or None where that is allowed."""
+    """A null or missing field has the default of its class, or None if that is allowed."""
     made = {}
     for each in dataclass_fields(cls):  # type: ignore[arg-type]  # Called for dataclasses alone.
         kind, is_optional = _kind(each)
@@ -229,7 +229,7 @@ def _kind(each: Field[Any]) -> tuple[str, bool]:
 
 def _of_type(fields: Mapping[str, Any], name: str, of: type[_Made], wanted: str) -> _Made:
     value = fields[name]
-    # True is an int in Python, and no number in JSON.
+    # True is an int in Python but no number in JSON.
     if not isinstance(value, of) or (isinstance(value, bool) and of is not bool):
         raise FieldError(f"{name!r} must be {wanted}, and is {value!r}")
     return value
@@ -296,10 +296,10 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "Renditions": (_to_json, lambda fields, name: _from_json(Renditions, _object(fields, name))),
     **{each.__name__: _word(each) for each in (Cause, LifecycleSignal, Outcome, Stage, Status, Trust)},
 }
-"""How a value is written and read, by its annotation."""
+"""The functions that write and read a value, by its annotation."""
 
 
-# JSON lines of memories: hand-written ones as drafts, exported ones as they were.
+# JSON lines of memories: hand-written lines as drafts, exported lines without loss.
 
 Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | Learns"
 """The value of one line of an export."""
@@ -310,11 +310,10 @@ _FIELDS = ("text", *(each.name for each in dataclass_fields(Draft)))
 def read_jsonl(path: Path) -> Iterator[Draft]:
     """One draft per line, read lazily; blank lines are skipped.
 
-    A line is an object with `content` (or `text`) and any other field of a draft. Without a
-    `source` it is the file and the text is trusted as a document's; a line that names its source may
-    name its `trust` too. An exported line is accepted as well and gives up its id, status and counts
-    (`read_memories` returns them); usage records are skipped. Raises
-    UnreadableSource, naming the line, for anything else.
+    A line is an object with `content` (or `text`) and any other field of a draft. The default `source` is the
+    file, and the default `trust` is a document's. An exported line loses its id, status and counts
+    (`read_memories` returns them), and usage records are skipped. Raises UnreadableSource, naming the line,
+    for anything else.
     """
     name = name_of(path)
     for number, line in numbered_lines(path):
@@ -328,10 +327,10 @@ def read_jsonl(path: Path) -> Iterator[Draft]:
 
 
 def read_memories(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Memory]:
-    """The memories of an export as they were: ids, versions, status, times and counts.
+    """The memories of an export with their ids, versions, status, times and counts.
 
-    They become `agent`'s. `renditions_of` makes the renditions of lines that have none. Raises
-    UnreadableSource, naming the line, for a line that is no exported memory.
+    Their agent is `agent`. `renditions_of` makes the renditions of lines without them. Raises
+    UnreadableSource, naming the line, for anything but exported memories and usage records.
     """
     for line in read_lines(path, agent=agent, renditions_of=renditions_of):
         if isinstance(line, tuple):
@@ -339,10 +338,10 @@ def read_memories(path: Path, *, agent: str, renditions_of: RenditionsOf | None 
 
 
 def read_lines(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Line]:
-    """Every line of an export, in order: memories as `read_memories` gives them, and usage records.
+    """Every line of an export in order: memories, as `read_memories` returns them, and usage records.
 
-    A memory comes with its lifecycle state, None where all of its counts are zero or the line has none.
-    Raises UnreadableSource, naming the line.
+    Each memory has its lifecycle state, or None if all its counts are zero or missing. Raises
+    UnreadableSource, naming the line.
     """
     for number, line in numbered_lines(path):
         fields = parse_object(line, path, number)

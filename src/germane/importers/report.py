@@ -1,4 +1,4 @@
-"""What an import reports: its progress, its result, and what it left out; and what looks like a secret."""
+"""The progress and the report of an import, and the detection of secrets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from germane.model.text import left_open
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an import has come: what was read, of that new, known and changed, and left out.
+    """The progress of an import: the drafts read, and of these the new, known, changed and skipped ones.
 
-    `seen` counts what was looked through, and `seen_of` how much there is: the files of a folder, or the
-    lines of an export, whose number isn't known before. It goes ahead of what is stored: `read` counts
-    only what is settled.
+    `seen` counts the examined files of a folder or lines of an export, and `seen_of` is their total, None if
+    unknown. `seen` runs ahead of `read`, which counts finished drafts only.
     """
 
     read: int
@@ -39,7 +38,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """A memory whose source no longer holds it."""
+    """A memory whose text is no longer in its source."""
 
     id: str
     source: str
@@ -47,9 +46,9 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A memory whose file is gone, and that a text elsewhere continues, by likeness alone.
+    """A memory whose file is gone and whose text continues in another file, detected by similarity.
 
-    `share` is how much of the text that only the old one had is in the new one, from 0 to 1.
+    `share` is the share of the old memory's unique text that the new text contains, from 0 to 1.
     """
 
     id: str
@@ -60,7 +59,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A memory that an import wrote: a new one, or with `revised` the next version of one."""
+    """A memory that an import wrote: a new one, or with `revised` the next version of a memory."""
 
     id: str
     source: str
@@ -69,16 +68,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
+    """The result of an import. Each draft is `created`, `known` (stored already), `revised`, or skipped.
 
-    `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
-    text is no longer in the imported files, and `pruned` is true if they were forgotten. `moved` are
-    those of `revised` that were moved to another file and edited, and are known by their likeness alone.
-    `usage_records` counts the new usage records of an export: uses, outcomes and lifecycle events.
-    `skipped` are the parts that should have been read, with the reason: files that can't be read, parts
-    that look like a secret. `passed_over` are parts left out by rule: other people's folders, large
-    files. `unchecked` is the reason why nothing was checked for secrets, or None. `written` names each
-    memory that was written, in order; reports are compared without it, since ids differ each time.
+    `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose text
+    is no longer in the imported files, and `pruned` is true if they were forgotten. `moved` are revised
+    memories that were moved to another file and edited, detected by similarity. `usage_records` counts the
+    new usage records of an export: uses, outcomes and lifecycle events. `skipped` are parts that should have
+    been read, with the reasons: unreadable files and parts that look like a secret. `passed_over` are parts
+    skipped by rule: third-party folders and large files. `unchecked` is the reason why nothing was checked
+    for secrets, or None. `written` has each written memory in order; comparisons of reports ignore it, since
+    ids differ each time.
     """
 
     read: int
@@ -95,7 +94,7 @@ class ImportReport:
     written: tuple[Written, ...] = field(default=(), compare=False)
 
 
-# One import while it goes on: what it stored, what it refused, how far it has come.
+# One running import: its counts, its refusals and its progress.
 
 _Item = TypeVar("_Item", Draft, Memory)
 _Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[RememberResult]]
@@ -125,9 +124,9 @@ class Run:
         self.seen_of: int | None = None
 
     def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[RememberResult | None]:
-        """Write a batch; if the engine refuses it, each alone, so that one bad item costs only itself.
+        """Write a batch. If the engine refuses it, write each item alone, so that only bad items are lost.
 
-        One result per item, None for what was refused.
+        Returns one result per item, None for a refused item.
         """
         applied: list[RememberResult | None]
         try:
@@ -154,12 +153,12 @@ class Run:
         return applied
 
     def revise(self, memory: Memory) -> None:
-        """Count a memory that became the next version of one."""
+        """Count a memory that was written as the next version of another."""
         self.revised += 1
         self.written.append(_written(memory, revised=True))
 
     def note_open_fence(self, draft: Draft) -> None:
-        """Note how much of a text isn't stored because it follows the start of an unclosed fence."""
+        """Report the part of a text that isn't stored because it follows an unclosed fence."""
         if left_out := left_open(draft.content):
             reason = (
                 f"the last {left_out:,} characters aren't stored: they follow a <recalled-from-memory> that "
@@ -168,20 +167,20 @@ class Run:
             self.skipped.append(Skipped(source=draft.source or draft.content[:60], reason=reason))
 
     def note_moves(self, moves: Sequence[ContinuedMemory]) -> None:
-        """Note the texts that were recognized although they moved to another file and were edited."""
+        """Report the texts that were recognized although they moved to another file and were edited."""
         for one in moves:
             after = one.draft.metadata[ORIGIN]["key"]
             before, share = str(place_of(one.head)), round(one.share, 2)
             self.moved.append(Moved(id=one.head.id, before=before, after=after, share=share))
 
     def require_detector(self) -> None:
-        """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
+        """Raise MissingExtra if secrets can't be detected and weren't allowed."""
         if self.unchecked == _NO_DETECTOR:
             feature = "Importing a folder, whose secrets must not be stored,"
             raise MissingExtra(feature=feature, extra="project")
 
     def holds_secret(self, item: Draft | Memory, path: Path | None = None) -> bool:
-        """Report what looks like a secret; whether anything does. False where secrets are unchecked."""
+        """Whether an item looks like a secret, which is reported; False if secrets are unchecked."""
         if self.unchecked is not None:
             return False
         named = {name: value for name, value in item.metadata.items() if name != ORIGIN}
@@ -199,7 +198,7 @@ class Run:
         return bool(secrets)
 
     def show_progress(self, source: str | None) -> None:
-        """Report the progress of the import, unless it is the same as before."""
+        """Report the progress of the import if it has changed."""
         counts = {name: getattr(self, name) for name in ("read", "created", "known", "revised", "seen")}
         counts["skipped"] = len(self.skipped)
         if self._progress is not None and counts != self._reported:
@@ -207,7 +206,7 @@ class Run:
             self._progress(Progress(**counts, source=source, seen_of=self.seen_of))
 
     def report(self) -> ImportReport:
-        """What the import did."""
+        """The report of the import."""
         values = {each.name: getattr(self, each.name) for each in fields(ImportReport)}
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return ImportReport(**values | lists)
@@ -218,7 +217,7 @@ def _written(memory: Memory, *, revised: bool) -> Written:
 
 
 def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
-    """The file and line of a secret; without a file the item's source, and the line of its text."""
+    """The file and line of a secret; without a file, the item's source and the line of its text."""
     line = item.content.split("\n")[secret.line - 1].strip()
     name = item.source or "a memory"
     if path is None:
@@ -235,14 +234,14 @@ def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
     return str(path) if number is None else f"{path}:{number}"
 
 
-# What looks like a secret in a text: by `detect-secrets`, its heuristics, and formats that it lacks. Works
-# offline: no service is called to verify a secret.
+# Detection of secrets by `detect-secrets`, its heuristics, and formats that it lacks. It works offline: no
+# service is called to verify a secret.
 
 ALLOWED = "pragma: allowlist secret"
-"""A line with this comment holds no secret, whatever it looks like; `detect-secrets` has the same rule."""
+"""A line with this comment is never reported; `detect-secrets` has the same rule."""
 
 _LEFT_OUT = "IPPublicDetector"
-"""The plugin whose findings are no secrets."""
+"""The plugin that doesn't find secrets."""
 
 _FORMATS: Mapping[str, str] = {
     "Anthropic API Key": r"\bsk-ant-[a-z0-9]+-[\w-]{20,}",
@@ -263,7 +262,7 @@ _FORMATS: Mapping[str, str] = {
     "Supabase Token": r"\bsbp_[0-9a-f]{40}\b",
     "xAI API Key": r"\bxai-[A-Za-z0-9]{60,}",
 }
-"""Formats that their issuers publish and `detect-secrets` 1.5 doesn't know."""
+"""Published formats that `detect-secrets` 1.5 lacks."""
 
 _UNQUOTED = re.compile(
     r"(?i:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)"
@@ -273,7 +272,7 @@ _UNQUOTED = re.compile(
 _WORTH_A_LOOK = re.compile(
     r"(?i:key|pass|pwd|secret|token|auth|credential|contrase|begin|://)|[\w+/=.:-]{16}"
 )
-"""Without one of these no rule finds anything; most lines of prose have none, and a look costs."""
+"""Lines without a match can't match any rule; most prose has none, and rules are slow."""
 
 _PATH = re.compile(r"^[./~]|/.*\.\w{1,6}$|^\w+(?:\.\w+)+\(?$")
 _FILTERS = (
@@ -293,7 +292,7 @@ _NO_SECRETS = frozenset(
 _LEAST_DISTINCT, _SHORT = 6, 12
 
 _MOST_OF_A_LINE, _OVERLAP = 2_048, 256
-"""Rules take time in the square of a line's length or worse, so that longer lines are read in windows."""
+"""Rules take quadratic time in the length of a line or worse, so longer lines are read in windows."""
 
 _LONG_WORD, _END_OF_A_WORD = re.compile(r"\w{129,}"), 64
 _SPACES = re.compile(r"\s{2,}")
@@ -301,7 +300,7 @@ _SPACES = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """Where something looks like a secret, and by which rule; never what it is. `line` counts from 1."""
+    """The place of a possible secret and the rule that matched, never the secret. `line` counts from 1."""
 
     rule: str
     line: int
@@ -313,19 +312,19 @@ def can_find_secrets() -> bool:
 
 
 def find_secrets(text: str) -> tuple[Secret, ...]:
-    """What looks like a secret in a text, a line's first rule for each line, in order.
+    """The lines of a text that look like a secret, each with the first rule that matches, in order.
 
-    A line with `pragma: allowlist secret` is skipped, and so are values that plainly stand
-    for a secret: templates, `EXAMPLE`, `changeme`, one sign many times. Raises MissingExtra.
+    Lines with `pragma: allowlist secret` are skipped, and so are placeholders: templates, `EXAMPLE`,
+    `changeme`, one repeated character. Raises MissingExtra.
     """
     _detector()
     return tuple(_in_lines(text.split("\n"), guess=True))
 
 
 def find_secrets_in_fields(fields: Mapping[str, Any]) -> tuple[Secret, ...]:
-    """What looks like a secret among named values, at any depth, by the names and by known formats.
+    """The named values, at any depth, that look like a secret by their names and by known formats.
 
-    Values are not judged by their entropy alone: fields hold hashes and ids. `line` is 1 for all.
+    High entropy isn't enough, since fields contain hashes and ids. `line` is always 1.
     """
     _detector()
     rules = dict.fromkeys(secret.rule for secret in _in_lines([*_as_lines(fields)], guess=False))
@@ -345,8 +344,8 @@ def _in_lines(lines: Sequence[str], *, guess: bool) -> Iterator[Secret]:
 def _windows(line: str) -> Iterator[str]:
     """A line in overlapping windows, in each of which every rule takes bounded time.
 
-    Runs of white space become one space, and of a very long word the middle is left out, since either
-    alone makes a rule take time in the cube of its length.
+    Runs of white space become one space, and the middle of a very long word is removed, since either makes a
+    rule take cubic time.
     """
     line = _LONG_WORD.sub(lambda word: word[0][:_END_OF_A_WORD] + word[0][-_END_OF_A_WORD:], line)
     line = _SPACES.sub(" ", line)
@@ -355,7 +354,7 @@ def _windows(line: str) -> Iterator[str]:
 
 
 def _rules(line: str, *, guess: bool, digest: bool) -> Iterator[str]:
-    """The names of the rules by which a line holds a secret; `digest`: the line is about digests."""
+    """The names of the rules that a line matches; `digest`: the line is about digests."""
     for rule, pattern in _FORMATS.items():
         for match in re.finditer(pattern, line):
             if not _stands_for_one(match.groupdict().get("value") or match[0]):
@@ -377,7 +376,7 @@ def _is_harmless(value: str, line: str, plugin: Any, heuristic: Any) -> bool:
     if plugin is not None and type(plugin).__name__ == "PrivateKeyDetector":
         return False
     if len(value) < _SHORT and (whole := re.search(re.escape(value) + r"[\w-]+", line)):
-        value = whole[0]  # Some plugins name only how a token begins.
+        value = whole[0]  # Some plugins return only the beginning of a token.
     if _stands_for_one(value) or any(getattr(heuristic, name)(value) for name in _FILTERS):
         return True
     if plugin is None or type(plugin).__name__ == "KeywordDetector":
@@ -393,7 +392,7 @@ def _stands_for_one(value: str) -> bool:
 
 @cache
 def _detector() -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
-    """The plugins that know a format or a name, those that judge by entropy, and the heuristics.
+    """The plugins for formats and names, the plugins for entropy, and the heuristics.
 
     They don't come from the library's settings, which are global to the process.
     """

@@ -1,4 +1,4 @@
-"""Where drafts come from: text files, the fields a person wrote, and turns of a dialogue."""
+"""The sources of drafts: text files, fields that a person wrote, and turns of a dialogue."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from germane.model.text import MONTHS, day_in_words
 _Item = TypeVar("_Item")
 
 EXTERNAL = "external"
-"""The trust of text from a file: it may claim any speaker and any rank, so it is given none."""
+"""The trust of text from a file, which can claim any speaker and any rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A part of a source that was left out, and why."""
+    """A part of a source that was skipped, and the reason."""
 
     source: str
     reason: str
 
 
 OnSkip: TypeAlias = Callable[[Skipped], None]
-"""Receives each part that a reader leaves out."""
+"""Receives each part that a reader skips."""
 
 
 def raise_skipped(skipped: Skipped) -> None:
-    """Raise UnreadableSource with the reason: for a reader that was given no `on_skip`."""
+    """Raise UnreadableSource with the reason: the default of `on_skip`."""
     raise UnreadableSource(skipped.reason)
 
 
 def read_text(path: Path) -> str:
     """The whole file as text with line feeds as line ends and without a byte order mark.
 
-    Raises UnreadableSource for what is missing, unreadable, binary, not UTF-8, or blank.
+    Raises UnreadableSource if the file is missing, unreadable, binary, not UTF-8, or blank.
     """
     with translated_os_errors(path):
         data = path.read_bytes()
@@ -67,8 +67,8 @@ def read_text(path: Path) -> str:
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file that aren't blank, each with its number from 1, read lazily.
 
-    Only a line feed ends a line here (after a carriage return or not), since a JSON text may hold every
-    other separator of Unicode. Raises UnreadableSource as `read_text` does.
+    Lines end with a line feed, or a carriage return and a line feed, since JSON texts can contain all other
+    line separators of Unicode. Raises UnreadableSource as `read_text` does.
     """
     with translated_os_errors(path), path.open("rb") as file:
         for number, data in enumerate(file, 1):
@@ -83,10 +83,10 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def name_of(path: Path) -> str:
-    """A name for a file that stays the same however the user spelled its path.
+    """A name for a file that doesn't depend on the spelling of its path.
 
-    Inside a repository it is the path from the repository's root, so that importing the whole, a
-    folder or one file names each file alike; elsewhere it is the file with the folder it lies in.
+    Inside a repository it is the path from the repository's root, so that an import of the repository, of a
+    folder or of one file gives the same names; elsewhere it is the file's name after its folder's.
     """
     absolute = path.resolve()
     for folder in absolute.parents:
@@ -103,14 +103,14 @@ def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
 
 
 def unreadable(path: Path | str, reason: str, *, line: int | None = None) -> UnreadableSource:
-    """The error for a file, or one line of it, that isn't what it claims to be."""
+    """The error for a file, or a line of it, that can't be imported."""
     place = f"{path}, line {line}" if line is not None else str(path)
     return UnreadableSource(f"Can't import {place}: {reason}.")
 
 
 @contextmanager
 def translated_os_errors(path: Path) -> Iterator[None]:
-    """What the operating system refuses inside the block becomes an UnreadableSource."""
+    """Raise UnreadableSource for errors of the operating system inside the block."""
     try:
         yield
     except FileNotFoundError as error:
@@ -121,13 +121,13 @@ def translated_os_errors(path: Path) -> Iterator[None]:
         raise unreadable(path, f"the system refused to read it ({error.strerror or error})") from error
 
 
-# Fields that a person wrote, in front matter or a line of JSON, as the fields of a draft.
+# Fields in front matter or in a line of JSON as the fields of a draft.
 
 _MOST_VALUES = 10_000
-"""Far beyond any metadata; nested aliases in YAML can name billions of values in a few lines."""
+"""A limit far above real metadata: nested aliases in YAML can expand to billions of values."""
 
 _MOST_LEVELS = 100
-"""Deeper values are no metadata, and reading them would exceed Python's limit of recursion."""
+"""A limit far above real metadata, below Python's recursion limit."""
 
 _MONTHS = tuple(name[:3].lower() for name in MONTHS)
 _MONTH = (
@@ -143,13 +143,13 @@ _DAY = re.compile(
 
 
 class FieldError(ValueError):
-    """A field's value isn't what the field holds; the reader that catches it knows the file and line."""
+    """An invalid value of a field; the reader that catches it adds the file and the line."""
 
 
 def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
-    """A draft with all that fields name but content, trust, source, times of the source and metadata.
+    """A draft of the fields, except content, trust, source, times of the source and metadata.
 
-    `given` are fields of the draft that the reader sets itself. Raises FieldError.
+    `given` are fields of the draft that the reader sets. Raises FieldError.
     """
     pinned = fields.get("pinned") or False
     if not isinstance(pinned, bool):
@@ -175,7 +175,7 @@ def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
 
 
 def text_of(fields: Mapping[str, Any], name: str) -> str | None:
-    """A text field; numbers are accepted as their digits, None and a blank text are absent."""
+    """A text field; numbers become their digits, and None and blank texts become None."""
     value = fields.get(name)
     if value is None:
         return None
@@ -185,7 +185,7 @@ def text_of(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def number_of(fields: Mapping[str, Any], name: str) -> float | None:
-    """A number field; its range is the engine's to judge."""
+    """A number field. The engine checks its range."""
     value = fields.get(name)
     if value is None:
         return None
@@ -208,8 +208,8 @@ def as_texts(value: object, *, name: str) -> tuple[str, ...]:
 def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
     """An aware time from ISO text, a date, or a time.
 
-    A bare date is its first moment in UTC. A time without an offset is read as UTC where
-    `assume_utc`, since documents seldom write one, and is a FieldError otherwise.
+    A date is its first moment in UTC. A time without an offset is UTC with `assume_utc`, since documents
+    rarely have an offset, and raises FieldError otherwise.
     """
     if value is None or value == "":
         return None
@@ -236,13 +236,13 @@ def day_in(text: str) -> str | None:
         number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
         year = match["year"] or match["later"] or match["last"]
         day = match["day"] or match["of"] or match["first"]
-        with suppress(ValueError):  # The 31st of February has the right form and is no day.
+        with suppress(ValueError):  # Such as the 31st of February.
             return date(int(year), number, int(day)).isoformat()
     return None
 
 
 def as_day(text: str | None) -> datetime | None:
-    """The first moment of a day in ISO text, in UTC; None where the text names no day that exists."""
+    """The first moment of a day in ISO text, in UTC; None if the text names no existing day."""
     try:
         return datetime.combine(date.fromisoformat(text or ""), time(), UTC)
     except ValueError:
@@ -250,15 +250,15 @@ def as_day(text: str | None) -> datetime | None:
 
 
 def plain(value: object) -> Any:
-    """The value in types that JSON has: times as ISO text, other containers as lists.
+    """The value in JSON types: times as ISO text, other containers as lists.
 
-    Raises FieldError for a value that has too many parts or is nested too deeply.
+    Raises FieldError for a value with too many parts or too many levels.
     """
     return _plain(value, [_MOST_VALUES], _MOST_LEVELS)
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
-    """The known name that was probably meant, as the end of a message; empty when none is near."""
+    """The most similar known name, as the end of a message; empty if none is similar."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -288,11 +288,10 @@ _FENCE_ENDS = ("---", "...")
 
 
 def split_front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str, int]:
-    """The fields that open a document, the rest of it, and how many lines the fields took.
+    """The front matter of a document, its body, and the number of lines of the front matter.
 
-    A first line `---` that nothing closes, or with mere prose up to the next, is a rule across the
-    page and no front matter. Raises UnreadableSource, naming the line, for a block that is no YAML
-    or holds a list.
+    A first line `---` without a closing line, or with only prose before it, is a horizontal rule and no front
+    matter. Raises UnreadableSource, naming the line, for a block that isn't YAML or is a list.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
@@ -305,7 +304,7 @@ def split_front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str, i
 
 
 def _load(block: str, path: Path) -> Mapping[str, Any] | None:
-    """The block's fields; None where it is prose."""
+    """The fields of the block; None if it is prose."""
     try:
         import yaml  # noqa: PLC0415 - An optional dependency, needed only where there is front matter.
     except ImportError as error:
@@ -329,7 +328,7 @@ def _load(block: str, path: Path) -> Mapping[str, Any] | None:
     return {str(name): value for name, value in fields.items()}
 
 
-# A turn of a dialogue as a draft: the same for every layout of dialogues.
+# A turn of a dialogue as a draft, for every format of dialogues.
 
 TURN = "turn"
 """The tag of every turn of a dialogue."""
@@ -339,7 +338,7 @@ TURN = "turn"
 class Turn:
     """The words of one speaker; `index` counts the turns of its session from 0.
 
-    `role` is the role that a chat interface gives the speaker (user, assistant, tool …), if any.
+    `role` is the role of the speaker in a chat interface (user, assistant, tool …), if any.
     """
 
     speaker: str
@@ -352,8 +351,8 @@ class Turn:
 def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, Any] | None = None) -> Draft:
     """The turn as an episode of its session.
 
-    The content names the speaker. The day, where it is known, is in the metadata, so that the turn
-    is found by it; a context writes it once above all turns of that day.
+    The content names the speaker. The day, if known, is in the metadata, so that the turn is found by it; a
+    context shows it once above all turns of that day.
     """
     named: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
     named |= {"role": turn.role} if turn.role else {}

@@ -1,4 +1,4 @@
-"""Keeps the memories of a project's files in step with the files, once or while people work in it."""
+"""Synchronizing the memories of a project with its files, once or continuously."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _CHANGES_A_STEP = 100
-"""Changed memories after which an import reports its progress."""
+"""The number of changed memories between two progress reports."""
 
 
 def sync(
@@ -40,15 +40,15 @@ def sync(
     batch: int = 500,
     named: bool = False,
 ) -> int:
-    """Store the drafts of the files at or below `starts`, edits as next versions; returns how many files.
+    """Store the drafts of the files at or below `starts`, edits as next versions. Returns the file count.
 
-    What the files no longer hold is reported as gone, and with `prune` forgotten, unless a text elsewhere
-    continues the text of a missing file; the memories of an unreadable file or a refused part stay as they
-    is. A start that doesn't exist has nothing left. Files that are `named` are read whatever they are
-    called, and raise UnreadableSource when they can't be.
+    Memories whose text is gone are reported, and with `prune` forgotten, unless another file continues the
+    text of a missing file. The memories of an unreadable file or a refused part stay unchanged. A start that
+    doesn't exist has no texts. `named` files are read whatever their names, and raise UnreadableSource if
+    they can't be read.
 
-    Where nothing that is stored of the files has changed, what is new is stored while they are read, so
-    that an interruption costs a batch; else all of them are read first, since any may hold what moved.
+    If no stored memory of the files has changed, new drafts are stored while the files are read, so that an
+    interruption costs one batch. Otherwise all files are read first, since any can contain a moved text.
     """
     scan = FileScan(project, run)
     for start in starts:
@@ -67,7 +67,7 @@ def sync(
         and len(matches.known) == len(heads)
         and all(stands_as_it_was(*pair) for pair in matches.known)
     ):
-        # No draft of the other files continues a memory, whatever they hold.
+        # No draft of the other files can continue a memory.
         known = {id(draft) for _, draft in matches.known}
         new = (draft for path in scan.paths for draft in scan.drafts([path]) if id(draft) not in known)
     else:
@@ -91,15 +91,15 @@ def sync(
 
 
 def _heads(engine: Engine) -> Iterator[Memory]:
-    """Every memory that nothing supersedes."""
-    # For one user the agent's own memories are read as well, and stay as they are.
+    """Every memory that isn't superseded."""
+    # For a user, the agent's own memories are read too, and stay unchanged.
     known = chain.from_iterable(pages(engine.memories, _HEADS))
     stored = (memory for memory in known if memory.user == engine.user)
     return (memory for memory in stored if memory.superseded_by is None)
 
 
 def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
-    """Store new drafts. One with the text of a superseded version gets a source of its own."""
+    """Store new drafts. A draft with the text of a superseded version gets a unique source."""
     todo, count = list(drafts), 1
     while todo:
         stored = run.store(todo, lambda items: engine.remember_many(items, revive=False))
@@ -131,8 +131,8 @@ def _as_next_version(engine: Engine, head: Memory, draft: Draft) -> Memory:
     try:
         return engine.supersede(head.id, draft, expected=head.version)
     except InvalidInput as error:
-        # Another memory may have had just this text in this place once. A source that only this chain
-        # can have distinguishes the two; where the draft itself is bad, it is refused again.
+        # Another memory may have had this text in this place before. A unique source distinguishes the two;
+        # an invalid draft is refused again.
         try:
             named = replace(draft, source=f"{draft.source}~{head.id[-12:]}")
             return engine.supersede(head.id, named, expected=head.version)
@@ -155,10 +155,10 @@ def _let_go(engine: Engine, gone: Sequence[Memory], run: Run, *, prune: bool) ->
             run.skipped.append(Skipped(source=str(head.source), reason=str(error)))
 
 
-# What the files of one import hold, read one by one, and what of it must be left alone.
+# The drafts of the files of one import, and the memories that must stay unchanged.
 
 _FILES_A_STEP = 25
-"""Files after which an import reports its progress."""
+"""The number of files between two progress reports."""
 
 _READING, _CHECKING, _STORING = range(3)
 
@@ -177,7 +177,7 @@ class FileScan:
         self._order: dict[int, tuple[int, int]] = {}
 
     def look(self, start: Path, *, named: bool) -> None:
-        """Take a file, or every file of a folder. What is `named` raises UnreadableSource when it is read."""
+        """Add a file, or every file of a folder. Unreadable `named` files raise UnreadableSource."""
         for path in [start] if named else self._below(start):
             self.paths.setdefault(path, len(self.paths))
         if named:
@@ -185,7 +185,7 @@ class FileScan:
         self._run.seen_of = len(self.paths)
 
     def drafts(self, paths: Iterable[Path]) -> list[Draft]:
-        """The drafts of these files, without what looks like a secret. Each file is read once."""
+        """The drafts of these files, without possible secrets. Each file is read once."""
         drafts = []
         for path in paths:
             if path not in self._drafts:
@@ -199,7 +199,7 @@ class FileScan:
     def continued(
         self, heads: Iterable[Memory], drafts: Iterable[Draft], places: Sequence[str]
     ) -> list[Memory]:
-        """The stored memories that came from these files, and that one of the drafts may continue."""
+        """The stored memories from these files that a draft can continue."""
         keys = {str(draft.source) for draft in drafts}
         return [head for head in heads if self._may_continue(head, places, keys)]
 
@@ -212,12 +212,12 @@ class FileScan:
         return any(place in (".", origin.file) or origin.file.startswith(f"{place}/") for place in places)
 
     def lost(self, heads: Iterable[Memory]) -> set[str]:
-        """The files of these memories that are no longer there, from the project's root."""
+        """The missing files of these memories, as paths from the project's root."""
         files = {origin.file for head in heads if (origin := origin_of(head)) is not None}
         return {file for file in files if not (self.project.root / file).exists()}
 
     def known_files(self, heads: Iterable[Memory]) -> list[Path] | None:
-        """The files that brought these memories; None if one names no file and may be of any of these."""
+        """The files of these memories; None if the file of a memory is unknown and may be any of these."""
         names = {self.project.source(path) for path in self.paths}
         files = set()
         for head in heads:
@@ -231,7 +231,7 @@ class FileScan:
         return [path for path in self.paths if self.project.place(path) in files]
 
     def put_in_order(self) -> None:
-        """Put what was left out in the order of the files, whichever of them were read first."""
+        """Sort the skipped parts by the order of the files."""
         last = (_STORING, 0)
         for left_out in (self._run.skipped, self._run.passed_over):
             left_out.sort(key=lambda one: self._order.get(id(one), last))
@@ -253,7 +253,7 @@ class FileScan:
             if path in self._named:
                 raise
             self._unread.add(place)
-            # Sources that can't be parsed are often meant to be so; what people write to be read isn't.
+            # Code that can't be parsed is often intended, unlike text.
             aside = self._run.passed_over if path.suffix.lower() in MODULE_SUFFIXES else self._run.skipped
             self._leave_out(aside, Skipped(source=str(path), reason=str(error)), self.paths[path])
             return []
@@ -272,16 +272,16 @@ class FileScan:
         self._order[id(one)] = (_READING, number)
 
 
-# Keeping what is stored of a folder current while people work in it.
+# Watching a folder.
 
 SETTLED = 0.2
-"""Seconds without a change after which what changed is read: editors write a file in several steps."""
+"""Seconds without a change before changes are read, since editors write a file in several steps."""
 
 _LONGEST = 8
-"""A folder that never rests is read all the same, after this many times the seconds it should."""
+"""The maximum wait for a folder that always changes, as a multiple of `settled`."""
 
 _TICK = 250
-"""Milliseconds between two looks at whether to stop."""
+"""Milliseconds between two checks of `stop`."""
 
 
 def watch(
@@ -295,17 +295,16 @@ def watch(
     settled: float = SETTLED,
     progress: ProgressCallback | None = None,
 ) -> Iterator[ImportReport]:
-    """Import a folder, then again whatever changes in it; one report each time that something did.
+    """Import a folder, then each change in it; yields a report after each import.
 
-    The first report is of the whole folder, as `import_source` with `prune` gives it; each later one
-    of the files that changed since, once nothing has for `settled` seconds. Edits become versions, what
-    is renamed keeps its history, and what is deleted is forgotten until it comes back. It ends when
-    `stop` is set or the caller stops iterating; every report is of memories that are stored already.
+    The first report is the report of `import_source` with `prune` for the whole folder. Each later report is
+    of the changed files, after `settled` seconds without a change. Edits become versions, renamed files keep
+    their history, and memories of deleted files are forgotten until the files return. It ends when `stop` is
+    set or the caller stops iterating. Every reported memory is stored already.
 
-    Raises UnreadableSource for what is no folder, or when the folder itself disappears, which forgets
-    nothing; InvalidInput for `settled` of less than a hundredth of a second, or a folder outside `root`;
-    MissingExtra without
-    `watchfiles`, or without what a project's import needs.
+    Raises UnreadableSource if `path` isn't a folder, or if the folder disappears, which forgets nothing.
+    Raises InvalidInput for `settled` below 0.01 or above 60 seconds, and for a folder outside `root`. Raises
+    MissingExtra without `watchfiles` or the extra `project`.
     """
     if not 0.01 <= settled <= 60:  # noqa: PLR2004 - The limits stand in the message.
         raise InvalidInput(f"settled={settled} can't be used: take from 0.01 to 60 seconds.")
@@ -340,7 +339,7 @@ def _reports(
         try:
             report = synced({folder} if folder in waiting else waiting)
         except StoreBusy:
-            continue  # What changed waits for the next look.
+            continue  # The changes wait for the next check.
         waiting = set()
         if first or report.written or report.gone or report.skipped:
             yield report
@@ -348,9 +347,9 @@ def _reports(
 
 
 def _changes(folder: Path, project: Project, stop: threading.Event, settled: float) -> Iterator[set[Path]]:
-    """What changed since the last look, and nothing at times; the first look is before anything is read.
+    """The changes since the last check, which can be empty; the first check precedes the first import.
 
-    A change of what git ignores is one of the whole folder.
+    A change of a .gitignore counts as a change of the whole folder.
     """
     from watchfiles import watch as look  # noqa: PLC0415 - An optional dependency, needed only here.
 
@@ -377,7 +376,7 @@ def _worth_reading(changed: set[tuple[Change, str]], folder: Path, project: Proj
         is_folder = path.is_dir()
         if is_hidden(path, project.root) or ignored.below(path, is_folder=is_folder):
             continue
-        # What is no longer there may have been a folder, whatever its name looks like.
+        # A missing path may have been a folder, whatever its name.
         if is_folder or not path.exists() or is_read(path):
             paths.add(path)
     return paths

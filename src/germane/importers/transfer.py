@@ -1,4 +1,4 @@
-"""Import of any source: what it is and the reader for it; and export, in place."""
+"""Import of any source, detection of its format, and export."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from germane.engine import Engine
 
 _LINES_A_STEP = 100
-"""Lines of an export after which the search for secrets reports its progress."""
+"""The number of lines of an export between two progress reports of the search for secrets."""
 
 
 def import_source(
@@ -73,23 +73,23 @@ def import_source(
 ) -> ImportReport:
     """Import a source, `batch` memories per transaction, and return a report.
 
-    Sources are what `read` accepts; an export is restored as it was, with its usage records, and
-    nothing is counted twice. Importing twice changes nothing, and what was forgotten
-    stays so. Of files and folders, a text that was edited becomes the next version of its memory; what is
-    no longer there is reported, and with `prune` forgotten until it comes back. `project` names
-    what they belong to, so that an agent's projects stay apart; `root` is the folder that its paths are
-    relative to, unless `project_root` finds it.
+    Sources are those of `read`. An export is restored with its ids and usage records, and nothing is counted
+    twice. A second import changes nothing, and forgotten memories stay forgotten. In files and folders, an
+    edited text becomes the next version of its memory. A text that is gone is reported, and with `prune`
+    forgotten until it returns. `project` is the name of the project of the files, which separates the
+    projects of an agent. `root` is the folder that paths are relative to, by default `project_root`.
 
-    A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
-    export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
-    so is an unreadable file of a folder. When the source itself can't be read any further,
-    UnreadableSource names the place; the batches before that are stored.
+    A part that looks like a secret is skipped with the rule and the place unless `allow_secrets` is set; in
+    an export, all versions of the memory are skipped. A draft that the engine refuses and an unreadable file
+    of a folder are skipped with the reason. If the source itself becomes unreadable, UnreadableSource names
+    the place, and the earlier batches are stored.
 
-    `progress` is called after each batch, and while files or the lines of an export are looked through before
-    the first. An import may be interrupted at any time: each batch that was stored stays, and the next
-    import goes on from there. `renditions_of` serves export lines without renditions.
-    Raises InvalidInput for a batch size below 1, for `project`, `root` or `prune` with what is no file or
-    folder of a project, for a source outside `root`, and MissingExtra for a folder without that extra.
+    `progress` is called after each batch, and while files or lines are examined before the first batch. An
+    import can be interrupted at any time: stored batches stay, and the next import continues. `renditions_of`
+    makes the renditions of export lines without them.
+    Raises InvalidInput for a batch size below 1, for `project`, `root` or `prune` with a source that isn't a
+    file or folder of a project, and for a source outside `root`. Raises MissingExtra for a folder without
+    that extra.
     """
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
@@ -134,7 +134,7 @@ def _import_export(
         states = {memory.ref: state for memory, state in group if state is not None}
         run.read += len(group) - len(accepted)
         stored = run.store(accepted, partial(engine.import_memories, lifecycle_states=states))
-        # What is known here by another id has the same usage records.
+        # A memory that is stored under another id has the same usage records.
         ids |= {
             given.ref: one.memory.version_id
             for given, one in zip(accepted, stored, strict=True)
@@ -156,7 +156,7 @@ def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
 
 
 def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
-    """The usage records of the memories that are here, with the ids that these have here."""
+    """The usage records of memories in this store, with their ids in this store."""
     given = 0
     mapped: list[UsageRecord] = []
     for one in records:
@@ -176,7 +176,7 @@ def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, st
     )
 
 
-# What a source is, and the reader for it.
+# The format of a source, and its reader.
 
 _GIT = "git:"
 _LINES = frozenset({".jsonl", ".ndjson"})
@@ -188,22 +188,21 @@ _READABLE = (
 
 
 class Layout(StrEnum):
-    """What can be imported."""
+    """The formats that can be imported."""
 
-    PROJECT = "project"  # A folder, or one of the files that only a project has.
+    PROJECT = "project"  # A folder, or a file that only projects have.
     MARKDOWN = "markdown"  # One file.
-    MEMORIES = "memories"  # JSON lines that a person or a script wrote.
-    EXPORT = "export"  # JSON lines that `export` wrote: restored as they were.
-    TRANSCRIPT = "transcript"  # A chat, in any of its layouts.
+    MEMORIES = "memories"  # Other JSON lines of memories.
+    EXPORT = "export"  # JSON lines of `export`, restored without loss.
+    TRANSCRIPT = "transcript"  # A chat, in any of its formats.
     LOCOMO = "locomo"  # Conversations with questions about them.
     GIT = "git"  # The commits of a repository.
 
 
 def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
-    """The drafts of a source: `git:PATH`, the folder of a project, or a file of any layout known.
+    """The drafts of a source: `git:PATH`, the folder of a project, or a file in a known format.
 
-    A reader reports what it leaves out to `on_skip`. Raises UnreadableSource for what is none of them or
-    can't be read.
+    Skipped parts are reported to `on_skip`. Raises UnreadableSource for other sources and unreadable ones.
     """
     layout, path = layout_of(source), path_of(source)
     if layout is Layout.GIT:
@@ -220,14 +219,14 @@ def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
 
 
 def path_of(source: str) -> Path:
-    """The path that a source names, with `~` as the user's own folder."""
+    """The path of a source, with `~` expanded."""
     return Path(source.removeprefix(_GIT) or ".").expanduser()
 
 
 def layout_of(source: str) -> Layout:
-    """What a source is, judged by its form, then its suffix, then its content.
+    """The format of a source, by its form, then by its suffix, then by its content.
 
-    Raises UnreadableSource for what is nothing that can be imported.
+    Raises UnreadableSource for a source that can't be imported.
     """
     path = path_of(source)
     if source.startswith(_GIT):
@@ -276,7 +275,7 @@ def _layout_of_text(path: Path) -> Layout:
     raise unreadable(path, f"files ending in {path.suffix!r} aren't known: {_READABLE}")
 
 
-# Memories and their usage records as JSON lines that import back to the same store.
+# Memories and their usage records as JSON lines that can be imported without loss.
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -289,16 +288,14 @@ def export_jsonl(
     usage_history: UsageHistory | None = None,
     agent: str | None = None,
 ) -> int:
-    """Write one line per memory, in the order given, and return how many were written.
+    """Write one line per memory in the given order, and return the number of written memories.
 
-    `lifecycle_states` are by `Memory.ref`; without them a line has no counts. The records of the
-    `usage_history` that belong to these memories follow, a line each; events that the `agent` caused don't
-    name it.
+    `lifecycle_states` are by `Memory.ref`; without them a line has no counts. The records of `usage_history`
+    that belong to these memories follow, one per line; events caused by `agent` don't name it.
 
-    Fields are sorted and nothing depends on when or where it is written, so the same memories are the
-    same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
-    come oldest first, each version after the one it supersedes. Raises InvalidInput for metadata that
-    JSON can't hold.
+    Fields are sorted and independent of time and place, so equal memories give equal bytes; `out` must be
+    UTF-8 with line feeds. To restore into an empty store, memories must be oldest first, each version after
+    the one that it supersedes. Raises InvalidInput for metadata that JSON can't represent.
     """
     written: dict[str, str] = {}
     for memory in memories:
@@ -325,11 +322,11 @@ def export_jsonl(
 
 def _as_line(fields: Mapping[str, Any]) -> str:
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, allow_nan=False)
-    # Half a surrogate pair has no UTF-8, and as an escape it is read back as it was.
+    # An unpaired surrogate has no UTF-8; as an escape it is restored without loss.
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
-# Writes a file in the place that it has: through links, with the mode and the owner that it had.
+# Writing a file in place: links are followed, and the mode and the owner stay.
 
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
@@ -338,18 +335,17 @@ _KINDS: Final = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# Opening a pipe that nobody reads would wait for ever.
+# Opening a pipe without a reader would block forever.
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
 def written_through(path: Path) -> Iterator[TextIO]:
-    """Write a file whose content is replaced when the block ends, and not before.
+    """Replace the content of a file when the block ends.
 
-    A file that is there keeps its mode, its owner and its other names, and a link is followed. Escaped
-    surrogates are written as the bytes that they stand for. Raises
-    InvalidInput for what is no ordinary file, or can't be written; then nothing has changed, unless the
-    disk is full.
+    An existing file keeps its mode, its owner and its hard links, and symbolic links are followed. Escaped
+    surrogates are written as the bytes that they represent. Raises InvalidInput for anything but an ordinary
+    file, and if the file can't be written; then nothing has changed unless the disk is full.
     """
     check_ordinary(path)
     with (
@@ -363,7 +359,7 @@ def written_through(path: Path) -> Iterator[TextIO]:
 
 
 def check_ordinary(path: Path) -> None:
-    """Raise InvalidInput for what is there and no ordinary file."""
+    """Raise InvalidInput for an existing path that isn't an ordinary file."""
     with suppress(FileNotFoundError), _refused(path):
         _check_mode(path, path.stat().st_mode)
 
@@ -406,11 +402,11 @@ def _refused(path: Path) -> Iterator[None]:
         raise InvalidInput(f"{path} can't be written: {why}. Name a file that can be.") from error
 
 
-# Puts a context into a file for agents, such as AGENTS.md, between marks, so that it can be put there again.
+# A context as a marked block in a file for agents, such as AGENTS.md, which can be replaced.
 
 BEGIN = "<!-- germane:begin, written by `germane context project`; all up to the end mark is replaced -->"
 END = "<!-- germane:end -->"
-# Only whole lines are marks: a memory's lines begin with a bullet or an indent, whatever they hold.
+# Only whole lines are marks; lines of memories always begin with a bullet or an indent.
 _BEGINS = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)
 _ENDS = re.compile(r"^<!-- germane:end -->$", re.MULTILINE)
 
@@ -421,9 +417,9 @@ def marked(text: str) -> str:
 
 
 def with_block(whole: str, text: str) -> str:
-    """A file's text with a context in the place of the one before, or at its end where there was none.
+    """The text of a file with the context in place of the previous one, or at the end if there was none.
 
-    Raises InvalidInput where a mark is missing or there are several.
+    Raises InvalidInput if a mark is missing or repeated.
     """
     block = marked(text)
     begins, ends = list(_BEGINS.finditer(whole)), list(_ENDS.finditer(whole))
@@ -438,10 +434,10 @@ def with_block(whole: str, text: str) -> str:
 
 
 def write_block(path: Path, text: str) -> bool:
-    """Put a context into a file, which is made when it isn't there; whether that changed the file.
+    """Write a context into a file, which is created if necessary; returns whether the file changed.
 
-    The text outside the marks stays as it is, byte for byte, and the file keeps its mode and its links.
-    Raises InvalidInput and UnreadableSource.
+    The bytes outside the marks, the mode and the links of the file stay unchanged. Raises InvalidInput and
+    UnreadableSource.
     """
     check_ordinary(path)
     with translated_os_errors(path):
@@ -455,13 +451,13 @@ def write_block(path: Path, text: str) -> bool:
     return True
 
 
-# A project's own settings, in the file `germane.toml` at its root.
+# The settings of a project, in the file `germane.toml` at its root.
 
 
 def read_scoped(path: Path | str) -> ScopedPlan:
-    """The scoped plan of a file's table `scoped`; the default one where there is no such table.
+    """The scoped plan in the table `scoped` of a file; the default plan without such a table.
 
-    Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
+    Raises UnreadableSource for invalid TOML, InvalidInput for unknown settings, and InvalidPlan.
     """
     file = Path(path)
     try:
