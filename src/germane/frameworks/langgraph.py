@@ -96,13 +96,13 @@ class LangGraphStore(BaseStore):
                 memory = self._memory(op.namespace, op.key)
                 if memory is not None and op.refresh_ttl:
                     self._renew(memory)
-                return None if memory is None else _item(memory)
+                return None if memory is None else Item(**_fields_of(memory))
             case SearchOp():
                 found = self._ranked(op) if op.query else self._listed(op)
                 for memory, _ in found:
                     if op.refresh_ttl:
                         self._renew(memory)
-                return [_found(memory, score) for memory, score in found]
+                return [SearchItem(**_fields_of(memory), score=score) for memory, score in found]
             case ListNamespacesOp():
                 return self._namespaces(op)
             case PutOp():
@@ -198,14 +198,6 @@ class LangGraphStore(BaseStore):
     def _all(self, where: Mapping[str, Any], limit: int | None = None) -> Sequence[Memory]:
         """The items under a prefix, the latest put first. One read: others may delete items meanwhile."""
         return self._engine.memories(where, order="newest", limit=limit)
-
-
-def _item(memory: Memory) -> Item:
-    return Item(**_fields_of(memory))
-
-
-def _found(memory: Memory, score: float | None) -> SearchItem:
-    return SearchItem(**_fields_of(memory), score=score)
 
 
 def _fields_of(memory: Memory) -> dict[str, Any]:
