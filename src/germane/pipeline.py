@@ -403,7 +403,7 @@ def _fit_to(
             # What the margin and the rounds before took off is needed on top.
             needed = error.needed + request.budget - available
             raise BudgetTooSmall(budget=request.budget, needed=needed, required=error.required) from None
-        written = written_lines(blocks_of(fitted, costs.heading_text))
+        written = written_lines(blocks_of(fitted, costs.heading))
         tokens = costs.whole(
             written, [one.line for block in fitted.blocks for one in block.choices if one.line]
         )

@@ -30,7 +30,15 @@ from germane import (
 from germane.kinds import BUILT_IN
 from germane.packing.fit import fit
 from germane.packing.layout import assemble_list
-from germane.packing.lines import ContentCosts, Costs, LineCache, ListCosts, RememberedLines, RenderedLine
+from germane.packing.lines import (
+    ContentCosts,
+    Costs,
+    Heading,
+    LineCache,
+    ListCosts,
+    RememberedLines,
+    RenderedLine,
+)
 from germane.packing.sections import Choice, Fitted, allocate
 from germane.plans.layered import relevance, working
 from germane.protocols import Candidate
@@ -86,8 +94,8 @@ class GivenCosts(Costs):
     def at_least(self, memory: Memory, level: Level) -> int:
         return memory.renditions.at(level).tokens - 1
 
-    def heading(self, section: Section, memory: Memory | None) -> int:  # noqa: ARG002 - As of all costs.
-        return self._each
+    def heading(self, section: Section, memory: Memory | None) -> Heading:  # noqa: ARG002 - As of all costs.
+        return Heading("", self._each)
 
     def text(self, section: Section) -> int:
         return len(section.text)
@@ -271,7 +279,8 @@ def test_whatever_is_chosen_costs_no_more_than_the_budget_and_each_candidate_has
     plan = plan_of(*(section(f"s{row}", row + 1, overflow) for row in range(len(parts))), roll_over=roll_over)
     fitted = run(plan, ranked, budget, heading=heading)
     spent = sum(
-        sum(choice.line.tokens for choice in block.choices if choice.line) + heading * block.open
+        sum(choice.line.tokens for choice in block.choices if choice.line)
+        + heading * (block.shows_text or block.shown > 0)
         for block in fitted.blocks
     )
     assert spent == sum(block.used for block in fitted.blocks) <= budget

@@ -13,8 +13,9 @@ evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from germane.errors import BudgetTooSmall
 from germane.model.context import Ranked, Reason
@@ -31,14 +32,12 @@ from germane.packing.sections import (
     Step,
     Waiting,
     allocate,
-    brief_steps,
     claim_order,
     empty_blocks,
     in_order_of_worth,
     in_rank_order,
     is_turn,
     is_whole,
-    note_out,
     settle_levels,
 )
 
@@ -53,6 +52,7 @@ dialogue and in decision records (`germane eval run`); of long turns it shows mo
 """
 _STATE_PARTS = 0.15
 """The share of what is left that lengthens what stands there whatever the question, before others come in."""
+_TOKENS = attrgetter("tokens")
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
 _OWN_WORDS = 0.05
@@ -141,12 +141,12 @@ class _Packer:
         for block in blocks:
             for choice in block.choices:
                 if choice.required:
-                    lines = self._lines(block.section, choice, (Level.FULL,) if choice.whole else None)
-                    line = min(lines, key=lambda line: line.tokens, default=None)
+                    levels = (Level.FULL,) if choice.whole else block.section.levels
+                    lines = [self._line(block.section, choice, level) for level in levels]
+                    line = min((line for line in lines if line.text), key=_TOKENS, default=None)
                     if line is not None:
-                        self._place(
-                            block, choice, line, self._heading(block, choice, block.shown, block.sessions)
-                        )
+                        heading = self._heading(block, choice, block.shown, block.sessions)
+                        self._show(block, choice, line, heading)
                         named.append(choice.memory.ref)
         needed = sum(block.used for block in blocks)
         if needed > budget:
@@ -161,11 +161,7 @@ class _Packer:
     def add(self, block: SectionBlock, free_tokens: int) -> None:
         """Show the section's own text and the memories that were left out so far, in rank order."""
         end = block.used + free_tokens
-        if block.section.text and not block.shows_text:
-            cost = self.costs.text(block.section)
-            if cost <= end - block.used:
-                block.shows_text = True
-                block.used += cost
+        self._write_text(block, free_tokens)
         stops = block.section.overflow.stops
         for position, choice in enumerate(block.choices):
             if choice.line is not None or choice.reason is _DUPLICATE:
@@ -256,7 +252,10 @@ class _Packer:
         left = _left(blocks, budget)
         for _, choice in [*queue, *rest]:
             if choice.line is None and choice.reason is None:
-                note_out(choice, left)
+                # Its turn never came.
+                choice.tokens = choice.memory.renditions.at(choice.brief[0]).tokens
+                choice.short_by = max(0, choice.tokens - left)
+                choice.reason = _OVER_BUDGET if choice.short_by else _STOPPED
 
     def _claim(self, block: SectionBlock, free_tokens: int) -> None:
         """Show what a section always shows within its share, the important ones by the question first."""
@@ -284,7 +283,8 @@ class _Packer:
         every = [*sequence, *advice]
         reached = Reached()
         breadth = int(_BREADTH * free_tokens)
-        used = breadth - self._reach(brief_steps(sequence), breadth, reached)
+        briefly = [Step(block, choice, choice.brief[0]) for block, choice in sequence]
+        used = breadth - self._reach(briefly, breadth, reached)
         steps = [*in_order_of_worth(sequence), *in_order_of_worth(advice)]
         self._reach(steps, free_tokens - used, reached, whole=True)
         for place, (block, choice) in enumerate(every):
@@ -297,7 +297,7 @@ class _Packer:
             if line is not None and choice.line is not None:
                 more = line.tokens - choice.line.tokens
                 if 0 < more <= self._under_ceiling(block, _left(blocks, budget)):
-                    self._replace(block, choice, line)
+                    self._show(block, choice, line)
 
     def _reach(
         self, steps: Sequence[Step], free_tokens: int, reached: Reached, *, whole: bool = False
@@ -317,8 +317,8 @@ class _Packer:
             skips = whole and is_turn(choice.memory)
             if skips and self.costs.at_least(choice.memory, level) - paid > free_tokens:
                 continue
-            line = self._line(block.section, choice, level, level, 0)
-            if line is None or not line.text:
+            line = self._line(block.section, choice, level)
+            if not line.text:
                 continue
             shown, sessions = headed.get(id(block)) or (block.shown, set(block.sessions))
             heading = 0 if before is not None else self._heading(block, choice, shown, sessions)
@@ -374,9 +374,10 @@ class _Packer:
     def _offer(self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level]) -> bool:
         """Show a memory at the longest of these levels that fits; else it waits, and the answer is False."""
         if choice.line is None and choice.reason is None:
-            self._try(block, choice, free_tokens, levels)
-            if choice.passed_over:
-                choice.wait()
+            reason = self._try(block, choice, free_tokens, levels)
+            if reason is _OVER_BUDGET:
+                # A later pass may show it at another level or in more tokens.
+                choice.reason, choice.tokens, choice.short_by = None, 0, 0
                 return False
         return True
 
@@ -387,7 +388,7 @@ class _Packer:
             return
         longer = self.costs.excerpt(block.section, choice.memory, line.tokens + free_tokens)
         if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
-            self._replace(block, choice, longer)
+            self._show(block, choice, longer)
 
     def _write_text(self, block: SectionBlock, free_tokens: int) -> None:
         if (
@@ -410,61 +411,62 @@ class _Packer:
 
     def _try(
         self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level] | None = None
-    ) -> bool:
-        """Show a memory at the longest level that fits, of these or of its section's; whether it is shown."""
+    ) -> Reason | None:
+        """Show a memory at the longest level that fits, of these or of its section's; why none does."""
         section = block.section
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
-            return False
+            return choice.reason
         heading = self._heading(block, choice, block.shown, block.sessions)
         if choice.reason is _OVER_BUDGET and choice.tokens > free_tokens:
             # A pass before this one found no level short enough even for these tokens.
             choice.short_by = choice.tokens + heading - max(0, free_tokens)
-            return False
+            return _OVER_BUDGET
         least = 0
         levels = levels or block.levels
         for level in levels:
-            line = self._line(section, choice, level, levels[-1], free_tokens)
-            if line is None or not line.text:
+            if self._is_too_long(section, choice, level, levels[-1], free_tokens):
+                continue
+            line = self._line(section, choice, level)
+            if not line.text:
                 continue
             if line.body in block.seen:
                 choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
-                return False
+                return _DUPLICATE
             if line.tokens + heading <= free_tokens:
-                self._place(block, choice, line, heading)
-                return True
+                self._show(block, choice, line, heading)
+                return None
             least = min(least or line.tokens, line.tokens)
         choice.reason, choice.tokens = _OVER_BUDGET, least
         choice.short_by = max(0, least + heading - max(0, free_tokens))
-        return False
+        return _OVER_BUDGET
 
     def _lengthen(self, block: SectionBlock, choice: Choice, free_tokens: int) -> None:
         """Show a memory that already stands at a longer level within `free_tokens`."""
         current = choice.line
         if current is None or choice.whole or current.level is block.section.levels[0]:
             return
-        levels = choice.levels if choice.replaced else None
-        for line in self._lines(block.section, choice, levels):
-            if line.level is current.level:
+        for level in choice.levels if choice.replaced else block.section.levels:
+            line = self._line(block.section, choice, level)
+            if line.text and line.level is current.level:
                 return
-            if 0 < line.tokens - current.tokens <= free_tokens:
-                self._replace(block, choice, line)
+            if line.text and 0 < line.tokens - current.tokens <= free_tokens:
+                self._show(block, choice, line)
                 return
 
-    def _replace(self, block: SectionBlock, choice: Choice, line: RenderedLine) -> None:
-        """Show a memory by another line than before."""
-        if choice.line is not None:
+    def _show(self, block: SectionBlock, choice: Choice, line: RenderedLine, heading: int = 0) -> None:
+        """Show a memory by a line under headings of so many tokens, or by another line than before."""
+        if choice.line is None:
+            block.shown += 1
+            block.used += heading
+            if (session := session_of(block.section, choice.memory)) is not None:
+                block.sessions.add(session)
+        else:
             block.seen.discard(choice.line.body)
-            block.used += line.tokens - choice.line.tokens
-        block.note(line.body)
-        choice.line, choice.tokens = line, line.tokens
-
-    def _place(self, block: SectionBlock, choice: Choice, line: RenderedLine, heading: int) -> None:
-        block.used += line.tokens + heading
-        block.shown += 1
-        if (session := session_of(block.section, choice.memory)) is not None:
-            block.sessions.add(session)
-        block.note(line.body)
+            block.used -= choice.line.tokens
+        block.used += line.tokens
+        if not block.repeats:
+            block.seen.add(line.body)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
     def _heading(self, block: SectionBlock, choice: Choice, shown: int, sessions: Collection[str]) -> int:
@@ -474,50 +476,41 @@ class _Packer:
         """
         section = block.section
         if section.own_heading:
-            return self.costs.heading(section, choice.memory)
+            return self.costs.heading(section, choice.memory).tokens
         if shown and not section.by_session:
             return 0
-        cost = 0 if shown or block.shows_text else self.costs.heading(section, None)
+        cost = 0 if shown or block.shows_text else self.costs.heading(section, None).tokens
         if section.by_session:
             session = session_of(section, choice.memory)
             if session is not None and session not in sessions:
-                cost += self.costs.heading(section, choice.memory)
+                cost += self.costs.heading(section, choice.memory).tokens
         return cost
 
-    def _lines(
-        self, section: Section, choice: Choice, levels: Sequence[Level] | None = None
-    ) -> Iterator[RenderedLine]:
-        """The lines of a memory at these levels, else at its section's, rendered on demand."""
-        for level in levels or section.levels:
-            line = self._line(section, choice, level, level, 0)
-            if line is not None and line.text:
-                yield line
-
-    def _line(
-        self, section: Section, choice: Choice, level: Level, last: Level, free_tokens: int
-    ) -> RenderedLine | None:
-        """The line of a memory at a level; `last` is the shortest that will be tried.
-
-        None for one that is sure to be longer than `free_tokens`, unless the last is longer still, or no pass
-        before passed it over.
-        """
-        memory = choice.memory
+    def _line(self, section: Section, choice: Choice, level: Level) -> RenderedLine:
+        """The line of a memory at a level."""
         cache = choice.line_cache
         if cache is None:
-            cache = choice.line_cache = self.costs.line_cache(section, memory)
-        if level is not last and level not in choice.inquiries:
-            least = cache.least.get(level)
-            if least is None:
-                least = cache.least[level] = self.costs.at_least(memory, level)
-            if least > free_tokens:
-                shortest = cache.least.get(last)
-                if shortest is None:
-                    shortest = cache.least[last] = self.costs.at_least(memory, last)
-                if shortest <= least:
-                    return None
+            cache = choice.line_cache = self.costs.line_cache(section, choice.memory)
         if level not in choice.inquiries:
             choice.inquiries += (level,)
         line = cache.lines.get(level)
         if line is None:
-            line = cache.lines[level] = self.costs.line(section, memory, level)
+            line = cache.lines[level] = self.costs.line(section, choice.memory, level)
         return line
+
+    def _is_too_long(
+        self, section: Section, choice: Choice, level: Level, last: Level, free_tokens: int
+    ) -> bool:
+        """Whether a line that no pass has looked at is sure to be longer than `free_tokens`.
+
+        No for the `last` level that will be tried, and where that may be longer still.
+        """
+        if level is last or level in choice.inquiries:
+            return False
+        memory, cache = choice.memory, choice.line_cache
+        if cache is None:
+            cache = choice.line_cache = self.costs.line_cache(section, memory)
+        for each in (level, last):
+            if each not in cache.least:
+                cache.least[each] = self.costs.at_least(memory, each)
+        return free_tokens < cache.least[level] >= cache.least[last]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
 from operator import attrgetter, itemgetter
@@ -26,7 +26,7 @@ from germane.model.context import (
 from germane.model.memory import Memory
 from germane.model.plan import Plan, Section, Style
 from germane.model.query import Deferred
-from germane.packing.lines import BETWEEN, ListCosts, RememberedLines, RenderedLine
+from germane.packing.lines import BETWEEN, Heading, ListCosts, RememberedLines, RenderedLine
 from germane.packing.render import session_of
 from germane.packing.sections import Choice, ExcludedCandidates, Fitted, SectionBlock
 from germane.protocols import TokenCounter
@@ -34,23 +34,26 @@ from germane.tokens import spendable
 
 
 def blocks_of(
-    fitted: Fitted, heading_text: Callable[[Section, Memory], str]
+    fitted: Fitted, heading_of: Callable[[Section, Memory], Heading]
 ) -> list[tuple[str, Sequence[str]]]:
     """The headings and lines of the text, in the plan's order, for `render`.
 
-    `heading_text` gives the heading of a memory: its own, or its session's.
+    `heading_of` gives the heading of a memory: its own, or its session's.
     """
     written: list[tuple[str, Sequence[str]]] = []
     for block in fitted.blocks:
-        section = block.section
+        section, shown = block.section, _shown(block)
         if section.own_heading:
-            written.extend(
-                (heading_text(section, choice.memory), [_text(choice)]) for choice in _shown(block)
-            )
-        elif block.open:
+            written += [(heading_of(section, memory).text, [line.text]) for memory, _, line in shown]
+        elif block.shows_text or shown:
             lines = [section.text] if block.shows_text else []
-            shown = _shown(block)
-            lines += _under_dates(section, shown, heading_text) if section.by_session else map(_text, shown)
+            session = None
+            for memory, _, line in shown:
+                # Each session's lines stand under its date.
+                if section.by_session and (its := session_of(section, memory)) != session:
+                    lines += [] if its is None else [heading_of(section, memory).text]
+                    session = its
+                lines.append(line.text)
             if written and section.heading and written[-1][0] == section.heading:
                 written[-1] = section.heading, [*written[-1][1], *lines]
             else:
@@ -60,68 +63,35 @@ def blocks_of(
 
 def items_of(fitted: Fitted) -> Sequence[Item]:
     """What stands in the text, in its order; each is written when it is looked at."""
-    shown = [
-        (block.section.name, choice, choice.line)
-        for block in fitted.blocks
-        for choice in _shown(block)
-        if choice.line is not None
-    ]
+    shown = [(block.section.name, *each) for block in fitted.blocks for each in _shown(block)]
 
     def item(place: int) -> Item:
-        section, choice, line = shown[place]
-        return _item(section, choice, line, line.tokens)
+        section, memory, score, line = shown[place]
+        return _item(section, memory, score, line, line.tokens)
 
     return Deferred(len(shown), item)
 
 
-def _item(section: str, ranked: Choice | Ranked, line: RenderedLine, tokens: int) -> Item:
-    return Item(
-        memory=ranked.memory,
-        section=section,
-        level=line.level,
-        text=line.text,
-        tokens=tokens,
-        score=ranked.score,
-    )
+def _item(section: str, memory: Memory, score: float, line: RenderedLine, tokens: int) -> Item:
+    return Item(memory=memory, section=section, level=line.level, text=line.text, tokens=tokens, score=score)
 
 
-def _under_dates(
-    section: Section, shown: Sequence[Choice], heading_text: Callable[[Section, Memory], str]
-) -> Iterator[str]:
-    """The lines of a section, each session's under its date."""
-    session = None
-    for choice in shown:
-        its = session_of(section, choice.memory)
-        if its is not None and its != session:
-            yield heading_text(section, choice.memory)
-        session = its
-        yield _text(choice)
-
-
-def _shown(block: SectionBlock) -> list[Choice]:
-    """What stands in a section, in the order of the text.
+def _shown(block: SectionBlock) -> list[tuple[Memory, float, RenderedLine]]:
+    """What stands in a section, in the order of the text: memories with their scores and their lines.
 
     That is rank order; by session it is first what belongs to none, then session after session,
     the one with the best memory first, each in the order of its times.
     """
-    shown = [choice for choice in block.choices if choice.line is not None]
-    if not block.section.by_session:
-        return shown
-    sessions = [session_of(block.section, choice.memory) for choice in shown]
-    places = {session: place for place, session in reversed(list(enumerate(sessions)))}
-
-    def place_of(choice: Choice) -> tuple[int, datetime, str]:
-        memory = choice.memory
-        session = session_of(block.section, memory)
-        return places[session], memory.created_at, memory.ref
-
-    alone = [choice for choice, session in zip(shown, sessions, strict=True) if session is None]
-    together = [choice for choice, session in zip(shown, sessions, strict=True) if session is not None]
-    return [*alone, *sorted(together, key=place_of)]
-
-
-def _text(choice: Choice) -> str:
-    return choice.line.text if choice.line is not None else ""
+    shown = [(one.memory, one.score, one.line) for one in block.choices if one.line is not None]
+    if block.section.by_session:
+        sessions = [session_of(block.section, memory) for memory, _, _ in shown]
+        places = {session: place for place, session in reversed(list(enumerate(sessions)))}
+        order = [
+            (-1, place) if session is None else (places[session], memory.created_at, memory.ref)
+            for place, ((memory, _, _), session) in enumerate(zip(shown, sessions, strict=True))
+        ]
+        shown = [shown[place] for place in sorted(range(len(shown)), key=order.__getitem__)]
+    return shown
 
 
 # The account of a packing: where each candidate went, and what each section used.
@@ -263,7 +233,7 @@ def assemble_list(
     def item(number: int) -> Item:
         place = places[number]
         line = chosen.shown[place]
-        return _item(section.name, ranked[place], line, costs.followed(line))
+        return _item(section.name, memories[place], ranked[place].score, line, costs.followed(line))
 
     return Context(text=text, tokens=tokens, items=Deferred(len(places), item), trace=trace)
 

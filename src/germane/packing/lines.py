@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from germane.kinds import Kinds
 from germane.model.memory import Level, Memory
@@ -41,10 +41,21 @@ class RenderedLine:
 
 @dataclass(slots=True)
 class LineCache:
-    """What is known of one memory's lines: those that were made, and what each is sure not to stay below."""
+    """What is known of one memory's lines: those that were made, and what each is sure not to stay below.
+
+    `of_any_question` caches all but the summary, where that is made of passages that answer one question.
+    """
 
     lines: dict[Level, RenderedLine] = field(default_factory=dict)
     least: dict[Level, int] = field(default_factory=dict)
+    of_any_question: LineCache | None = None
+
+
+class Heading(NamedTuple):
+    """A heading, and its tokens with the blank line before it where one is written."""
+
+    text: str
+    tokens: int
 
 
 # Lines made before, so that a memory that is shown often is fenced and counted once.
@@ -68,11 +79,13 @@ holds only for the very same value of the memory.
 class RememberedLines:
     """A cache of lines by section, memory and level. Threads may share it: at worst a line is made twice."""
 
-    __slots__ = ("_headings", "_others", "_sections", "_size")
+    __slots__ = ("_others", "_size", "headings", "sections")
 
     def __init__(self) -> None:
-        self._sections: dict[Section, MemoryLines] = defaultdict(dict)
-        self._headings: dict[tuple[str, str], tuple[Memory, str, int]] = {}
+        # Sections that differ in any option have lines of their own.
+        self.sections: dict[Section, MemoryLines] = defaultdict(dict)
+        # By the memory's id and version, and the section's heading.
+        self.headings: dict[tuple[str, str], tuple[Memory, Heading]] = {}
         self._others: dict[str, RememberedLines] = {}
         self._size = 0
 
@@ -80,35 +93,21 @@ class RememberedLines:
         """The lines that are counted in this way; `clear` forgets them too."""
         return self._others.get(way) or self._others.setdefault(way, RememberedLines())
 
-    def of_section(self, section: Section) -> MemoryLines:
-        """The lines of a section. Sections that differ in any option have lines of their own."""
-        return self._sections[section]
-
-    def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:
-        """The heading made for this very memory from a section's, and its tokens, or None."""
-        known = self._headings.get((memory.ref, template))
-        return known[1:] if known is not None and known[0] is memory else None
-
-    def keep_heading(self, memory: Memory, template: str, text: str, tokens: int) -> None:
-        """Cache a heading."""
-        if self.has_capacity(memory, text):
-            self._headings[memory.ref, template] = memory, text, tokens
-
     def forget(self, refs: Collection[str]) -> None:
         """Drop the lines and headings of these memories, each named by its id and version."""
-        for lines in self._sections.values():
+        for lines in self.sections.values():
             for ref in refs:
                 lines.pop(ref, None)
-        for key in [key for key in list(self._headings) if key[0] in refs]:
-            self._headings.pop(key, None)
+        for key in [key for key in list(self.headings) if key[0] in refs]:
+            self.headings.pop(key, None)
         for other in self._others.values():
             other.forget(refs)
 
     def clear(self) -> None:
         """Forget all of them."""
-        for lines in self._sections.values():
+        for lines in self.sections.values():
             lines.clear()
-        self._headings.clear()
+        self.headings.clear()
         self._others.clear()
         self._size = 0
 
@@ -153,63 +152,54 @@ class Costs:
         self._counter_name = counter.name
         self._kinds = kinds
         self._lines = lines.of(f"{self.way} {counter.name}")
-        self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
+        self._headings: dict[tuple[str, str | None], Heading] = {}
         self._own: set[str] = set()
         self._of_sections: dict[str, MemoryLines] = {}
 
     def line_cache(self, section: Section, memory: Memory) -> LineCache:
         """The cached lines of this very memory in a section. What is added to it is known the next time.
 
-        A long memory's best passages are those of one question, and so is the line of them.
+        The best passages of a long memory that is here by relevance stand for it, and are those of one
+        question.
         """
-        if not self._answers_by_passages(section, memory):
-            return self._shared(section, memory)
-        key = section.name, memory.ref
-        if key not in self._answers:
-            lines = self._shared(section, memory).lines
-            known: dict[Level, RenderedLine] = {**lines}
-            known.pop(Level.SUMMARY, None)
-            self._answers[key] = LineCache(lines=known)
-        return self._answers[key]
-
-    def _shared(self, section: Section, memory: Memory) -> LineCache:
-        lines = self.cached(section)
-        known = lines.get(memory.ref)
+        lines, ref = self.cached(section), memory.ref
+        known = lines.get(ref)
         if known is not None and known[0] is memory:
-            return known[1]
-        cache = LineCache()
-        # Its lines are about as long as its text, at one level or another.
-        if self._lines.has_capacity(memory, memory.content):
-            lines[memory.ref] = memory, cache
-        return cache
+            cache = known[1]
+        else:
+            cache = LineCache()
+            # Its lines are about as long as its text, at one level or another.
+            if self._lines.has_capacity(memory, memory.content):
+                lines[ref] = memory, cache
+        if self._passages is None or section.order is not None:
+            return cache
+        if memory.renditions.full.tokens <= LONG_TOKENS:
+            return cache
+        if (section.name, ref) not in self._answers:
+            own = LineCache(lines={**cache.lines}, of_any_question=cache)
+            own.lines.pop(Level.SUMMARY, None)
+            self._answers[section.name, ref] = own
+        return self._answers[section.name, ref]
 
     def cached(self, section: Section) -> MemoryLines:
         """The cached lines of a section, looked up once: a plan's sections have different names."""
         lines = self._of_sections.get(section.name)
         if lines is None:
-            lines = self._of_sections[section.name] = self._lines.of_section(section)
+            lines = self._of_sections[section.name] = self._lines.sections[section]
         return lines
 
     def line(self, section: Section, memory: Memory, level: Level) -> RenderedLine:
         """A memory at a level, as its section shows it."""
-        lines = self.line_cache(section, memory).lines
-        line = lines.get(level)
+        cache = self.line_cache(section, memory)
+        line = cache.lines.get(level)
         if line is None:
-            if level is Level.SUMMARY and self._answers_by_passages(section, memory):
+            if cache.of_any_question is not None and level is Level.SUMMARY:
                 line = self.excerpt(section, memory, SUMMARY_TOKENS)
             line = line or self._made(section, memory, level, item_lines(section, memory, level))
-            lines[level] = line
-            if level is not Level.SUMMARY:
-                self._shared(section, memory).lines[level] = line
+            cache.lines[level] = line
+            if cache.of_any_question is not None and level is not Level.SUMMARY:
+                cache.of_any_question.lines[level] = line
         return line
-
-    def _answers_by_passages(self, section: Section, memory: Memory) -> bool:
-        """Whether a memory is long, and here by relevance, so that its best passages stand for it."""
-        return (
-            self._passages is not None
-            and section.order is None
-            and memory.renditions.full.tokens > LONG_TOKENS
-        )
 
     def excerpt(self, section: Section, memory: Memory, free_tokens: int) -> RenderedLine | None:
         """The first sentences of a memory's full text in at most `free_tokens` tokens, or None where not one
@@ -248,13 +238,32 @@ class Costs:
             return 0
         return renditions.at(level).tokens - _SAVED_BY_A_LINE
 
-    def heading(self, section: Section, memory: Memory | None) -> int:
-        """The tokens of `heading_text`, with the blank line before it where one is written."""
-        return self._heading(section, memory)[1]
+    def heading(self, section: Section, memory: Memory | None) -> Heading:
+        """The section's heading, or with a memory its own there, or that of its session.
 
-    def heading_text(self, section: Section, memory: Memory | None) -> str:
-        """The section's heading, or with a memory its own there, or that of its session."""
-        return self._heading(section, memory)[0]
+        One of its own that another memory has already says what tells the two apart.
+        """
+        key = (section.name, None if memory is None else memory.ref)
+        if key in self._headings:
+            return self._headings[key]
+        own = memory if section.own_heading else None
+        known = None if own is None else self._lines.headings.get((own.ref, section.heading))
+        if known is not None and known[0] is own:
+            heading = known[1]
+        else:
+            text = heading_of(section, memory, self._kinds)
+            before = "" if memory is not None and own is None else "\n"
+            heading = Heading(text, self._counter.count(f"{before}{text}\n"))
+            if own is not None and self._lines.has_capacity(own, text):
+                self._lines.headings[own.ref, section.heading] = own, heading
+        if own is not None:
+            if heading.text in self._own:
+                several = headings_apart(heading.text, own)
+                text = next((one for one in several if one not in self._own), heading.text)
+                heading = Heading(text, self._counter.count(f"\n{text}\n"))
+            self._own.add(heading.text)
+        self._headings[key] = heading
+        return heading
 
     def text(self, section: Section) -> int:
         """The tokens of a section's own text under its heading."""
@@ -270,30 +279,6 @@ class Costs:
         known = {f"{line.text}\n": line.tokens for line in lines}
         parts = parts_apart(written)
         return sum([known[part] if part in known else self._counter.count(part) for part in parts])
-
-    def _heading(self, section: Section, memory: Memory | None) -> tuple[str, int]:
-        key = (section.name, None if memory is None else memory.ref)
-        known = self._headings.get(key)
-        if known is None:
-            own = memory if section.own_heading else None
-            known = None if own is None else self._lines.heading(own, section.heading)
-            if known is None:
-                text = heading_of(section, memory, self._kinds)
-                before = "" if memory is not None and own is None else "\n"
-                known = text, self._counter.count(f"{before}{text}\n")
-                if own is not None:
-                    self._lines.keep_heading(own, section.heading, *known)
-            self._headings[key] = known = known if own is None else self._apart(own, *known)
-        return known
-
-    def _apart(self, memory: Memory, text: str, tokens: int) -> tuple[str, int]:
-        """A memory's own heading; one that another has already says what tells the two apart."""
-        if text in self._own:
-            headings = headings_apart(text, memory)
-            text = next((one for one in headings if one not in self._own), text)
-            tokens = self._counter.count(f"\n{text}\n")
-        self._own.add(text)
-        return text, tokens
 
 
 class ListCosts(Costs):
@@ -329,26 +314,22 @@ class ContentCosts(Costs):
         """Nothing is known without counting."""
         return 0
 
-    def heading(self, section: Section, memory: Memory | None) -> int:  # noqa: ARG002 - As of all costs.
-        """Headings are free."""
-        return 0
+    def heading(self, section: Section, memory: Memory | None) -> Heading:
+        """The heading, which is free."""
+        return super().heading(section, memory)._replace(tokens=0)
 
     def text(self, section: Section) -> int:  # noqa: ARG002 - As of all costs.
         """So is what a section says itself."""
         return 0
 
 
-class RenditionCosts(Costs):
+class RenditionCosts(ContentCosts):
     """Costs where a memory's rendition at its level is all that counts, and headings are free.
 
     What a section says itself counts as its text does.
     """
 
     way = "renditions"
-
-    def whole(self, written: Sequence[str], lines: Iterable[RenderedLine]) -> int:  # noqa: ARG002 - As of all costs.
-        """The text counts as it stands, whatever its lines were thought to take."""
-        return self._counter.count("".join(written))
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
         rendition, counted = memory.renditions.at(level), memory.renditions.counter
@@ -358,10 +339,6 @@ class RenditionCosts(Costs):
         """The stored count, if it is by this counter."""
         renditions = memory.renditions
         return renditions.at(level).tokens if renditions.counter == self._counter_name else 0
-
-    def heading(self, section: Section, memory: Memory | None) -> int:  # noqa: ARG002 - As of all costs.
-        """Headings are free."""
-        return 0
 
     def text(self, section: Section) -> int:
         """The tokens of a section's own text."""

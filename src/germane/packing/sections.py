@@ -37,8 +37,8 @@ _NEAR_BEST = 0.7
 class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
-    It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
-    others, whatever its score. One whose successor is a candidate too is `replaced` by that, and only shown
+    It stands at a place of a ranking, with a score. A `whole` one is required at full length; a `late` one
+    comes after all others, whatever its score. One whose successor is a candidate too is `replaced` by that, and only shown
     on one line. Where sections are filled by value, `levels` are those at which it may be shown, longest
     first, and `brief` the shortest that carries its point with what is tried where that doesn't fit.
     `line_cache` has its lines, and `inquiries` those of their levels that a pass has tried.
@@ -47,6 +47,7 @@ class Choice:
     ranking: Sequence[Ranked]
     place: int
     memory: Memory
+    score: float
     required: bool = field(default=False, init=False)
     whole: bool = field(default=False, init=False)
     late: bool = field(default=False, init=False)
@@ -61,26 +62,9 @@ class Choice:
     inquiries: tuple[Level, ...] = field(default=(), init=False)
 
     @property
-    def passed_over(self) -> bool:
-        """Whether it was tried and no level of it fitted."""
-        return self.line is None and self.reason is Reason.OVER_BUDGET
-
-    def wait(self) -> None:
-        """Forget that it was passed over, so that a later pass may show it at another level or in more
-        tokens.
-        """
-        self.reason, self.tokens, self.short_by = None, 0, 0
-
-    @property
     def ranked(self) -> Ranked:
-        """The candidate with its score."""
+        """The candidate with the parts of its score, which is made when it is looked at."""
         return self.ranking[self.place]
-
-    @property
-    def score(self) -> float:
-        """The score, which may be known without the rest."""
-        ranking = self.ranking
-        return ranking.scores[self.place] if isinstance(ranking, Ranking) else ranking[self.place].score
 
 
 class ExcludedCandidates(NamedTuple):
@@ -110,16 +94,6 @@ class SectionBlock:
     flowed: int = 0
     shows_text: bool = False
     sessions: set[str] = field(default_factory=set)
-
-    @property
-    def open(self) -> bool:
-        """Whether the section's heading is written, and so paid for."""
-        return self.shows_text or self.shown > 0
-
-    def note(self, text: str) -> None:
-        """Remember that a text stands in the context, where it must not stand again."""
-        if not self.repeats:
-            self.seen.add(text)
 
 
 Waiting: TypeAlias = tuple[SectionBlock, Choice]
@@ -161,33 +135,25 @@ def empty_blocks(
     are required at full length.
     """
     seen: set[str] = set()
-    return [
-        SectionBlock(
-            section=section,
-            levels=section.levels if section.overflow.degrades else section.levels[:1],
-            seen=seen if plan.repeats == "never" else set(),
-            repeats=plan.repeats == "always",
-            choices=_choices(ranked, required, whole, late),
-        )
-        for section, ranked in zip(plan.sections, candidates, strict=True)
-    ]
-
-
-def _choices(
-    ranked: Sequence[Ranked],
-    required: Collection[str],
-    whole: Collection[str],
-    late: Collection[str],
-) -> list[Choice]:
-    choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories_of(ranked))]
-    if required:
-        for choice in choices:
-            choice.required = choice.memory.ref in required
+    blocks = []
+    for section, ranked in zip(plan.sections, candidates, strict=True):
+        scores = ranked.scores if isinstance(ranked, Ranking) else [one.score for one in ranked]
+        numbered = enumerate(zip(memories_of(ranked), scores, strict=True))
+        choices = [Choice(ranked, place, memory, score) for place, (memory, score) in numbered]
+        for choice in choices if required or late else ():
+            ref = choice.memory.ref
+            choice.required, choice.late = ref in required, ref in late
             choice.whole = choice.memory.id in whole
-    if late:
-        for choice in choices:
-            choice.late = choice.memory.ref in late
-    return choices
+        blocks.append(
+            SectionBlock(
+                section=section,
+                levels=section.levels if section.overflow.degrades else section.levels[:1],
+                seen=seen if plan.repeats == "never" else set(),
+                repeats=plan.repeats == "always",
+                choices=choices,
+            )
+        )
+    return blocks
 
 
 @dataclass(slots=True)
@@ -232,11 +198,6 @@ class Step(NamedTuple):
     level: Level
 
 
-def brief_steps(waiting: Sequence[Waiting]) -> list[Step]:
-    """Each candidate at its shortest level that carries its point, in the order given."""
-    return [Step(block, choice, choice.brief[0]) for block, choice in waiting]
-
-
 def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
     """The steps by which candidates come in whole, in the order in which tokens are best spent on them.
 
@@ -268,7 +229,8 @@ def displaced_turns(fitted: Fitted) -> int:
 def settle_levels(blocks: Sequence[SectionBlock]) -> None:
     """Mark the candidates that another one replaces, and say of each at which levels it may be shown.
 
-    What is replaced gets no more tokens than its successor.
+    What is replaced gets no more tokens than its successor. One line that ends inside a sentence tells a
+    reader too little of what relevance brought.
     """
     choices = [choice for block in blocks for choice in block.choices]
     obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
@@ -282,33 +244,17 @@ def settle_levels(blocks: Sequence[SectionBlock]) -> None:
             near = [*versions.get(named, ()), *versions[choice.memory.id], *numbered]
             choice.replaced = next((one for one in near if replaces(one.memory, choice.memory)), None)
     for block in blocks:
+        longest = block.levels[:1]
+        briefly = _SUMMARY if Level.SUMMARY in block.levels else longest
         for choice in block.choices:
-            choice.levels = _levels(block, choice)
-            choice.brief = _brief_levels(block, choice)
-
-
-def _levels(block: SectionBlock, choice: Choice) -> Sequence[Level]:
-    """The levels at which a candidate may be shown.
-
-    One line that ends inside a sentence tells a reader too little of what relevance brought.
-    """
-    levels = block.levels[-1:] if choice.replaced else block.levels
-    line = choice.memory.renditions.micro.text
-    if block.section.order is None and "…" in line and _CUT_INSIDE.search(line):
-        levels = [level for level in levels if level is not Level.MICRO] or levels
-    return levels
-
-
-def _brief_levels(block: SectionBlock, choice: Choice) -> Sequence[Level]:
-    renditions = choice.memory.renditions
-    if choice.replaced:
-        return choice.levels[:1]
-    if (
-        Level.SUMMARY not in block.levels
-        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
-    ):
-        return block.levels[:1]
-    return _SUMMARY
+            renditions = choice.memory.renditions
+            levels = block.levels[-1:] if choice.replaced else block.levels
+            line = renditions.micro.text
+            if block.section.order is None and "…" in line and _CUT_INSIDE.search(line):
+                levels = [level for level in levels if level is not Level.MICRO] or levels
+            hardly_longer = renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
+            choice.levels = levels
+            choice.brief = levels[:1] if choice.replaced else longest if hardly_longer else briefly
 
 
 def claim_order(choice: Choice) -> tuple[float, float, float]:
@@ -328,13 +274,6 @@ def is_whole(block: SectionBlock) -> bool:
         choice.reason is Reason.DUPLICATE or (choice.line is not None and choice.line.level is Level.FULL)
         for choice in block.choices
     )
-
-
-def note_out(choice: Choice, left: int) -> None:
-    """Note why a candidate whose turn never came is out, and how many tokens it lacked in brief."""
-    choice.tokens = choice.memory.renditions.at(choice.brief[0]).tokens
-    choice.short_by = max(0, choice.tokens - left)
-    choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
 
 
 # Split a budget over sections: floors first, then weights, under ceilings, to the last token.
