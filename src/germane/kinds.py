@@ -102,11 +102,6 @@ class Kind:
     requires: Callable[[Memory], bool] = _never
     place: Callable[[Memory], int] = _anywhere
 
-    @property
-    def strict(self) -> bool:
-        """Whether there can be memories of the kind that no budget may drop."""
-        return self.requires is not _never
-
     def __post_init__(self) -> None:
         if not self.name or not self.name.replace("_", "").replace("-", "").isalnum():
             raise InvalidInput(
@@ -150,13 +145,9 @@ class Kinds:
         kinds = [kind for kind in self if kind.section == section]
         return tuple(kind.name for kind in sorted(kinds, key=lambda kind: (kind.priority, kind.name)))
 
-    def required(self, memories: Iterable[Memory]) -> frozenset[str]:
-        """The ids of those memories that no budget may drop, whatever the plan."""
-        strict = {kind.name: kind for kind in self if kind.strict}
-        with_kinds = ((strict.get(memory.kind), memory) for memory in memories)
-        return frozenset(
-            memory.id for kind, memory in with_kinds if kind is not None and kind.requires(memory)
-        )
+    def strict(self) -> Mapping[str, Callable[[Memory], bool]]:
+        """By the name of each kind that has memories which no budget may drop: whether a memory is such."""
+        return {name: kind.requires for name, kind in self.by_name.items() if kind.requires is not _never}
 
     def with_kinds(self, kinds: Iterable[Kind]) -> Kinds:
         """This registry with more kinds; one of a known name replaces it. Raises InvalidInput for no kind."""

@@ -250,12 +250,8 @@ def carries(lifecycle: str, old: Memory, new: Memory) -> bool:
     return lifecycle != "fact" or old.content == new.content
 
 
-def is_withdrawn(memory: Memory) -> bool:
-    """Whether a decision record says by its own status that it is superseded, rejected or deprecated."""
-    return _withdrawn(memory) is not None
-
-
-def _withdrawn(memory: Memory) -> re.Match[str] | None:
+def withdrawal(memory: Memory) -> re.Match[str] | None:
+    """The status by which a decision record says itself that it is superseded, rejected or deprecated."""
     if memory.kind not in _RECORDS:
         return None
     return _WITHDRAWN.match(str(memory.metadata.get("status", "")))
@@ -263,7 +259,7 @@ def _withdrawn(memory: Memory) -> re.Match[str] | None:
 
 def is_obsolete(memory: Memory) -> bool:
     """Whether a memory no longer holds: a newer version or its own status says so."""
-    return memory.status is Status.SUPERSEDED or is_withdrawn(memory)
+    return memory.status is Status.SUPERSEDED or withdrawal(memory) is not None
 
 
 def obsolete_label(memory: Memory) -> str:
@@ -272,7 +268,7 @@ def obsolete_label(memory: Memory) -> str:
     Such as "superseded", "rejected", or "superseded by ADR-12" where the record names its successor. One that
     says when it holds has its period, such as "valid 2020-01-01 to 2024-03-01".
     """
-    status = _withdrawn(memory)
+    status = withdrawal(memory)
     if status is None and memory.is_dated:
         return _period(memory)
     if status is None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
@@ -41,6 +42,9 @@ from germane.tokens import spendable
 _SHORTEST = 5
 """Tokens that hardly any memory's line stays below."""
 _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
+
+Gathered: TypeAlias = Sequence[tuple[Section, Sequence[Candidate]]]
+"""Each section of a plan with its candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +90,13 @@ def assemble(request: PipelineInput, found: SearchResult) -> Context:
     `found` holds one slice per section that shows memories, in the plan's order. Raises
     BudgetTooSmall when what is required doesn't fit.
     """
-    required = _required(request, found)
+    gathered = _gathered(request.plan, found)
+    required = _required(request, gathered)
     how = request.plan.kinds_first
     if how is None:
-        return pack(request, found, _rank(request, found, required), required)
+        return pack(request, found, _rank(request, found, gathered, required), required)
     ranked = by_kind(
-        [candidates for _, candidates in _gathered(request.plan, found)],
+        [candidates for _, candidates in gathered],
         how,
         replace(_scoring(request, found), window_bound=0.0, weights=request.weights),
         work=request.work,
@@ -103,8 +108,10 @@ def assemble(request: PipelineInput, found: SearchResult) -> Context:
 
 def best_ranked(request: PipelineInput, found: SearchResult, most: int) -> list[Ranked]:
     """What relevance ranks first, over all sections that it fills, of what passes the gate."""
-    sections = zip(request.plan.sections, _rank(request, found, _required(request, found)), strict=True)
-    ranked = [one for section, gated in sections if section.order is None for one in gated.passed]
+    gathered = _gathered(request.plan, found)
+    sections = _rank(request, found, gathered, _required(request, gathered))
+    parts = zip(request.plan.sections, sections, strict=True)
+    ranked = [one for section, gated in parts if section.order is None for one in gated.passed]
     return sorted(ranked, key=lambda one: -one.score)[:most]
 
 
@@ -160,16 +167,16 @@ def _packed(
     return context, fitted.shows_all
 
 
-def _required(request: PipelineInput, found: SearchResult) -> frozenset[str]:
+def _required(request: PipelineInput, gathered: Gathered) -> frozenset[str]:
     """The ids of what has to stand in the context: by its section, by its kind, or because it is pinned."""
     # Few kinds have any that must stand, and most candidates are of another.
-    strict = {kind.name: kind.requires for kind in request.kinds if kind.strict}
+    strict = request.kinds.strict()
     requires = any(section.required or section.required_kinds for section in request.plan.sections)
     if not (requires or strict or request.pinned):
         return frozenset()
     return frozenset(
         memory.ref
-        for section, candidates in _gathered(request.plan, found)
+        for section, candidates in gathered
         for memory in (
             candidates.memories if isinstance(candidates, CandidateTable) else map(_MEMORY, candidates)
         )
@@ -180,21 +187,21 @@ def _required(request: PipelineInput, found: SearchResult) -> frozenset[str]:
     )
 
 
-def _gathered(plan: Plan, found: SearchResult) -> Iterator[tuple[Section, Sequence[Candidate]]]:
+def _gathered(plan: Plan, found: SearchResult) -> Gathered:
     """Each section with what was found for it; a section of text alone has nothing."""
     slices = iter(found.slices)
-    for section in plan.sections:
-        yield section, next(slices) if section.gathers else ()
+    return [(section, next(slices) if section.gathers else ()) for section in plan.sections]
 
 
-def _rank(request: PipelineInput, found: SearchResult, required: frozenset[str]) -> list[Gated]:
+def _rank(
+    request: PipelineInput, found: SearchResult, gathered: Gathered, required: frozenset[str]
+) -> list[Gated]:
     """The candidates of each section in rank order, and those that have nothing to do with the question.
 
     All that relevance found is ranked together, so that scores compare across sections; what a section shows
     whatever the question comes in the order that the plan gives it. Where left-over tokens go to the best,
     that has a score too if it passes the gate. What is required passes it.
     """
-    gathered = list(_gathered(request.plan, found))
     together = request.plan.roll_over is RollOver.BEST and found.by_relevance
     parts = [
         candidates
@@ -228,8 +235,12 @@ def _by_relevance(
     Otherwise the latter would change the scores of the others, and what the gate leaves out. They show a weak
     match only where nothing else matches.
     """
-    scoring = replace(
-        _scoring(request, found),
+    scoring = Scoring(
+        now=request.now,
+        query=request.query,
+        lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
+        scorer=request.scorer,
         method=request.plan.fusion,
         prefer=request.prefer,
         order=request.question.order if found.by_relevance else None,
@@ -385,7 +396,9 @@ def _fit_to(
     costs = cost(request.counter, request.kinds, request.lines, request.passages)
     whole: Collection[str] = ()
     if required:
-        whole = request.kinds.required(memory for part in ranked for memory in memories_of(part))
+        strict = request.kinds.strict()
+        memories = chain.from_iterable(map(memories_of, ranked))
+        whole = {one.id for one in memories if one.kind in strict and strict[one.kind](one)}
     available = limit
     while True:
         try:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from germane import Memory, Order, Outcome, Ranked, Status
-from germane.lifecycle import Stage, is_withdrawn
+from germane.lifecycle import Stage, withdrawal
 from germane.protocols import Candidate
 from germane.ranking import fuse_ranks
 from germane.ranking.relevance import Gated, Scoring
@@ -43,7 +43,7 @@ def rank(candidates: Sequence[Candidate], scoring: Scoring) -> list[Ranked]:
             parts["history"] = commits[place] * math.fsum(parts.values())
         if scoring.boosts is not None and relevant and not _is_turn(one):
             _multiply(one.memory, parts, scoring)
-        lowered = is_withdrawn(one.memory) and one.memory.status is not Status.SUPERSEDED
+        lowered = withdrawal(one.memory) and one.memory.status is not Status.SUPERSEDED
         if lowered and "obsolete" not in without and not asks_for_obsolete(text):
             score = math.fsum(parts.values())
             parts.update({"obsolete": -0.5 * score} if score > 0 else {})

@@ -375,10 +375,10 @@ class CandidateTable(Deferred[Candidate]):
             return candidates
         names = dict.fromkeys(name for one in candidates for name in one.signals)
         columns = {name: [one.signals.get(name) for one in candidates] for name in names}
-        signals = {
-            name: np.array([_clamped(value) for value in column], dtype=np.float64)
-            for name, column in columns.items()
-        }
+        signals = {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
+        for name, column in columns.items():
+            given = np.array([value is not None for value in column], dtype=np.bool_)
+            signals[name][given & np.isnan(signals[name])] = np.inf
         return cls([one.memory for one in candidates], signals, made=tuple(candidates))
 
     @classmethod
@@ -422,7 +422,14 @@ class CandidateTable(Deferred[Candidate]):
 
     def __iter__(self) -> Iterator[Candidate]:
         if self.made is None:
-            self.made = _candidates(self.memories, self.signals)
+            found: list[dict[str, float]] = [{} for _ in self.memories]
+            for name, column in self.signals.items():
+                for each, value in zip(found, column.tolist(), strict=True):
+                    # NaN is not itself.
+                    if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
+                        each[name] = value
+            pairs = zip(self.memories, found, strict=True)
+            self.made = tuple([Candidate(memory=one, signals=signals) for one, signals in pairs])
         return iter(self.made)
 
 
@@ -432,21 +439,3 @@ def _candidate(
     values = {name: column.item(place) for name, column in signals.items()}
     present = {name: value for name, value in values.items() if not math.isnan(value)}
     return Candidate(memory=memories[place], signals=present)
-
-
-def _candidates(
-    memories: Sequence[Memory], signals: Mapping[str, NDArray[np.float64]]
-) -> tuple[Candidate, ...]:
-    found: list[dict[str, float]] = [{} for _ in memories]
-    for name, column in signals.items():
-        for each, value in zip(found, column.tolist(), strict=True):
-            # NaN is not itself.
-            if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
-                each[name] = value
-    return tuple([Candidate(memory=one, signals=given) for one, given in zip(memories, found, strict=True)])
-
-
-def _clamped(value: float | None) -> float:
-    if value is None:
-        return np.nan
-    return np.inf if math.isnan(value) else value

@@ -22,7 +22,7 @@ from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
 from germane.model.learning import Example, OutcomeHistory, Weights
 from germane.model.memory import Memory, Outcome, Status
-from germane.model.plan import Frame, Plan, Section
+from germane.model.plan import Frame, Plan
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
 from germane.model.text import is_tenant, user_tenant
 from germane.operations.expiry import UnexpiredStore
@@ -381,11 +381,14 @@ def failures(plan: Plan, found: SearchResult, kinds: Kinds) -> Sequence[TraceNot
     first where all failed: what nobody could look for must not be missing without a word.
     """
     sections = [section for section in plan.sections if section.gathers]
+    strict = kinds.strict().keys()
     notes: list[TraceNote] = []
     for place, error in sorted(found.failed.items()):
         section = sections[place] if place < len(sections) else None
         alone = len(found.failed) >= len(sections)
-        if section is None or alone or section.required or section.required_kinds or _strict(section, kinds):
+        if section is None or alone or section.required or section.required_kinds:
+            raise error
+        if strict & set(section.kinds or kinds.by_name):
             raise error
         notes.append(
             TraceNote(
@@ -399,12 +402,6 @@ def failures(plan: Plan, found: SearchResult, kinds: Kinds) -> Sequence[TraceNot
 
 def _is_the_callers(error: Exception) -> bool:
     return isinstance(error, GermaneError) and not isinstance(error, StoreError)
-
-
-def _strict(section: Section, kinds: Kinds) -> bool:
-    """Whether memories that no budget may drop could stand there; without kinds of its own, any could."""
-    names = section.kinds or tuple(kinds.by_name)
-    return any(name in kinds and kinds.require(name).strict for name in names)
 
 
 # The arrangements made last, so that a conversation that grows is arranged and counted once.

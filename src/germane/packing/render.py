@@ -84,7 +84,9 @@ def written_lines(blocks: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 def fence(text: str) -> list[str]:
     """The lines of a memory's text, none of which can pose as anything else."""
-    if not _SUSPECT.search(text) and not _BLOCK_START.match(text) and not _speaks(text):
+    # These markers need none of the suspect characters.
+    marks = ("[" in text and _BRACKET.search(text)) or "Human:" in text or "Assistant:" in text
+    if not marks and not _SUSPECT.search(text) and not _BLOCK_START.match(text):
         # Nearly every memory: one line, with nothing in it that the rules below would change.
         return [text.rstrip()] if text.strip() else []
     lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
@@ -170,11 +172,6 @@ def _fenced(line: str, *, in_code: bool) -> str:
     if "[" in line:
         line = _BRACKET.sub("[ ", line)
     return _SPOKEN.sub(r"\1 ", line) if "Human:" in line or "Assistant:" in line else line
-
-
-def _speaks(text: str) -> bool:
-    """Whether a line may have a marker in it that needs none of the suspect characters."""
-    return ("[" in text and _BRACKET.search(text) is not None) or "Human:" in text or "Assistant:" in text
 
 
 def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:

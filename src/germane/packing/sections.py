@@ -38,10 +38,10 @@ class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
     It stands at a place of a ranking, with a score. A `whole` one is required at full length; a `late` one
-    comes after all others, whatever its score. One whose successor is a candidate too is `replaced` by that, and only shown
-    on one line. Where sections are filled by value, `levels` are those at which it may be shown, longest
-    first, and `brief` the shortest that carries its point with what is tried where that doesn't fit.
-    `line_cache` has its lines, and `inquiries` those of their levels that a pass has tried.
+    comes after all others, whatever its score. One whose successor is a candidate too is `replaced` by that,
+    and only shown on one line. Where sections are filled by value, `levels` are those at which it may be
+    shown, longest first, and `brief` the shortest that carries its point with what is tried where that
+    doesn't fit. `line_cache` has its lines, and `inquiries` those of their levels that a pass has tried.
     """
 
     ranking: Sequence[Ranked]

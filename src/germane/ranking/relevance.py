@@ -156,13 +156,13 @@ def rank_sections(
     """
     tables = [CandidateTable.of(section) for section in sections]
     ranked = rank(CandidateTable.joined(tables), scoring)
-    table, order = ranked.table, np.array(ranked.order, dtype=np.int64)
-    out, unsure = np.zeros(len(table), dtype=np.bool_), False
+    table, order, count = ranked.table, np.array(ranked.order, dtype=np.int64), len(ranked)
+    out, unsure = np.zeros(count, dtype=np.bool_), False
     if gated:
         out, unsure = _left_out(
             table,
             order,
-            having(ranked.parts, "exact", len(table)),
+            having(ranked.parts, "exact", count),
             prefer=scoring.prefer,
             exempt=frozenset(exempt) | scoring.associated.keys(),
             few=few,
@@ -199,8 +199,11 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
         obsolete = asks_for_obsolete(scoring.query.text)
         if OBSOLETE not in without and not obsolete:
             lower_obsolete(memories, parts)
+        # A memory should hold at the time that the question prefers, or now.
         if VALIDITY not in without and not (obsolete and scoring.prefer is None):
-            start, end = _time_of(scoring)
+            start = end = scoring.now
+            if scoring.prefer is not None:
+                start, end = scoring.prefer.start or _EARLIEST, scoring.prefer.end or _LATEST
             valid = lower_invalid(memories, parts, start=start, end=end)
             spared = valid if scoring.prefer is not None else ()
         if method == "floored" and "exact" not in without:
@@ -212,13 +215,6 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
             scores = favour_order(memories, parts, scores, scoring.order)
         scores = lower_superseded(memories, parts, scores, spared)
     return parts, scores
-
-
-def _time_of(scoring: Scoring) -> tuple[datetime, datetime]:
-    """The time of which a memory should hold: that which the question prefers, or now."""
-    if scoring.prefer is None:
-        return scoring.now, scoring.now
-    return scoring.prefer.start or _EARLIEST, scoring.prefer.end or _LATEST
 
 
 def scored_by(scorer: Scorer, candidate: Candidate, query: Query, now: datetime) -> float:

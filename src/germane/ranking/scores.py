@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.lifecycle import is_withdrawn
+from germane.lifecycle import withdrawal
 from germane.model.context import Fused, Ranked, TraceNote
 from germane.model.memory import Memory, Outcome, Stage, Status
 from germane.model.query import Candidate, CandidateTable, Order, Query
@@ -214,7 +214,7 @@ def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
     lowered = [
         place
         for place, one in enumerate(memories)
-        if one.metadata and is_withdrawn(one) and one.status is not Status.SUPERSEDED
+        if one.metadata and one.status is not Status.SUPERSEDED and withdrawal(one)
     ]
     if lowered:
         scores = sums_of(parts, len(memories))[lowered]

@@ -12,7 +12,7 @@ from typing import Any
 
 import regex
 
-from germane.kinds import Kind, Template, TemplatePart, constraint_label
+from germane.kinds import Kind, Template, constraint_label
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions.passages import PassageScores, best_passages
@@ -90,7 +90,7 @@ def renditions_of(
         values |= _constraint(values)
     elif values.get("subject"):
         values["about"] = _about(values["subject"], values["content"])
-    full = _fill(kind.full, values)
+    full = "".join(_texts(kind.full, values, one_line=False)).strip()
     full_tokens = counter.count(full)
     whole = Rendition(text=full, tokens=full_tokens)
     plain = kind.summary == kind.full and full_tokens <= SUMMARY_TOKENS and not is_marked(full)
@@ -165,7 +165,8 @@ class _CountedOnce:
 
 def render_title(kind: Kind, fields: Mapping[str, Any], fallback: str) -> str:
     """What heads a memory where each has a heading of its own, on one line."""
-    return _one_line(_fill(kind.title, _values_of(fields))) or _one_line(fallback)
+    title = "".join(_texts(kind.title, _values_of(fields), one_line=False))
+    return _one_line(title) or _one_line(fallback)
 
 
 def shorten(text: str, limit: int, counter: TokenCounter) -> str:
@@ -333,7 +334,11 @@ def _within(
 
 
 def _texts(template: Template, values: Mapping[str, str], *, one_line: bool) -> list[str]:
-    texts = [_piece(piece, values) for piece in template]
+    """Each piece of a template with its values; empty for one of whose fields one has no value."""
+    texts = []
+    for form, names in [_parsed(piece.text) for piece in template]:
+        found = tuple([values.get(name, "") for name in names])
+        texts.append(form % found if all(found) else "")
     return [_keep_edges(_one_line(text), text) for text in texts] if one_line else texts
 
 
@@ -467,16 +472,6 @@ def _keep_edges(text: str, raw: str) -> str:
         return ""
     start, end = raw[: len(raw) - len(raw.lstrip())], raw[len(raw.rstrip()) :]
     return start + text + end
-
-
-def _fill(template: Template, values: Mapping[str, str]) -> str:
-    return "".join(_piece(piece, values) for piece in template).strip()
-
-
-def _piece(piece: TemplatePart, values: Mapping[str, str]) -> str:
-    form, names = _parsed(piece.text)
-    found = tuple([values.get(name, "") for name in names])
-    return form % found if all(found) else ""
 
 
 @cache
