@@ -186,16 +186,17 @@ def _made(
     session: AgentContext, request: AssembleRequest, given: PipelineInput, found: SearchResult
 ) -> Context:
     """The context of what was found, without messages that a memory in it contains."""
-
-    def made(out: Mapping[str, Reason]) -> Context:
-        known = replace(given, left_out={**given.left_out, **out}) if out else given
-        return _assembled(session, known, found, alone=not request.spaces)
-
+    alone = not request.spaces
+    context = _assembled(session, given, found, alone=alone)
     if not any(section.name == EARLIER for section in given.plan.sections):
-        return made({})
+        return context
     from germane.operations.message_search import without_doubled  # noqa: PLC0415 - Most agents have none.
 
-    return without_doubled(session, made({}), made)
+    def without(out: Mapping[str, Reason]) -> Context:
+        fewer = replace(given, left_out={**given.left_out, **out})
+        return _assembled(session, fewer, found, alone=alone)
+
+    return without_doubled(session, context, without)
 
 
 def _with_messages(
@@ -304,7 +305,7 @@ def _with_rest(
         return found
     parts = []
     for section, here, rest in zip(sections, found.slices, every.slices, strict=True):
-        ids = set(_ids_of(here))
+        ids = {memory.ref for memory in CandidateTable.of(here).memories}
         more = () if section.order is not None else (one for one in rest if one.memory.ref not in ids)
         parts.append((*here, *(Candidate(memory=one.memory) for one in more)))
     return _each_in_one(framing.plan, replace(found, slices=tuple(parts)))
@@ -374,11 +375,12 @@ def _gathered(
     Without a question, only what is shown for every question is gathered.
     """
     plan, where = framing.plan, parsed.where
+    whenever = where.whenever
     sections = [section for section in plan.sections if section.gathers]
     slices = _slices(plan, where, request.where)
     always = Slice(
         order=Order.IMPORTANT,
-        where=where.whenever,
+        where=whenever,
         also=Filter(pinned=True, applies_to=request.where.applies_to),
         limit=_MOST_PINNED,
     )
@@ -532,7 +534,7 @@ def _each_in_one(plan: Plan, found: SearchResult) -> SearchResult:
     kinds = [kind for section in sections for kind in section.kinds]
     if len(set(kinds)) == len(kinds) and all(section.kinds for section in sections):
         return found
-    gathered = [_ids_of(part) for part in found.slices]
+    gathered = [[memory.ref for memory in CandidateTable.of(part).memories] for part in found.slices]
     later = Counter(chain.from_iterable(gathered))
     taken: set[str] = set()
     slices: list[Sequence[Candidate]] = []
@@ -543,17 +545,9 @@ def _each_in_one(plan: Plan, found: SearchResult) -> SearchResult:
             here = in_order((one for one in part if one.memory.ref not in leaves), section.order)
             leaves |= {one.memory.ref for one in here[section.items :] if later[one.memory.ref]}
         taken.update(name for name in ids if name not in leaves)
-        slices.append(_without(part, ids, leaves) if leaves else part)
+        stay = [place for place, name in enumerate(ids) if name not in leaves]
+        slices.append(CandidateTable.of(part).at(stay) if leaves else part)
     return replace(found, slices=tuple(slices))
-
-
-def _ids_of(part: Sequence[Candidate]) -> list[str]:
-    memories = part.memories if isinstance(part, CandidateTable) else [one.memory for one in part]
-    return [memory.ref for memory in memories]
-
-
-def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[str]) -> Sequence[Candidate]:
-    return CandidateTable.of(part).at([place for place, name in enumerate(ids) if name not in leaves])
 
 
 def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[Memory, ...]:
@@ -578,7 +572,7 @@ def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> 
     """What was found, with each pinned memory in its section once; one without a section goes last."""
     sections = [section for section in plan.sections if section.gathers]
     slices = [list(candidates) for candidates in found.slices]
-    stands = set(chain.from_iterable(map(_ids_of, found.slices)))
+    stands = {one.ref for part in found.slices for one in CandidateTable.of(part).memories}
     for memory in pinned:
         # One with a filter of its own may not admit it.
         homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]

@@ -132,16 +132,23 @@ class CalibrationCache:
         return judgement
 
     def of(
-        self, store: Store, agent: str, kinds: Kinds, where: Filter, *, found: SearchResult | None = None
-    ) -> DecisionCalibration:
-        """The judgement, by a search of its own unless what was `found` says that the latest still holds."""
+        self, session: AgentContext, where: Filter, *, found: SearchResult | None = None
+    ) -> DecisionCalibration | Exception:
+        """The judgement, or why there is none.
+
+        It takes a search of its own unless what was `found` says that the latest still holds.
+        """
+        agent = session.agent
         known = self._known.get(agent) if _binds(where) is None else None
         if known is not None and found is not None and known[0] == found.stamp:
             return known[1]
-        decisions = _decisions(kinds, where)
+        decisions = _decisions(session.kinds, where)
         if decisions is None:
             return calibrated(())
-        return self.from_search(agent, store.search(agent, Query(slices=(decisions,))), 0, where)
+        try:
+            return self.from_search(agent, session.store.search(agent, Query(slices=(decisions,))), 0, where)
+        except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
+            return error
 
 
 def _decisions(kinds: Kinds, where: Filter) -> Slice | None:
@@ -546,23 +553,13 @@ def judged(
 ) -> tuple[SearchResult, DecisionCalibration | Exception]:
     """What was found without the last slice where that was `sought` for the judgement; and the judgement."""
     if not sought:
-        return found, calibration_of(session, where, found=found)
+        return found, session.calibration_cache.of(session, where, found=found)
     place = len(found.slices) - 1
     failed = {number: error for number, error in found.failed.items() if number != place}
     rest = replace(found, slices=found.slices[:place], failed=failed)
     if place in found.failed:
         return rest, found.failed[place]
     return rest, session.calibration_cache.from_search(session.agent, found, place, where)
-
-
-def calibration_of(
-    session: AgentContext, where: Filter, *, found: SearchResult | None = None
-) -> DecisionCalibration | Exception:
-    """The judgement, or why there is none; by a search of its own unless what was `found` tells enough."""
-    try:
-        return session.calibration_cache.of(session.store, session.agent, session.kinds, where, found=found)
-    except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
-        return error
 
 
 def advised(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Vector
-from germane.model.query import CandidateTable, Query, SearchResult
+from germane.model.query import CandidateTable, SearchResult
 from germane.operations.inputs import embed_texts
 from germane.protocols import Embedder
 from germane.ranking.signals import COSINE_FLOOR
@@ -88,33 +88,6 @@ class PassageSearch:
     weights: Mapping[int, float]
     average: float
     scored: dict[str, Sequence[tuple[Passage, float]]] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        query: Query,
-        found: SearchResult,
-        *,
-        cache: PassageCache,
-        language: str,
-        embedder: Embedder | None,
-    ) -> PassageSearch | None:
-        """None where the question has neither a word that a memory has nor a vector.
-
-        Only an `instant` embedder makes vectors of passages; else their words decide.
-        """
-        instant = embedder if getattr(embedder, "instant", False) else None
-        vector = query.vector if instant is not None else None
-        if not found.by_relevance or (vector is None and not found.term_weights):
-            return None
-        return cls(
-            cache=cache,
-            language=language,
-            embedder=instant,
-            vector=vector,
-            weights=found.term_weights,
-            average=found.average_terms,
-        )
 
     def rescored(self, tables: Sequence[CandidateTable]) -> list[CandidateTable]:
         """The candidates, each long one as near as its best passage is by words and by meaning, if nearer."""

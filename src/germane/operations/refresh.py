@@ -18,7 +18,7 @@ from germane.model.query import Candidate, Filter, Query, SearchResult
 from germane.model.text import is_space, space_of
 from germane.model.validation import as_utc, checked_text
 from germane.operations.assemble import AssembleRequest, assemble
-from germane.operations.context import AgentContext, advised, calibration_of
+from germane.operations.context import AgentContext, advised
 from germane.operations.frame import Framing, MessageFilter, PlanInput, choice_of, frames_of, wants
 from germane.operations.inputs import checked_count, embed_texts
 from germane.operations.recording import assemble_recorded, assembly_of, points_of
@@ -367,7 +367,7 @@ def _packed(
     """What stood in a context in its plan's sections once more, with the scores that it had."""
     plan = whole.plan
     if any(section.advises for section in plan.sections):
-        plan, _ = advised(plan, calibration_of(session, request.where))
+        plan, _ = advised(plan, session.calibration_cache.of(session, request.where))
     counter, tokens = request.counter, request.free_tokens or 0
     plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
     memories = [one.memory for _, one in whole.stood]

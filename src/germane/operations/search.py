@@ -338,9 +338,22 @@ def _with_former(
 
 
 def passage_search(session: AgentContext, query: Query, found: SearchResult) -> PassageSearch | None:
-    """The search of a query in the passages of long memories; None if it has neither words nor a vector."""
-    return PassageSearch.of(
-        query, found, cache=session.passages, language=session.language, embedder=session.embedder
+    """The search of a query in the passages of long memories.
+
+    None for one that has neither a word that a memory has nor a vector. Only an `instant` embedder makes
+    vectors of passages; else their words decide.
+    """
+    instant = session.embedder if getattr(session.embedder, "instant", False) else None
+    vector = None if instant is None else query.vector
+    if not found.by_relevance or (vector is None and not found.term_weights):
+        return None
+    return PassageSearch(
+        cache=session.passages,
+        language=session.language,
+        embedder=instant,
+        vector=vector,
+        weights=found.term_weights,
+        average=found.average_terms,
     )
 
 
