@@ -387,6 +387,8 @@ def filter_of(
         if where is None
         else settled(where if isinstance(where, Filter) else Filter.of(where), clock)
     )
+    if isinstance(scopes, str):
+        raise InvalidInput(f"scopes={scopes!r} is one value; pass a sequence, such as ({scopes!r},).")
     when = None
     if since is not None or until is not None:
         when = TimeRange(
@@ -401,7 +403,7 @@ def filter_of(
     given = {
         "kinds": () if kinds == () else checked_words(kinds, name="kinds"),
         "tags": () if tags == () else checked_tags(tags),
-        "scopes": () if scopes == () else _scopes(scopes),
+        "scopes": tuple(Scope.parse(scope) for scope in scopes),
         "subject": None if subject is None else checked_text(subject, name="subject"),
         "when": when,
         "min_importance": min_importance,
@@ -412,12 +414,6 @@ def filter_of(
     # A filter checks each of its fields, and most calls name none.
     changes: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, ())}
     return replace(base, **changes) if changes else base
-
-
-def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
-    if isinstance(scopes, str):
-        raise InvalidInput(f"scopes={scopes!r} is one value; pass a sequence, such as ({scopes!r},).")
-    return tuple(Scope.parse(scope) for scope in scopes)
 
 
 def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
@@ -479,7 +475,12 @@ def gather_together(
     notes = (TraceNote(code="spaces", text=text),) if names else ()
     if any(one.by_relevance for one in found):
         # Where a language knows none of the words, the newest of a memory would pass for its best.
-        found = [one if one.by_relevance else _without_relevance(one, slices) for one in found]
+        ordered = [part.order is not None for part in slices]
+        for place, one in enumerate(found):
+            if not one.by_relevance:
+                parts = zip(ordered, one.slices, strict=True)
+                rest = tuple(candidates if orders else () for orders, candidates in parts)
+                found[place] = replace(one, slices=rest, by_relevance=True)
     return replace(parsed, notes=(*parsed.notes, *notes)), query, _spaces_united(found)
 
 
@@ -491,14 +492,6 @@ def _in_language(parsed: ParsedQuery, language: str) -> ParsedQuery:
     terms = query_terms(parsed.question.text, language=language) if informative else ()
     question = replace(parsed.question, terms=terms)
     return replace(parsed, question=question, informative=informative, language=language)
-
-
-def _without_relevance(found: SearchResult, slices: tuple[Slice, ...]) -> SearchResult:
-    remaining = tuple(
-        () if part.order is None else candidates
-        for part, candidates in zip(slices, found.slices, strict=True)
-    )
-    return replace(found, slices=remaining, by_relevance=True)
 
 
 def joined_results(found: Sequence[SearchResult]) -> SearchResult:
@@ -595,12 +588,11 @@ def query_tags(parsed: ParsedQuery, tags: Iterable[str]) -> frozenset[str]:
     words of another form, by their stems. A part without any word of its own is named by nothing.
     """
     terms = set(parsed.question.terms)
-    levels = {level for tag in set(tags) for level in accumulate(tag.split(":"), lambda a, b: f"{a}:{b}")}
-    return frozenset(level for level in levels if _is_named(level, terms, language=parsed.language))
-
-
-def _is_named(level: str, question_terms: set[str], *, language: str | None) -> bool:
-    # Without its punctuation a word of several parts is its parts, and none of them is the whole.
-    words = _BETWEEN.sub(" ", level.rpartition(":")[2])
-    terms = query_terms(words, language=language or "english")
-    return bool(terms) and question_terms.issuperset(terms)
+    language = parsed.language or "english"
+    found = set()
+    for level in {each for tag in set(tags) for each in accumulate(tag.split(":"), lambda a, b: f"{a}:{b}")}:
+        # Without its punctuation a word of several parts is its parts, and none of them is the whole.
+        named = query_terms(_BETWEEN.sub(" ", level.rpartition(":")[2]), language=language)
+        if named and terms.issuperset(named):
+            found.add(level)
+    return frozenset(found)
