@@ -1,4 +1,4 @@
-"""Summaries by a language model, with a circuit breaker and a fallback that needs no model."""
+"""Summaries by a language model, with a circuit breaker and a fallback without a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Ask = Callable[[str, int], str]
-"""Asks a model: a request in words and the most tokens of the answer. It may raise anything."""
+"""Calls a model with a request and the maximum tokens of the answer. It may raise any exception."""
 
 _INSTRUCTION: Final = (
     "Summarise the text between the lines of dashes in at most {words} words. Keep names, numbers and "
@@ -43,7 +43,7 @@ _INSTRUCTION: Final = (
 _FENCE: Final = "-----"
 _WORDS_A_TOKEN: Final = 0.7
 _SLACK: Final = 2.0
-"""How much longer than the limit an answer may be and still be cut; a longer one is no summary."""
+"""The maximum length of an answer as a multiple of the limit; a longer answer isn't cut but rejected."""
 _LEAST_CHARACTERS: Final = 10
 _MOST_NOTES: Final = 20
 _META: Final = re.compile(
@@ -57,11 +57,11 @@ _META: Final = re.compile(
 
 
 class ModelSummarizer:
-    """A `Summarizer` that asks a model by a function, and never fails: where the model does, it extracts.
+    """A `Summarizer` that calls a model by a function. If the model fails, the beginning of the text is used.
 
-    `notes` say why the model wasn't called or its answer wasn't used, the latest last. After 5 failures in
-    a row it isn't called for 60 seconds; then 3 good answers in a row end the restriction. Threads may
-    share it.
+    `notes` have the reasons why the model wasn't called or its answer wasn't used, the latest last. After 5
+    failures in a row it isn't called for 60 seconds; then 3 good answers in a row end the restriction.
+    Threads can share it.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class ModelSummarizer:
 
     @property
     def notes(self) -> tuple[TraceNote, ...]:
-        """Why texts were shortened without the model: the latest 20, none of them with any text."""
+        """The latest 20 reasons for shortening without the model, without the texts."""
         return tuple(self._notes)
 
     @property
     def state(self) -> CircuitState:
-        """Whether the model is called at the moment."""
+        """The state of the circuit breaker: whether the model is called now."""
         return self._circuit.state(self._timer())
 
     def summarize(self, text: str, tokens: int) -> str:
-        """The text in at most `tokens` tokens: the model's words where they pass, else its own first ones."""
+        """The text in at most `tokens` tokens: the model's summary if valid, else the text's beginning."""
         if tokens < 1:
             raise InvalidInput(f"tokens={tokens} is too few for a summary. Use 1 or more.")
         if self._counter.count(text) <= tokens:
@@ -106,7 +106,7 @@ class ModelSummarizer:
             answer = self._ask(request_of(text, tokens), tokens)
         except MissingExtra:
             raise
-        except Exception as error:  # noqa: BLE001 - Whatever a provider raises, the memory is to be stored.
+        except Exception as error:  # noqa: BLE001 - Providers raise any exception, and the memory must be stored.
             self._settle(good=False)
             return self._extracted(text, tokens, type(error).__name__)
         summary, wrong = checked_answer(answer, tokens, self._counter)
@@ -132,7 +132,7 @@ def request_of(text: str, tokens: int) -> str:
 
 
 def checked_answer(answer: object, tokens: int, counter: TokenCounter) -> tuple[str, str]:
-    """The answer cut to its length, or why it is no summary."""
+    """The answer cut to its limit, or the reason why it isn't a summary."""
     if not isinstance(answer, str) or not answer.strip():
         return "", "it answered with nothing"
     summary = answer.strip().strip('"').strip()
@@ -146,23 +146,23 @@ def checked_answer(answer: object, tokens: int, counter: TokenCounter) -> tuple[
     return shorten(summary, tokens, counter), ""
 
 
-# A circuit breaker as a value: the moment is an argument.
+# A circuit breaker as a value: the time is an argument.
 
 
 class CircuitState(StrEnum):
     """Whether the model is called."""
 
-    CLOSED = "closed"  # It is.
-    OPEN = "open"  # It isn't, until the rest is over.
-    HALF_OPEN = "half_open"  # A few calls try.
+    CLOSED = "closed"  # It is called.
+    OPEN = "open"  # It isn't called during the rest.
+    HALF_OPEN = "half_open"  # A few calls are made as trials.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
     """The state of a circuit breaker: `failures` in a row open it, `rest` seconds later `trials` close it.
 
-    The figures are those of HTM: 5 failures, 60 seconds, 3 trials. A failure of a trial opens it again.
-    Moments are seconds of any clock that never steps back.
+    The defaults are those of HTM: 5 failures, 60 seconds, 3 trials. A failed trial opens it again. Times are
+    seconds of any monotonic clock.
     """
 
     failures: int = 5
@@ -181,13 +181,13 @@ class Circuit:
             )
 
     def state(self, now: float) -> CircuitState:
-        """The state at a moment."""
+        """The state at a time."""
         if self.opened_at is None:
             return CircuitState.CLOSED
         return CircuitState.HALF_OPEN if now - self.opened_at >= self.rest else CircuitState.OPEN
 
     def attempt(self, now: float) -> Circuit | None:
-        """The circuit once somebody asks; None where nobody may: it rests, or enough try already."""
+        """The circuit after a call begins; None if no call is allowed, as it is open or enough trials run."""
         state = self.state(now)
         if state is CircuitState.CLOSED:
             return self
@@ -196,7 +196,7 @@ class Circuit:
         return replace(self, begun=self.begun + 1)
 
     def success(self, now: float) -> Circuit:
-        """The circuit after an answer."""
+        """The circuit after a successful call."""
         if self.state(now) is not CircuitState.HALF_OPEN:
             return replace(self, failed=0)
         if self.succeeded + 1 >= self.trials:
@@ -204,20 +204,20 @@ class Circuit:
         return replace(self, succeeded=self.succeeded + 1)
 
     def failure(self, now: float) -> Circuit:
-        """The circuit after none."""
+        """The circuit after a failed call."""
         if self.state(now) is CircuitState.CLOSED and self.failed + 1 < self.failures:
             return replace(self, failed=self.failed + 1)
         return replace(self, failed=self.failures, succeeded=0, begun=0, opened_at=now)
 
 
-# Summaries through a provider's official SDK, which is imported when the first text is shortened.
+# Summaries through a provider's official SDK, which is imported at the first summary.
 
 
 class SdkSummarizer(ModelSummarizer, ABC):
-    """Asks a model through the client of an SDK, which is made once; a subclass says how it is called."""
+    """Calls a model through the client of an SDK, which is made once; subclasses define the call."""
 
     package: ClassVar[str]
-    """The SDK to import, and the extra that brings it."""
+    """The SDK to import, which is also the name of the extra."""
     client: ClassVar[str]
     """The name of its client class."""
 
@@ -253,10 +253,10 @@ class SdkSummarizer(ModelSummarizer, ABC):
 
 
 class AnthropicSummarizer(SdkSummarizer):
-    """Asks `POST {base_url}/v1/messages` through the official SDK (`pip install 'germane[anthropic]'`).
+    """Calls `POST {base_url}/v1/messages` through the official SDK (`pip install 'germane[anthropic]'`).
 
-    `timeout` is in seconds for each request; `retries` more tries follow what may pass (429, 5xx, no
-    connection), with the SDK's growing waits. Without a key the SDK reads ANTHROPIC_API_KEY.
+    `timeout` is in seconds for each request. Transient errors (429, 5xx, no connection) are retried up to
+    `retries` times, with the SDK's growing waits. Without a key the SDK reads ANTHROPIC_API_KEY.
     """
 
     package = "anthropic"
@@ -269,10 +269,10 @@ class AnthropicSummarizer(SdkSummarizer):
 
 
 class OpenAISummarizer(SdkSummarizer):
-    """Asks `POST {base_url}/chat/completions` through the official SDK (`pip install 'germane[openai]'`).
+    """Calls `POST {base_url}/chat/completions` through the official SDK (`pip install 'germane[openai]'`).
 
-    `timeout` is in seconds for each request; `retries` more tries follow what may pass (429, 5xx, no
-    connection), with the SDK's growing waits. Without a key the SDK reads OPENAI_API_KEY.
+    `timeout` is in seconds for each request. Transient errors (429, 5xx, no connection) are retried up to
+    `retries` times, with the SDK's growing waits. Without a key the SDK reads OPENAI_API_KEY.
     """
 
     package = "openai"

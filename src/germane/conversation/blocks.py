@@ -1,7 +1,7 @@
 """The blocks of a request beside its dialogue, and its window of groups.
 
-A change in a request makes the provider read again all that follows it. So a block stays where it was first
-put as long as its text does, and one that changes is put just before the current group.
+A change in a request invalidates the provider's prompt cache from there on. So a block stays in its place as
+long as its text is unchanged, and a changed block is placed just before the current group.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from germane.conversation.views import HEADING, cut_middle
 from germane.model.request import ContextBlock, RequestState, ResultLimit
 
 WHOLE: Final = "*"
-"""What stands for a turn where all of a group is shown."""
+"""The name of a turn if its whole group is shown."""
 
 MEMORY, RECALLED = "memory", "recalled"
-"""The names of blocks; that of an anchor is `anchor` and its own."""
+"""The names of blocks; the name of an anchor's block is `anchor` and the anchor's name."""
 
 _PRICE: Final = 0.9
-"""The share of a token's price that a prompt cache saves: both providers charge a tenth for a cached one."""
+"""The share of a token's price that a prompt cache saves: both providers charge a tenth for cached tokens."""
 
 _SEPARATOR: Final = "\n---\n"
 _WANTED: Final = 2 / 3
-"""The share of the best score from which on a turn is a reason to change what is recalled."""
+"""The minimum share of the best score for a turn to change the recalled blocks."""
 _SMALLEST: Final = 12
-"""Tokens below which an excerpt says nothing."""
+"""The minimum tokens of an excerpt."""
 
 
 def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec) -> tuple[ContextBlock, ...]:
-    """The blocks of the request before in which nothing was hidden, changed or forgotten.
+    """The blocks of the previous request whose content wasn't hidden, changed or forgotten.
 
-    Memory that another filter admitted isn't among them.
+    A memory block of another filter is excluded.
     """
     anchors = anchor_blocks(spec.anchors)
 
@@ -56,7 +56,7 @@ def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec
 
 
 def anchor_blocks(anchors: Mapping[str, str]) -> list[ContextBlock]:
-    """Each anchor as a block of its own, in no place yet."""
+    """Each anchor as a separate block without a place."""
     return [
         ContextBlock(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}")
         for name, text in anchors.items()
@@ -65,10 +65,10 @@ def anchor_blocks(anchors: Mapping[str, str]) -> list[ContextBlock]:
 
 
 def worth(shown: Mapping[str, float], shown_before: Sequence[str], reread: int, total: int) -> bool:
-    """Whether new text is worth the prefix that it breaks.
+    """Whether new text is worth the cached prefix that it invalidates.
 
-    It is when the share of the new text's scores that the old text lacks is more than the share of the
-    request that has to be read again, times what that costs.
+    It is if the share of the new text's scores that the old text lacks exceeds the share of the request that
+    has to be read again, times the saving of the cache.
     """
     mass = sum(shown.values())
     if not shown:
@@ -82,9 +82,9 @@ def worth(shown: Mapping[str, float], shown_before: Sequence[str], reread: int, 
 def _matches(
     case: Case, groups: Sequence[str], free_tokens: int, shown: Sequence[ContextBlock] = ()
 ) -> tuple[ContextBlock, Mapping[str, float]] | None:
-    """A block of what matches the question in these groups and isn't shown, and how well each turn does.
+    """A block of unshown turns of these groups that match the question, and the score of each turn.
 
-    None where nothing of them does, or fits into so many tokens.
+    None if nothing matches or fits into `free_tokens`.
     """
     arranged = case.arranged
     budget = free_tokens - block_cost(ContextBlock(name=RECALLED, text=f"{HEADING}\n"), arranged)
@@ -98,13 +98,13 @@ def _matches(
         over = block_cost(block, arranged) - free_tokens
         if over <= 0:
             return block, scores
-        # Tokens don't add up where texts meet.
+        # Token counts of joined texts aren't additive.
         budget -= over
     return None
 
 
 def _latest(arranged: Arrangement, groups: Sequence[str], least: int, most: int) -> ContextBlock | None:
-    """A block of the latest of these groups, of at least and at most so many tokens; None without any."""
+    """A block of the latest of these groups, with `least` to `most` tokens; None without any."""
     chosen = _Chosen(arranged, used=block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged))
     if least > 0:
         chosen.fill(groups, least, most)
@@ -113,13 +113,13 @@ def _latest(arranged: Arrangement, groups: Sequence[str], least: int, most: int)
         over = block_cost(block, arranged) - most
         if over <= 0:
             return block
-        # Tokens don't add up where texts meet, so the last one chosen gives way.
+        # Token counts of joined texts aren't additive, so the last group is shortened.
         chosen.shorten(over)
     return None
 
 
 def _name_of(arranged: Arrangement, group: str, turn: str = WHOLE) -> str:
-    """The name in a block of a turn, or of a whole group, which changes when the text of its group does."""
+    """The name of a turn or a whole group in a block, which changes with the text of the group."""
     return f"{group} {arranged.group_text(group).digest} {turn}"
 
 
@@ -130,7 +130,7 @@ def _turn_of(name: str) -> str:
 
 
 class _Chosen:
-    """The groups of a block in words, some of them cut to so many tokens; about what they cost together."""
+    """The groups of a block as text, some of them cut, and their approximate cost."""
 
     def __init__(self, arranged: Arrangement, *, used: int) -> None:
         self._arranged, self.used = arranged, used
@@ -141,7 +141,7 @@ class _Chosen:
         return bool(self._sources)
 
     def take(self, group: str, text: GroupText, tokens: int | None = None) -> None:
-        """Add a group, or show more of it; with `tokens`, only so much."""
+        """Add a group, or show more of it; at most `tokens` if given."""
         before = self._cut.pop(group, self._sources[group].tokens) + 2 if group in self._sources else 0
         self._sources[group] = text
         if tokens is not None:
@@ -149,10 +149,10 @@ class _Chosen:
         self.used += (text.tokens if tokens is None else tokens) + 2 - before
 
     def fill(self, candidates: Sequence[str], least: int, most: int) -> None:
-        """Take the latest of what isn't there yet, then what was cut of their tool results."""
+        """Add the latest missing groups, then their full tool results."""
         for whole in (False, True):
             for group in reversed(candidates):
-                # What groups cost together is a little less than the sum.
+                # The cost of joined groups is slightly less than the sum.
                 if self and self.used - 2 * len(self._sources) >= least:
                     return
                 text = self._arranged.group_text(group, whole=whole)
@@ -166,7 +166,7 @@ class _Chosen:
                     self.take(group, text, left - 2)
 
     def shorten(self, over: int) -> None:
-        """Make the last one shorter by so many tokens, or leave it out."""
+        """Shorten the last group by `over` tokens, or remove it."""
         last = next(reversed(self._sources))
         left = self._cut.get(last, self._sources[last].tokens) - over
         if left >= _SMALLEST:
@@ -176,7 +176,7 @@ class _Chosen:
             self._cut.pop(last, None)
 
     def block(self) -> ContextBlock:
-        """The groups in the order of the conversation, as they are written."""
+        """The block of the groups in the order of the conversation."""
         arranged, texts, shows = self._arranged, [], []
         for group in sorted(self._sources, key=arranged.number):
             text = self._sources[group].text
@@ -195,7 +195,7 @@ class _Chosen:
         return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
 
 
-# The groups of a request, and their forms: as far back as they fit, tool output cut first.
+# The groups of a request: as far back as they fit, after cutting tool output.
 
 _TRIES: Final = 14
 _NEAR: Final = 0.98
@@ -203,24 +203,24 @@ _NEAR: Final = 0.98
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The groups from number `start` on, and the pinned ones before it; `forms` of those that are cut."""
+    """The groups from number `start` on and earlier pinned groups; `forms` has the limits of cut groups."""
 
     start: int = 0
     forms: Mapping[str, ResultLimit] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
 
     def groups(self, arranged: Arrangement) -> list[str]:
-        """The groups that it shows, in order."""
+        """The shown groups in order."""
         before = [group for group in self.pins if arranged.number(group) < self.start]
         return [*before, *arranged.order[self.start :]]
 
     def tokens(self, arranged: Arrangement) -> int:
-        """What it costs."""
+        """The cost of the window in tokens."""
         return sum(arranged.rendered(group, self.forms.get(group)).tokens for group in self.groups(arranged))
 
 
 def forms_of_current(arranged: Arrangement, group: str) -> Iterator[ResultLimit | None]:
-    """The forms of the group that is being formed, from whole to shortest, each shorter than the last."""
+    """The forms of the current group from whole to shortest."""
     tiers, results = arranged.tiers, arranged.rendered(group).results
     yield None
     if not results:
@@ -236,7 +236,7 @@ def forms_of_current(arranged: Arrangement, group: str) -> Iterator[ResultLimit 
 
 
 def inactive_form(arranged: Arrangement, group: str) -> ResultLimit | None:
-    """The form of a group that is over, where all is cut; whole where it has no results or nothing is cut."""
+    """The form of a past group, with all results cut; None if nothing has to be cut."""
     whole, limit = arranged.rendered(group), arranged.tiers.inactive
     if not whole.results or limit is None:
         return None
@@ -249,14 +249,14 @@ def window_of(
 ) -> tuple[Window, bool]:
     """The longest window within `free_tokens`, and whether it has the whole conversation.
 
-    `current` is the loosest form of the current group that is allowed. What fits whole is whole; else tool
-    results are cut before groups are left out, the oldest first.
+    `current` is the longest allowed form of the current group. If the whole conversation doesn't fit, tool
+    results are cut before groups are excluded, the oldest first.
     """
     order = arranged.order
     if not order:
         return Window(), True
     if current is None:
-        # Summed from the latest on: a long conversation is over the limit soon.
+        # Summed from the latest group on, since a long conversation soon exceeds the limit.
         costs = accumulate(arranged.rendered(group).tokens for group in reversed(order))
         if all(cost <= free_tokens for cost in costs):
             return Window(pins=tuple(pins)), True
@@ -283,7 +283,7 @@ def window_of(
 def window_ceiling(
     arranged: Arrangement, ceiling: int | None, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> int | None:
-    """The most tokens of a window whose history stays under a ceiling; None without one."""
+    """The maximum tokens of a window whose history stays under a ceiling; None without a ceiling."""
     if ceiling is None or not arranged.order:
         return None
     forms = _least_forms(arranged, current, pins)
@@ -291,9 +291,9 @@ def window_ceiling(
 
 
 def loosened(arranged: Arrangement, window: Window, free_tokens: int, used: int) -> Window:
-    """The window with its results less cut, the latest first, within `free_tokens`.
+    """The window with longer results, the latest first, within `free_tokens`.
 
-    `used` is what it costs as it is. A result that can't be whole is cut to what is left.
+    `used` is its present cost. A result that doesn't fit whole is cut to the remaining tokens.
     """
     forms = dict(window.forms)
     for group in reversed(window.groups(arranged)):
@@ -319,7 +319,7 @@ def _least_forms(
 ) -> dict[str, ResultLimit | None]:
     """The forms of the current group and of pinned ones in a window that isn't whole.
 
-    The current group has the form that is given, or the first that costs less than the whole, if any.
+    The current group has the given form, or the first form that costs less than the whole, if any.
     """
     last = arranged.order[-1]
     whole = arranged.rendered(last).tokens
@@ -331,7 +331,7 @@ def _least_forms(
 
 
 def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: int) -> ResultLimit | None:
-    """The loosest form of a group within `free_tokens` that a few tries find; None if none is looser."""
+    """The longest form of a group within `free_tokens` that a few tries find; None if none is longer."""
     shown = arranged.rendered(group)
     low, high = form.limit, arranged.longest_result(group)
     low_cost, high_cost = arranged.rendered(group, form).tokens, shown.tokens
@@ -339,7 +339,7 @@ def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: i
     for attempt in range(_TRIES):
         if high - low <= 1 or high_cost <= low_cost:
             break
-        # Where costs grow evenly with the limit the first guess is right; halving keeps it from creeping.
+        # If the cost is linear in the limit the first guess is right; halving bounds the number of tries.
         guess = low + int((high - low) * (free_tokens - low_cost) / (high_cost - low_cost))
         limit = min(max(guess, low + 1), high - 1) if attempt % 2 == 0 else (low + high) // 2
         tried = ResultLimit(count=shown.results, limit=limit)
@@ -353,14 +353,14 @@ def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: i
     return best
 
 
-# The recalled blocks beside a window: of a first request, and of one that follows another.
+# The recalled blocks beside a window, of a first request and of a following one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a request is solved for: `fixed` are the tokens of its head and of all blocks but recalled ones.
+    """The constraints of a request: `fixed` are the tokens of its head and of all blocks but recalled ones.
 
-    `share` are the tokens that may be recalled by relevance, `bound` the most that the window may cost.
+    `share` is the maximum of tokens recalled by relevance, `bound` the maximum cost of the window.
     """
 
     arranged: Arrangement
@@ -371,7 +371,7 @@ class Case:
 
     @property
     def full(self) -> int:
-        """The tokens from which on a request is full enough."""
+        """The tokens of a sufficiently full request."""
         return math.ceil(FULL * self.spec.limit)
 
     @property
@@ -381,22 +381,22 @@ class Case:
         return before is not None and (before.current, before.query) == now
 
     def free_tokens(self, taken: int) -> int:
-        """The tokens that the window may cost beside `taken` tokens of other parts."""
+        """The maximum cost of the window beside `taken` tokens of other parts."""
         left = self.spec.limit - self.fixed - taken
         return left if self.bound is None else min(left, self.bound)
 
     def to_fill(self, used: int, recalled_tokens: int) -> tuple[int, int]:
-        """How many tokens at least and at most fill a request that costs `used`, of them recalled
-        `recalled_tokens`.
+        """The minimum and maximum of tokens that fill a request of `used` tokens, of which `recalled_tokens`
+        are recalled.
 
-        More than the ceiling says is recalled only to keep the promise of a full request.
+        The ceiling of recalled tokens is exceeded only for a sufficiently full request.
         """
         limit, ceiling = self.spec.limit, self.spec.shares.recalled.ceiling
         bound = limit if ceiling is None else max(ceiling - recalled_tokens, math.ceil(AIM * limit) - used)
         return min(self.full - used, bound), min(limit - used, bound)
 
     def tokens(self, window: Window, blocks: Sequence[ContextBlock]) -> int:
-        """What the whole request costs with these."""
+        """The cost of the whole request with this window and these blocks."""
         return self.fixed + window.tokens(self.arranged) + cost_of(self.arranged, blocks)
 
 
@@ -410,9 +410,9 @@ def recalled_anew(case: Case, window: Window, slack: int) -> list[ContextBlock]:
 def recalled_on(
     case: Case, window: Window, recalled: list[ContextBlock]
 ) -> tuple[Window, list[ContextBlock]]:
-    """The recalled blocks beside a window that only grew: the old ones, more beside them, or new ones.
+    """The recalled blocks beside a window that only grew: the old blocks, additional ones, or new ones.
 
-    They are new when the matches that aren't shown are worth the prefix that this breaks.
+    They are replaced if the unshown matches are worth the cached prefix that this invalidates.
     """
     before = _before(case, window)
     if before and not case.is_same_question:
@@ -431,7 +431,7 @@ def recalled_on(
 
 
 def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[ContextBlock]:
-    """A block of the latest unshown groups, which fills the request until the next turn needs the tokens."""
+    """A block of the latest unshown groups that fills the request until later turns need the tokens."""
     used = case.tokens(window, recalled)
     wanting = math.ceil(AIM * case.spec.limit) - used
     if wanting <= 0:
@@ -443,7 +443,7 @@ def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[
 
 
 def cost_of(arranged: Arrangement, blocks: Sequence[ContextBlock]) -> int:
-    """What blocks cost together."""
+    """The total cost of blocks."""
     return sum(block_cost(block, arranged) for block in blocks)
 
 
@@ -471,7 +471,7 @@ def _for_question(
 
 
 def _lacking(wants: Mapping[str, float], blocks: Sequence[ContextBlock]) -> Mapping[str, float]:
-    """The turns that no block shows, by themselves or with their group."""
+    """The wanted turns that no block shows, alone or with their group."""
     shown = groups_in(blocks)
     whole = {group for name, group in shown.items() if name.endswith(f" {WHOLE}")}
     return {
@@ -486,7 +486,7 @@ def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | No
 
 
 def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]:
-    """The groups that no block shows whole, with those last of which none shows anything."""
+    """The groups that no block shows whole; groups that no block shows at all come last."""
     shown = groups_in(blocks)
     whole = {group for name, group in shown.items() if name.endswith(f" {WHOLE}")}
     partly = set(shown.values())
@@ -494,18 +494,18 @@ def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]
 
 
 def groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
-    """The groups that blocks recall, by the names there of their turns."""
+    """The recalled groups by the names of their turns in the blocks."""
     return {name: name.rsplit(" ", 2)[0] for block in blocks for name in block.shows}
 
 
 def _before(case: Case, window: Window) -> list[str]:
-    """The groups that the window doesn't show."""
+    """The groups before the window, without pinned ones."""
     pins = set(window.pins)
     return [group for group in case.arranged.order[: window.start] if group not in pins]
 
 
 def _after(case: Case, blocks: Sequence[ContextBlock]) -> int:
-    """The tokens from the first of the blocks on."""
+    """The tokens of the request from the first of the blocks on."""
     arranged = case.arranged
     places = (arranged.number(block.before) for block in blocks if block.before is not None)
     groups = arranged.order[min(places, default=0) :]

@@ -1,6 +1,6 @@
-"""What a conversation costs in tokens, and how a long one is made shorter.
+"""Token counts of conversations and requests, and the shortening of long conversations.
 
-Pure, but for the summarizer where one is given: nothing is hidden here, only proposed.
+Pure except for a given summarizer: groups are proposed for hiding, not hidden.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from germane.protocols import Summarizer, TokenCounter
 from germane.renditions import shorten
 
 ANCHOR: Final = "summary"
-"""The name of the anchor in which a summary is stored."""
+"""The name of the anchor of a summary."""
 
 _SUMMARY: Final = 0.1
-"""The share of the budget that a summary has at most."""
+"""The maximum share of the budget for a summary."""
 _SHORTEST: Final = 4
-"""Words of a sentence that says something."""
+"""The minimum words of an informative sentence."""
 _LONGEST: Final = 60
 _MOST_DRAFTS: Final = 40
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’_-]*")
 _SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
-# The answer of a model that had nothing to summarize.
+# The reply of a model without anything to summarize.
 _META = regex.compile(
     r"(?i)^\W*(?:please provide|i (?:can't|cannot|don't see)|there is no (?:text|conversation))"
 )
@@ -63,9 +63,9 @@ _PATTERNS = [(kind, regex.compile(pattern, regex.IGNORECASE)) for kind, pattern 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacting:
-    """How to make a conversation shorter: to how many tokens, and how many of its last groups stay whole.
+    """The settings of a compaction: the budget in tokens, and the number of last groups to keep whole.
 
-    `previous` is the summary that stands for what was compacted before; it goes into the new one.
+    `previous` is the summary of earlier compactions; the new summary includes it.
     """
 
     budget: int
@@ -78,11 +78,11 @@ class Compacting:
 
 
 def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
-    """What to hide of a conversation, and what stands for it, so that the rest has at most the budget.
+    """The groups to hide and their summary, so that the rest of the conversation fits the budget.
 
-    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups are hidden, so
-    that the rest begins with a user's message wherever one of its groups but the last `keep` does. Raises
-    BudgetTooSmall where the last groups alone don't fit.
+    Tool results are cut first, and if that is enough nothing is hidden. Otherwise the oldest groups are
+    hidden, up to a group that begins with a user's message if there is one before the last `keep` groups.
+    Raises BudgetTooSmall if the last groups alone don't fit.
     """
     cost = cost_by(how.counter)
     visible = [message for message in messages if not message.hidden]
@@ -116,7 +116,7 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
 
 
 def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Collection[str]) -> set[str]:
-    """The oldest groups, as many as have to go, and on to one that `begins` with the user's message."""
+    """The oldest groups to hide, up to a group in `begins`, which begins with a user's message."""
     order = list(costs)
     total = beside + sum(costs.values())
     hides: set[str] = set()
@@ -132,7 +132,7 @@ def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Coll
 
 
 def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[str, str]:
-    """The summary of these groups, and how it was made: by the summarizer, or of their own sentences."""
+    """The summary of these groups, and its method: the summarizer, or their own sentences."""
     if how.summarizer is not None:
         shown = (each for group in gone for each in spoken_lines(tiered(group.messages, active=None)))
         text = "\n".join([how.previous, *(f"{role}: {text}" for role, text in shown)]).strip()
@@ -146,18 +146,18 @@ def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[
 
 
 def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
-    """The sentences that share most with the whole text, in their order, each after its speaker."""
+    """The most representative sentences in their order, each after its speaker."""
     spoken = [(who, text) for who, text, _ in _spoken_messages(gone)]
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
     sentences = [*earlier, *((who, each) for who, text in spoken for each in _sentences(text))]
-    # Each once, in their order: a sum of floats depends on it, and that of a set changes from run to run.
+    # Distinct, in their order, since a sum of floats depends on the order, and sets have none.
     words = [list(dict.fromkeys(map(str.casefold, _WORD.findall(text)))) for _, text in sentences]
     often = Counter(word for each in words for word in each)
     weights = {word: math.log1p(len(words) / times) * math.log1p(times) for word, times in often.items()}
 
     def telling(place: int) -> float:
         own = words[place]
-        # What stood in the summary before has been chosen once already.
+        # Sentences of the previous summary were selected before.
         return (1.5 if place < len(earlier) else 1.0) * sum(weights[word] for word in own) / (8 + len(own))
 
     left, chosen = free_tokens, []
@@ -181,7 +181,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
-    """The role, own text and message of what user and assistant wrote, without what came from memory."""
+    """The role, own text and message of each user and assistant message, without text from memory."""
     for group in gone:
         for message in group:
             if message.role in (MessageRole.USER, MessageRole.ASSISTANT) and message.own_text.strip():
@@ -189,7 +189,7 @@ def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]
 
 
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
-    """Sentences in the form of a rule, a preference, a decision or a fact, once each, the user's first."""
+    """Distinct sentences with the form of a rule, preference, decision or fact, the user's first."""
     known: set[str] = set()
     drafts = []
     for _, text, message in _spoken_messages(gone):
@@ -208,30 +208,30 @@ def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
     yield from sorted(drafts, key=lambda draft: draft.trust is not Trust.OWNER)[:_MOST_DRAFTS]
 
 
-# What a request costs in tokens, counted on what is sent: the provider's own JSON.
+# The token count of a request, counted on the provider's own JSON.
 #
-# Providers don't publish all of what they put around a message. Calls in OpenAI's chat are counted by what
-# its users measured, and a little more; what nobody measured is counted as the JSON that is sent, which is
-# more than the provider makes of it. See docs/reference/tokens.md.
+# Providers don't publish all tokens that they add around a message. Calls in OpenAI's chat are counted by
+# measurements of its users, with a margin; unmeasured parts are counted as the sent JSON, which is an upper
+# bound. See docs/reference/tokens.md.
 
 IMAGE: Final = 4800
-"""What an image counts: the most that either provider charges for one, at full resolution."""
+"""The tokens of an image: the maximum that either provider charges, at full resolution."""
 
 _PER_MESSAGE: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 4}
 PRIMING: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 8}
-"""What a provider puts before the answer, whatever the request is."""
+"""The tokens that a provider adds before each answer."""
 _PER_NAME: Final = 1
 _PER_PART: Final = 2
 _PER_CALL: Final = 8
-"""What OpenAI writes around a call in its chat: measured are 2 to 7, and its name a second time. Ids of calls
-cost nothing. https://community.openai.com/t/538914, https://github.com/forestwanglin/openai-java/issues/5"""
+"""The tokens that OpenAI adds around a call in its chat: measured are 2 to 7, and the name again. Ids of
+calls cost nothing. https://community.openai.com/t/538914, https://github.com/forestwanglin/openai-java/issues/5"""
 _PARALLEL: Final = 24
-"""What OpenAI wraps around the calls of one message where there are several, by the same measurements. The
-results of such calls it shows to the model as texts in JSON, with what isn't ASCII as escapes: of the 39,235
-tokens that it reported for three results in Korean, 39,000 are these; the texts themselves would be 3,003.
+"""The tokens that OpenAI adds around several calls of one message, by the same measurements. The model gets
+the results of such calls as JSON with escapes for all but ASCII: of the 39,235 tokens that it reported for
+three results in Korean, 39,000 are escapes; the texts themselves have 3,003.
 https://community.openai.com/t/1375117, https://community.openai.com/t/816259"""
 _TOOLS: Final = {Provider.OPENAI: 12, Provider.RESPONSES: 12, Provider.ANTHROPIC: 1000}
-"""What stands around the tools; Anthropic puts a prompt of 159 to 935 tokens there, by model and choice."""
+"""The tokens added around the tools; Anthropic adds a prompt of 159 to 935 tokens, by model and choice."""
 _PER_TOOL: Final = 8
 
 _RESULTS = frozenset({"tool", "function"})
@@ -241,24 +241,24 @@ _Count = Callable[[str], int]
 
 
 def as_json(value: object) -> str:
-    """The one way in which germane writes JSON of a request: compact, in the order given, no escapes."""
+    """The JSON of a request: compact, in the given order, without escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def message_tokens(
     message: Mapping[str, Any], provider: Provider, counter: TokenCounter, *, parallel: bool = False
 ) -> int:
-    """What one message or item costs as it is sent.
+    """The tokens of one message or item in the provider's format.
 
-    3 tokens for a message, its role, and each of its values, 1 more for a name: OpenAI's rule for
-    chat, https://github.com/openai/openai-cookbook (How to count tokens with tiktoken). `parallel` says
-    that a result belongs to one of several calls of one message.
+    3 tokens for a message, its role, and each of its values, 1 more for a name: OpenAI's rule for chat,
+    https://github.com/openai/openai-cookbook (How to count tokens with tiktoken). `parallel` is true for the
+    result of one of several calls of a message.
     """
     count: _Count = counter.count
     if parallel and provider is Provider.OPENAI and message.get("role") in _RESULTS:
         count = partial(_count_escaped, count)
     if "role" not in message:
-        # An item of the Responses API that is no message.
+        # An item of the Responses API other than a message.
         if isinstance(message.get("output"), str | list):
             return _PER_MESSAGE[provider] + _around(message, "output", count)
         return _PER_MESSAGE[provider] + count(as_json(message))
@@ -278,19 +278,19 @@ def message_tokens(
 def system_tokens(
     system: str | Sequence[Mapping[str, Any]] | None, provider: Provider, counter: TokenCounter
 ) -> int:
-    """What stands beside the messages as the system's; 0 without it."""
+    """The tokens of a system prompt beside the messages; 0 without one."""
     return _PER_MESSAGE[provider] + 1 + _content(system, counter.count) if system else 0
 
 
 def tools_tokens(tools: Sequence[Mapping[str, Any]], provider: Provider, counter: TokenCounter) -> int:
-    """What the definitions of tools cost: their JSON, and what the provider puts around it."""
+    """The tokens of tool definitions: their JSON, and the provider's additions."""
     if not tools:
         return 0
     return _TOOLS[provider] + sum(_PER_TOOL + counter.count(as_json(tool)) for tool in tools)
 
 
 def _count_escaped(count: _Count, text: str) -> int:
-    """The tokens of a text inside JSON of ASCII alone; what is written around it is counted already."""
+    """The tokens of a text inside ASCII-only JSON, without the surrounding JSON."""
     escaped = json.dumps(text)[1:-1]
     return count(text) if escaped == text else max(count(text), count(escaped))
 
@@ -316,7 +316,7 @@ def _part(part: Mapping[str, Any], count: _Count) -> int:
 
 
 def _call(call: Mapping[str, Any], count: _Count) -> int:
-    """A call in OpenAI's chat: its values, the name of what is called twice, and what is written around."""
+    """The tokens of a call in OpenAI's chat: its values, its name twice, and the additions."""
     total = _PER_CALL
     for key, value in call.items():
         if key in ("function", "custom"):
@@ -327,7 +327,7 @@ def _call(call: Mapping[str, Any], count: _Count) -> int:
 
 
 def _around(fields: Mapping[str, Any], content: str, count: _Count) -> int:
-    """A content, and as JSON all that stands around it."""
+    """The tokens of a content, and of the other fields as JSON."""
     rest = {key: value for key, value in fields.items() if key != content}
     return count(as_json(rest)) + _content(fields.get(content), count)
 
@@ -338,16 +338,16 @@ def _any(value: object, count: _Count) -> int:
     return count(value) if isinstance(value, str) else count(as_json(value))
 
 
-# What a message costs, for windows that are filled by tokens.
+# The cost of a message, for windows with a token budget.
 
 PER_MESSAGE = 4
-"""What OpenAI's chat format adds to each message, its role among it."""
+"""The tokens that OpenAI's chat format adds to each message, including its role."""
 
 
 def cost_by(counter: TokenCounter) -> Cost:
-    """Counts texts, names, arguments and opaque parts, and adds what the chat format does.
+    """The cost of a message: texts, names, arguments, opaque parts, and the additions of the chat format.
 
-    What a whole request costs is more than its messages; only counting that request tells.
+    A whole request costs more than its messages; see `message_tokens` and the other counts of requests.
     """
 
     def cost(message: Message) -> int:

@@ -1,4 +1,4 @@
-"""Groups of messages that belong together, the recent window of them, and those that match a query."""
+"""Groups of messages, the recent window of groups, and the groups that match a query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SYSTEM = MessageRole.SYSTEM
 
 
 def opens_group(message: Message) -> bool:
-    """Whether a message is a prompt: the user's, with content of its own, and no results."""
+    """Whether a message is a prompt: a user's message with own content and without results."""
     if message.role is not MessageRole.USER or message.results:
         return False
     has_more = any(isinstance(part, OpaquePart) for part in message.parts)
@@ -38,10 +38,10 @@ def opens_group(message: Message) -> bool:
 
 
 def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages with a group each: a given group stays, a prompt opens one, the rest join.
+    """The messages with their groups: a given group stays, a prompt opens a group, others join.
 
-    A result joins its call, however late it comes. System messages, and what comes before the first
-    prompt, have none. A group that is opened here is named after its message, by id or number.
+    A result joins the group of its call, however late it comes. System messages and messages before the first
+    prompt have no group. A group that is opened here is named after its message, by id or number.
     """
     return placed(tuple(messages), ()).messages
 
@@ -49,12 +49,12 @@ def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
 def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Append:
     """New messages with their groups, as `grouped` gives them, to be appended to a log.
 
-    `earlier` is the log as far as results need it.
+    `earlier` is the part of the log that can contain the calls of results.
     """
     made: list[Message] = []
     current: str | None = None
     joining = 0
-    # The log's current group is known when the messages are written, and not before.
+    # The current group of the log is only known when the messages are written.
     open_end = True
     for message in new:
         group = message.group
@@ -76,9 +76,9 @@ def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Append:
 
 
 def groups_of(messages: Iterable[Message], *, hidden: bool = False) -> tuple[Group, ...]:
-    """The groups in the order in which they were opened; with `hidden`, the hidden ones as well.
+    """The groups in the order of their opening; with `hidden`, including hidden ones.
 
-    System messages belong to no group, whatever they name.
+    System messages never belong to a group.
     """
     if not isinstance(messages, Messages):
         return _grouped(messages, hidden=hidden)
@@ -88,13 +88,13 @@ def groups_of(messages: Iterable[Message], *, hidden: bool = False) -> tuple[Gro
 
 
 def current_of(messages: Sequence[Message]) -> str | None:
-    """The group being formed: the visible one that was opened last. None where there is none."""
+    """The current group: the visible group that was opened last. None without groups."""
     groups = groups_of(messages)
     return groups[-1].id if groups else None
 
 
 def is_always_selected(message: Message) -> bool:
-    """Whether a message stays in every selection: the system's, and what belongs to no group."""
+    """Whether a message is in every selection: system messages and messages without a group."""
     return not message.hidden and (message.group is None or message.role is _SYSTEM)
 
 
@@ -119,19 +119,19 @@ def _grouped(messages: Iterable[Message], *, hidden: bool) -> tuple[Group, ...]:
         if name is None or message.role is _SYSTEM or (message.hidden and not hidden):
             continue
         if name != latest:
-            # Nearly every message follows one of its own group.
+            # Nearly every message follows a message of its group.
             members, latest = by_name.setdefault(name, []), name
         members.append(message)
     return tuple(Group(id=name, messages=tuple(members)) for name, members in by_name.items())
 
 
-# The recent window: the last groups of a conversation, unbroken.
+# The recent window: the last groups of a conversation, without gaps.
 
 ALL, NONE = 0, -1
-"""Numbers of groups with a meaning of their own."""
+"""Special numbers of groups."""
 
 SYSTEM = "system and ungrouped messages"
-"""The name in an error of the messages that are in every selection."""
+"""The name in errors of the messages that are in every selection."""
 
 
 def window(
@@ -139,9 +139,9 @@ def window(
 ) -> Selection:
     """The last `groups` groups (0 all, -1 none) of at most `budget` tokens; the tighter limit counts.
 
-    System messages and those of no group are always selected, and paid first. The order is that of the
-    conversation. The first group that doesn't fit ends the window, so it has no holes. Raises
-    BudgetTooSmall when the current group doesn't fit, and InvalidInput.
+    System messages and messages without a group are always selected and counted first. The order is the
+    conversation's. The first group that doesn't fit ends the window, so it has no gaps. Raises BudgetTooSmall
+    if the current group doesn't fit, and InvalidInput.
     """
     checked_size(groups, budget, cost)
     candidates = groups_of(messages)
@@ -172,11 +172,11 @@ def pick(
     tried: float = math.inf,
     stops: bool = False,
 ) -> tuple[list[Group], dict[str, LeftOut], int]:
-    """The first groups of an order that fit, why each other doesn't by its id, and what the former cost.
+    """The first groups of an order that fit, the reason for each other group by its id, and the total cost.
 
-    At most `places` groups are chosen, of the first `tried`. With `scores`, a group that has none, or less
-    than `least`, is not relevant. A group that exceeds the budget is skipped; with `stops` it ends the
-    choice.
+    At most `places` groups are selected, of the first `tried`. With `scores`, a group without a score of at
+    least `least` isn't relevant. A group that exceeds the budget is skipped; with `stops` it ends the
+    selection.
     """
     chosen: list[Group] = []
     left_out: dict[str, LeftOut] = {}
@@ -211,7 +211,7 @@ def _cost_of(cost: Cost | None) -> Callable[[Group], int]:
 
 
 def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
-    """A window over the last groups as one over all groups, whose names are `opened`, oldest first."""
+    """A window over the last groups as a window over all groups, whose names are `opened`, oldest first."""
     known = {*selection.groups, *(one.group for one in selection.left_out)}
     stopped = any(one.reason is Reason.OVER_BUDGET for one in selection.left_out)
     reason = Reason.STOPPED if stopped else Reason.LIMIT
@@ -220,7 +220,7 @@ def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
 
 
 def checked_size(groups: int, budget: int | None, cost: Cost | None) -> None:
-    """Raise InvalidInput for an invalid number of groups or budget, or a budget without a cost."""
+    """Raise InvalidInput for an invalid number of groups or budget, or a budget without a cost function."""
     if isinstance(groups, bool) or groups < NONE:
         raise InvalidInput(
             f"groups={groups!r} can't be used: take a number of groups, 0 for all, or -1 for none."
@@ -264,15 +264,15 @@ def _selected(
     )
 
 
-# The groups that match a query best, by words and recency, in the order of the conversation.
+# The best groups for a query by words and recency, in the order of the conversation.
 #
-# This is std_slop's FTS_RANKED with two other defaults: recency ranks all groups and not only those that
-# match, so that free places are filled, and the number of groups counts the current one.
+# This is std_slop's FTS_RANKED with two other defaults: recency ranks all groups and not only matching ones,
+# which fills free places, and the number of groups includes the current one.
 
 RecencyScope: TypeAlias = Literal["all", "matched"]
 
 WEIGHTS = (1.5, 1.0)
-"""The weights of a rank by words and of a rank by recency."""
+"""The weights of the rank by words and the rank by recency."""
 
 RECENCY = TraceNote(
     code="recency", text="The prompt names nothing to search for, so the latest groups are shown."
@@ -291,15 +291,15 @@ def ranked(
     depth: int | None = None,
     weights: Sequence[float] = WEIGHTS,
 ) -> Selection:
-    """The best `groups` groups (0 all, -1 none but the current) of no more than `budget` tokens.
+    """The best `groups` groups (0 all, -1 only the current one) of at most `budget` tokens.
 
-    `scores` are those of the prompt by group id; None when the prompt has no terms, and the result is
-    then the recent window. The current group is always selected, and so are system messages.
-    With `recency_scope="matched"`, recency ranks only what matches, if anything does.
-    `counts_current=False` takes `groups` groups beside the current one where any matches; where none does,
-    recency ranks the current group too, and it is one of `groups`. `depth` is how many of each
-    ranking count, `weights` are those of a rank by words and by recency. Of equal scores the later group
-    wins. Raises BudgetTooSmall and InvalidInput.
+    `scores` are the prompt's scores by group id; None if the prompt has no terms, and the result is then the
+    recent window. The current group and system messages are always selected. With `recency_scope="matched"`,
+    recency ranks only matching groups, if any. `counts_current=False` selects `groups` groups besides the
+    current one if any group matches; otherwise recency also ranks the current group, which counts towards
+    `groups`. `depth` is the number of groups that count in each ranking, `weights` are the weights of the
+    ranks by words and by recency. Of equal scores the later group wins. Raises BudgetTooSmall and
+    InvalidInput.
     """
     if recency_scope not in ("all", "matched"):
         raise InvalidInput(f"recency_scope={recency_scope!r} is unknown: take 'all' or 'matched'.")
@@ -315,7 +315,7 @@ def ranked(
         return replace(recent, notes=(RECENCY,))
     candidates = groups_of(messages)
     current, others = candidates[-1:], candidates[:-1]
-    # Without a match std_slop ranks all groups by recency: the current one is the latest, and takes a place.
+    # Without a match std_slop ranks all groups by recency, including the current one, which takes a place.
     ranks_current = not counts_current and not any(group.id in scores for group in others)
     opened = [group.id for group in (candidates if ranks_current else others)]
     parts = fused(
@@ -347,10 +347,10 @@ def fused(
     depth: int | None = None,
     weights: Sequence[float] = WEIGHTS,
 ) -> Mapping[str, float]:
-    """The fused score of each group in either ranking; `opened` are the candidates, oldest first.
+    """The fused score of each ranked group; `opened` are the candidates, oldest first.
 
-    1.5 / (60 + rank by words) + 1 / (60 + rank by recency), ranks from 1, a group once in each, unless
-    other `weights` are given.
+    1.5 / (60 + rank by words) + 1 / (60 + rank by recency) by default, ranks from 1; `weights` replace 1.5
+    and 1.
     """
     recent = list(dict.fromkeys(reversed(opened)))
     age = {name: rank for rank, name in enumerate(recent)}
@@ -366,26 +366,25 @@ def fused(
     return {name: each.score for name, each in scored.items()}
 
 
-# The query for a conversation whose last prompt alone is too short. No model is called; terms and their
-# rarities come from functions that are passed in, since the index belongs to `germane.retrieval`.
+# The query for a conversation whose last prompt is too short for a query. No model is called; functions for
+# terms and their rarities are arguments, since the index belongs to `germane.retrieval`.
 
 TermsOf: TypeAlias = Callable[[str], Sequence[str]]
-"""The distinct terms of a text that an index can be searched for."""
+"""The distinct searchable terms of a text."""
 
 Rarity: TypeAlias = Callable[[Sequence[str]], Sequence[float]]
-"""How rare each of these terms is in the language: natural logarithms, 0 for a term that all texts have."""
+"""The rarity of each term in the language: a natural logarithm, 0 for a term in all texts."""
 
 ENOUGH: Final = 11.0
-"""The sum of rarities from which on a prompt is a query of its own: about two informative words."""
+"""The minimum sum of rarities of a sufficient query, about two informative words."""
 
-_RARE: Final = 5.0  # Below it a word is common in any dialogue: it names no topic.
+_RARE: Final = 5.0  # Less rare words are common in all dialogues and name no topic.
 _MOST: Final = 6
 _REACH: Final = 3
 _FADES: Final = 0.5  # From each exchange to the one before it.
 _OF_AN_ANSWER: Final = 0.6
 _OF_A_NAME: Final = 1.5
-# Words that begin with a capital but begin no sentence, and what has a digit, an underscore, a
-# slash or a capital inside.
+# Capitalized words within a sentence, and words with a digit, an underscore, a slash or a capital inside.
 _NAME = regex.compile(
     r"(?<=[\p{L}\p{N},;:]\s)\p{Lu}[\p{L}\p{M}\p{N}'’-]+"
     r"|\b[\w./-]*(?:\p{Ll}\p{Lu}|\p{L}\d|\d\p{L}|_|\w/\w|\w\.\w)[\w./-]*"
@@ -398,11 +397,11 @@ def derive_query(
     terms_of: TermsOf,
     rarity: Rarity,
 ) -> DerivedQuery:
-    """The terms of the latest prompt and, where their rarities sum to less than `ENOUGH`, those of its topic.
+    """The terms of the latest prompt and, if their rarities sum to less than `ENOUGH`, terms of its topic.
 
-    Carried are at most 6 terms from up to 3 exchanges before it, back to the first whose prompt was a query
-    of its own: rare terms before common ones, names before all, near before far, the user's before the
-    answer's. Text from memory is never carried.
+    At most 6 terms are carried over from up to 3 earlier exchanges, back to the latest with a sufficient
+    prompt. Names, rare terms, near exchanges and the user's words have precedence. Text from memory is never
+    carried over.
     """
     groups = groups_of(messages)
     prompt = prompt_of(groups[-1]) if groups else ""
@@ -427,7 +426,7 @@ def derive_query(
 
 
 def prompt_of(group: Group | Iterable[Message]) -> str:
-    """The user's own text in an exchange, without what came from memory."""
+    """The user's own text in an exchange, without text from memory."""
     return "\n".join(
         each.own_text
         for each in group

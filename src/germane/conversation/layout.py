@@ -1,9 +1,9 @@
-"""A conversation in the layout of one provider, the specification of a request, and the request's head.
+"""A conversation in the format of one provider, the specification of a request, and the request's head.
 
-Pure but for a cache: an arrangement that follows a growing conversation processes only new messages.
+The module is pure except for a cache: an arrangement of a growing conversation processes only new messages.
 
-Providers refuse a call that isn't answered by the very next messages, and a result anywhere else. So a
-result that came late moves to its call, and a call without one gets a result that says so.
+Providers refuse a call whose result isn't in the next messages, and a result anywhere else. So a late result
+moves to its call, and a call without a result gets a placeholder.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from germane.packing.lines import RememberedLines
 from germane.protocols import TokenCounter
 
 MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
-"""The result that is sent for a call without one, since providers refuse it otherwise."""
+"""The placeholder for a missing result, since providers refuse a call without a result."""
 
 _ANSWERED_BY = {
     "": "",
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
 }
-"""The results of the Responses API that can be written for a call without one."""
+"""The calls of the Responses API that can have a placeholder, with the types of their results."""
 _OLD = "function_call"
 
 
 class RequestEntry(NamedTuple):
-    """One message as it is sent; `place` orders the entries of a request."""
+    """One message in the provider's format; `place` orders the entries of a request."""
 
     place: tuple[int, int]
     text: str
@@ -60,9 +60,9 @@ class RequestEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedGroup:
-    """A group in one form: what is sent of it, its cost, how many results it has and how many are cut.
+    """A group in one form: its entries, their tokens, and the numbers of all results and of cut results.
 
-    `prompt` is what the user's messages in it cost.
+    `prompt` are the tokens of the user's messages in it.
     """
 
     entries: tuple[RequestEntry, ...] = ()
@@ -74,7 +74,7 @@ class RenderedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupText:
-    """A group in words, as it is recalled. `digest` changes when the text does."""
+    """A group as recalled text. `digest` changes with the text."""
 
     text: str
     tokens: int
@@ -83,7 +83,7 @@ class GroupText:
 
 @dataclass(slots=True)
 class _Slot:
-    """A message, and the results of its calls by the calls' places in it."""
+    """A message, and the results of its calls by the indexes of the calls."""
 
     place: int
     message: Message
@@ -91,10 +91,10 @@ class _Slot:
 
 
 class Arrangement:
-    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used.
+    """The groups of a conversation for one provider and counter; hold `lock` while using it.
 
-    `order` are the groups in the order in which they were opened. `beside` is what the system says where the
-    provider keeps it beside the messages. `turns` and `lines` are what was made of messages to recall them.
+    `order` are the groups in the order of their opening. `beside` are the system messages that the provider
+    expects beside the messages. `turns` and `lines` cache recalled messages.
     """
 
     def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
@@ -106,7 +106,7 @@ class Arrangement:
         self._forget()
 
     def follow(self, messages: Sequence[Message]) -> None:
-        """Become the arrangement of these messages; where they only grew, what is known stays."""
+        """Update the arrangement to these messages; if they only grew, cached parts stay valid."""
         source = tuple(messages)
         known = len(self._source)
         if source[:known] != self._source:
@@ -119,42 +119,42 @@ class Arrangement:
 
     @property
     def current(self) -> str | None:
-        """The group that was opened last."""
+        """The group that was opened last, if any."""
         return self.order[-1] if self.order else None
 
     def number(self, group: str) -> int:
-        """The place of a group in `order`."""
+        """The index of a group in `order`."""
         return self._numbers[group]
 
     def __contains__(self, group: object) -> bool:
         return group in self._numbers
 
     def place(self, group: str) -> int:
-        """The place of a group's first message."""
+        """The index of a group's first message."""
         return self._slots[group][0].place
 
     def rendered(self, group: str | None, form: ResultLimit | None = None) -> RenderedGroup:
-        """A group in a form, whole without one; None is what belongs to no group."""
+        """A group in a form, by default whole; None renders the messages without a group."""
         made = self._made.setdefault(group, {})
         if form not in made:
             made[form] = self._show(self._slots.get(group, []), form)
         return made[form]
 
     def cost_in(self, group: str, form: ResultLimit) -> int:
-        """What a group would cost in a form that is only tried."""
+        """The tokens of a group in a form, without caching it."""
         return self._show(self._slots[group], form).tokens
 
     def longest_result(self, group: str) -> int:
-        """How many characters the longest result in a group has, whenever it came; 0 without any."""
+        """The characters of the longest result in a group, including late ones; 0 without results."""
         results = (result for slot in self._slots[group] for _, result, _ in slot.results.values())
         return max((len(content_in_words(result.content)) for result in results), default=0)
 
     def group_text(self, group: str, *, whole: bool = False) -> GroupText:
-        """A group in words, its tool results cut as those of a group that is over unless it is `whole`."""
+        """A group as text, with tool results cut as in past groups unless `whole`."""
         if (group, whole) not in self._group_texts:
             members = Group(id=group, messages=tuple(self._members[group]))
             tiers = replace(self.tiers, inactive=None) if whole else self.tiers
-            # Only tool results are cut, so neither a heading nor an id is needed.
+            # The heading and the id are removed.
             text = section_of((members,), tiers=tiers).partition("\n")[2].partition("\n")[2]
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
             self._group_texts[group, whole] = GroupText(
@@ -163,7 +163,7 @@ class Arrangement:
         return self._group_texts[group, whole]
 
     def prompt(self) -> Sequence[Message]:
-        """The messages of the last groups, from which a query can be derived."""
+        """The messages of the last groups, for deriving a query."""
         return [message for group in self.order[-5:] for message in self._members[group]]
 
     def members(self, group: str) -> Sequence[Message]:
@@ -189,7 +189,7 @@ class Arrangement:
             self._members.setdefault(group, []).append(message)
             self._changed(group)
         if message.provider not in (self.provider, Provider.PLAIN):
-            # Calls and results of another provider are left out together, so no pair is split.
+            # Calls and results of another provider are dropped together, so no pair is split.
             for one in translated((message,), self.provider):
                 self._keep(place, one, group)
             return
@@ -223,7 +223,7 @@ class Arrangement:
             self._waiting.setdefault(call_id, []).append((group, slot, indices))
 
     def _answer(self, place: int, result: ToolResult, message: Message) -> None:
-        """Give a result to the latest call that waits for it; one that nobody waits for is left out."""
+        """Assign a result to the latest call that waits for it; a result without a call is dropped."""
         waiting = self._waiting.get(result.call_id)
         if not waiting:
             return
@@ -255,7 +255,7 @@ class Arrangement:
                 index not in slot.results and call.form not in _ANSWERED_BY
                 for index, call in enumerate(calls)
             ):
-                # A call of the provider's own tools has a result of its own form, which can't be written.
+                # The result of a provider's own tool has a special format, so no placeholder is possible.
                 continue
             made = [entry_of(each, self, (slot.place, 0)) for each in WRITE[self.provider]([slot.message])]
             entries += made
@@ -274,7 +274,7 @@ class Arrangement:
 
     def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[RequestEntry]:
         if self.provider is Provider.RESPONSES:
-            # Its items name their calls, so that each may stay in its place.
+            # Its items name their calls, so each can stay in its place.
             return [entry_of(each, self, (place, 1)) for place, each in answers]
         written = [each for _, each in answers]
         if self.provider is Provider.ANTHROPIC and written:
@@ -285,7 +285,7 @@ class Arrangement:
     def _answered(
         self, slot: _Slot, index: int, call: ToolCall, form: ResultLimit | None, number: int
     ) -> tuple[int, Message, bool]:
-        """Where the result of a call stands, as a message of its own, and whether it is cut."""
+        """The place of a call's result, the result as a separate message, and whether it is cut."""
         if index not in slot.results:
             return slot.place, self._missing(call), False
         place, result, source = slot.results[index]
@@ -312,29 +312,29 @@ class Arrangement:
 def entry_of(
     written: Mapping[str, Any], arranged: Arrangement, place: tuple[int, int], *, parallel: bool = False
 ) -> RequestEntry:
-    """A message in the provider's layout as it is sent; `parallel` as `message_tokens` takes it."""
+    """The entry of a message in the provider's format; `parallel` as in `message_tokens`."""
     tokens = message_tokens(written, arranged.provider, arranged.counter, parallel=parallel)
     return RequestEntry(place, as_json(written), tokens)
 
 
-# The specification of a request, as one value.
+# The specification of a request.
 
 FULL: Final = 0.9
-"""The share of what may be spent that a request takes at least, where more than that is on offer."""
+"""The minimum share of the limit that a request uses if it could use more."""
 
 AIM: Final = 0.96
-"""The share that it is filled to, since its parts don't end exactly at the limit, and since what is counted
-high for safety is less by a plainer count."""
+"""The share of the limit that a request is filled to, since parts rarely end exactly at the limit, and counts
+are upper estimates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
 class RequestShares:
-    """How the tokens of a request are split, once its required parts are paid.
+    """The shares of a request's tokens, after its required parts.
 
-    Each part has a weight, a floor and a ceiling in tokens; the tokens that one leaves go to the others.
-    `recalled` is what matches from before the window, and counts only where the window doesn't have all
-    groups. It exceeds its ceiling only where the request would else use less than 90 % of its limit.
+    Each part has a weight, a floor and a ceiling in tokens; unused tokens of one part go to the others.
+    `recalled` are matching groups from before the window, and counts only if the window doesn't contain all
+    groups. It exceeds its ceiling only if the request would otherwise use less than 90 % of its limit.
     """
 
     memory: Share = field(default_factory=lambda: Share(weight=15, ceiling=8_000))
@@ -344,9 +344,9 @@ class RequestShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBlock:
-    """A text of memories or messages, and how relevant each memory or turn in it is to the question.
+    """A text of memories or messages, and the relevance of each memory or turn in it to the question.
 
-    A `required` block is in the request whole, or none is made.
+    A `required` block must fit whole, or the request fails.
     """
 
     text: str
@@ -355,23 +355,23 @@ class MemoryBlock:
 
 
 Remember: TypeAlias = Callable[[int], MemoryBlock]
-"""Memory of at most so many tokens. Raises BudgetTooSmall where required memories have more."""
+"""Memory of at most so many tokens. Raises BudgetTooSmall if required memories need more."""
 
 
 Recall: TypeAlias = Callable[[Sequence[str], int, Container[str]], MemoryBlock]
-"""What of these groups matches the question in at most so many tokens, without the turns that are shown.
+"""The matches in these groups within so many tokens, without the turns that are shown already.
 
-A turn is named by its group, a space and a name of its own without any.
+The name of a turn is its group, a space, and a name without spaces.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpec:
-    """One request: its required parts, its optional ones, and its limit.
+    """One request: its required parts, its optional parts, and its limit.
 
-    `limit` is in tokens by the arrangement's counter, without margins. `query` distinguishes two questions of
-    the same group, `admits` two filters of memory. `still_stands` says whether memories that were shown
-    are unchanged. With `opens`, the request begins with a line of the user's, which some providers require.
+    `limit` is in tokens by the arrangement's counter, without margins. `query` distinguishes two questions in
+    the same group, `admits` two filters of memory. `still_stands` tells whether shown memories are unchanged.
+    With `opens`, the request begins with a user message, which some providers require.
     """
 
     limit: int
@@ -390,24 +390,24 @@ class RequestSpec:
 
 
 def block_cost(block: ContextBlock, arranged: Arrangement) -> int:
-    """What a block costs as the message that it is sent as."""
+    """The tokens of a block as a message."""
     return message_tokens(block_message(block), arranged.provider, arranged.counter)
 
 
 def block_message(block: ContextBlock) -> dict[str, Any]:
-    """A block as a message: the user's and not the system's, since recalled text doesn't instruct."""
+    """A block as a message of the user and not of the system, since recalled text isn't an instruction."""
     return {"role": "user", "content": fenced(block.text)}
 
 
 # The head of a request, which is never shortened: tools and system.
 
 OPENING: Final = "[the conversation goes on from here]"
-"""The user's first line where a request would else begin with somebody else's."""
+"""The user's first message in a request that would begin with another role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Tools and system as JSON, the messages that are in every request, and the tokens of each part."""
+    """Tools and system prompt as JSON, the messages in every request, and the tokens of each part."""
 
     tools: str = "[]"
     system: str = "null"
@@ -416,12 +416,12 @@ class Head:
 
     @property
     def tokens(self) -> int:
-        """What all of it costs."""
+        """The tokens of all parts."""
         return sum(self.parts.values())
 
 
 def head_of(arranged: Arrangement, spec: RequestSpec) -> Head:
-    """The head of the caller's system and tools and the messages of no group."""
+    """The head of the system prompt, the tools, and the messages without a group."""
     provider, counter = arranged.provider, arranged.counter
     given = list(spec.system)
     beside: str | list[dict[str, Any]] | None = None

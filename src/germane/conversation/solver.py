@@ -67,14 +67,14 @@ def request_of(
     calibration: TokenCalibration | None = None,
     remembered: Sequence[Context] = (),
 ) -> Request:
-    """The request for what is arranged and spec, of a window of so many tokens. Raises RequestTooLarge.
+    """The request for an arrangement and a specification, for a model's window. Raises RequestTooLarge.
 
-    `remembered` are the contexts that memory was assembled into; the last is the request's, if it shows it.
+    `remembered` are the assembled contexts of memory; the last one belongs to the request if it is shown.
     """
     solved = solve(arranged, spec)
     entries = _entries(arranged, solved)
     if arranged.provider is Provider.ANTHROPIC and entries and not entries[0].text.startswith(_BY_USER):
-        # Its API has refused what begins with another's message, and nowhere says that it takes it.
+        # The API has refused requests that begin with another role, and doesn't document their acceptance.
         solved = solve(arranged, replace(spec, opens=True))
         entries = _entries(arranged, solved)
     groups = solved.window.groups(arranged)
@@ -104,11 +104,11 @@ def request_of(
 
 
 def _entries(arranged: Arrangement, solved: Solved) -> list[RequestEntry]:
-    """All that is sent, in its order."""
+    """All entries of the request in order."""
     groups = solved.window.groups(arranged)
     entries = list(solved.head.entries)
     for number, block in enumerate(solved.blocks):
-        # Just before its group or before the whole window, in the order of the solution.
+        # Before its group or before the whole window, in the order of the solution.
         before = block.before or (arranged.order[solved.window.start] if groups else None)
         place = arranged.place(before) if before is not None else len(arranged.order)
         entries.append(entry_of(block_message(block), arranged, (place, number - len(solved.blocks) - 1)))
@@ -159,7 +159,7 @@ def _of_block(arranged: Arrangement, block: ContextBlock, solved: Solved) -> Par
 
 
 def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
-    """The groups that are neither in the window nor recalled, in their order."""
+    """The groups that are neither in the window nor recalled, in order."""
     recalled = groups_in([block for block in solved.blocks if block.name == RECALLED]).values()
     shown = {*solved.window.pins, *recalled}
     out = [group for group in arranged.order[: solved.window.start] if group not in shown]
@@ -190,28 +190,28 @@ def _notes(arranged: Arrangement, spec: RequestSpec, solved: Solved) -> list[Tra
 
 # The same conversation, previous request and specification give the same bytes.
 #
-# Required parts are paid first, and an error names them where they don't fit. Between turns the request only
-# grows: when it no longer fits, tool output is cut first, then the oldest groups are left out, and so many at
-# once that the next turns fit as well.
+# Required parts come first, and an error names them if they don't fit. Between turns the request only grows.
+# When it no longer fits, tool output is cut first, then the oldest groups are dropped, enough of them for the
+# next turns to fit too.
 
 _STEP: Final = 0.07
-"""The share that is left free when the window's start has to move, so that it needn't move again at once."""
+"""The share that stays free when the window's start moves, so that it doesn't move again at once."""
 
 _MUCH_SMALLER: Final = 0.75
-"""The share of the limit below which a request that could be fuller is solved from scratch."""
+"""The share of the limit below which a request is solved again if it could be fuller."""
 
 _ATTEMPTS: Final = 4
 
 _SCORED: Final = 200
-"""How many of the latest groups estimate the length of a request."""
+"""The number of latest groups for the estimate of a request's length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
     """The parts of a request: its head, its window of groups and its blocks, and the state for the next one.
 
-    `free_tokens` are the limits of the optional parts. `only_grew` says that the prefix of the request before
-    stays.
+    `free_tokens` are the limits of the optional parts. `only_grew` is true if the prefix of the previous
+    request stays.
     """
 
     head: Head
@@ -224,7 +224,7 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Must:
-    """The required parts: their tokens, and the loosest form of the current group in which they fit."""
+    """The required parts: their tokens, and the longest form of the current group in which they fit."""
 
     tokens: int
     form: ResultLimit | None = None
@@ -233,11 +233,11 @@ class _Must:
 
 
 def solve(arranged: Arrangement, spec: RequestSpec) -> Solved:
-    """The request for what is arranged. Raises RequestTooLarge."""
+    """Solve the request for an arrangement. Raises RequestTooLarge."""
     head = head_of(arranged, spec)
     case = Case(arranged=arranged, spec=spec)
     old = carried(arranged, spec.previous, spec)
-    # An anchor whose text is the same stays where it was, else it stands before the current group.
+    # An unchanged anchor stays in its place; a changed one is placed before the current group.
     places = {block.name: block.before for block in old}
     anchors = [
         replace(block, before=places.get(block.name, arranged.current))
@@ -256,7 +256,7 @@ def solve(arranged: Arrangement, spec: RequestSpec) -> Solved:
     recalled = [block for block in old if block.name == RECALLED]
     window = _grown(case, must, recalled)
     if window is None and any(block.spare for block in recalled):
-        # What only filled the request before gives way to the new messages.
+        # Spare blocks are replaced by the new messages.
         recalled = [block for block in recalled if not block.spare]
         window = _grown(case, must, recalled)
     grew = window is not None
@@ -264,7 +264,7 @@ def solve(arranged: Arrangement, spec: RequestSpec) -> Solved:
         beside = [*([fresh] if fresh is not None else []), *anchors]
         case = replace(case, fixed=head.tokens + cost_of(arranged, beside))
         window, recalled = _anew(case, must)
-        # A block before a group that has left moves above the window.
+        # A block before a dropped group moves above the window.
         beside = [
             replace(block, before=None)
             if block.before is not None and arranged.number(block.before) < window.start
@@ -274,9 +274,9 @@ def solve(arranged: Arrangement, spec: RequestSpec) -> Solved:
     else:
         window, recalled = recalled_on(case, window, recalled)
     if not (grew and case.is_same_question):
-        # While a question is answered, what precedes it stays as it is.
+        # While a question is answered, the preceding parts stay unchanged.
         recalled += spare(case, window, recalled)
-    # The first to leave comes last, so that no other block has to be read again.
+    # Spare blocks, which are dropped first, come last, so that dropping them invalidates no other block.
     blocks = tuple(sorted((*recalled, *beside), key=lambda block: block.spare))
     state = RequestState(
         start=arranged.order[window.start] if arranged.order else None,
@@ -290,7 +290,7 @@ def solve(arranged: Arrangement, spec: RequestSpec) -> Solved:
 
 
 def _required(case: Case, head: Head, anchors: Sequence[ContextBlock], memory: int = 0) -> _Must:
-    """The required parts, the current group in its loosest form that fits. Raises RequestTooLarge."""
+    """The required parts, with the current group in its longest form that fits. Raises RequestTooLarge."""
     arranged, spec = case.arranged, case.spec
     current = arranged.current
     pins = tuple(group for group in arranged.order if group in spec.pins and group != current)
@@ -319,7 +319,7 @@ def _required(case: Case, head: Head, anchors: Sequence[ContextBlock], memory: i
 def _memory(
     case: Case, head: Head, must: _Must, old: Sequence[ContextBlock]
 ) -> tuple[_Must, ContextBlock | None, ContextBlock | None]:
-    """The required parts with memory, its block, and the block that it would have in a first request.
+    """The required parts with memory, the block of memory, and its block in a first request.
 
     Raises RequestTooLarge.
     """
@@ -341,7 +341,7 @@ def _memory(
 
 
 def _remembered(case: Case, head: Head, must: _Must) -> tuple[_Must, MemoryBlock, ContextBlock | None]:
-    """The required parts, and memory with its block, within its share or what it requires if that is more."""
+    """The required parts, and memory with its block, within its share or the required tokens if more."""
     arranged, spec = case.arranged, case.spec
     shares, remember = spec.shares, spec.remember
     nothing = MemoryBlock(text="")
@@ -354,7 +354,7 @@ def _remembered(case: Case, head: Head, must: _Must) -> tuple[_Must, MemoryBlock
         try:
             remembered = remember(max(0, budget))
         except BudgetTooSmall as error:
-            # Memories that are required are required in the request as well.
+            # Required memories are also required in the request.
             must = _required(case, head, must.anchors, error.needed + 2 * alone)
             remembered = replace(remember(error.needed), required=True)
         if not remembered.text.strip():
@@ -372,7 +372,7 @@ def _remembered(case: Case, head: Head, must: _Must) -> tuple[_Must, MemoryBlock
 
 
 def _part_limits(spec: RequestSpec, must: _Must) -> dict[str, int]:
-    """The tokens of each optional part, of those that the required ones leave."""
+    """The limits of the optional parts, of the tokens that the required parts leave."""
     shares = spec.shares
     memory = shares.memory if spec.remember is not None else replace(shares.memory, weight=0, floor=0)
     free = max(0, spec.limit - must.tokens)
@@ -381,7 +381,7 @@ def _part_limits(spec: RequestSpec, must: _Must) -> dict[str, int]:
 
 
 def _grown(case: Case, must: _Must, recalled: Sequence[ContextBlock]) -> Window | None:
-    """The window of the request before with the messages since; None where it doesn't fit or is too short."""
+    """The previous window with the messages since; None if it doesn't fit or is too short."""
     arranged, spec, state = case.arranged, case.spec, case.spec.previous
     if state is None or state.start is None or state.start not in arranged or arranged.current is None:
         return None
@@ -408,7 +408,7 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[ContextBlock]]:
     case = replace(case, share=int((1 - _STEP) * case.share))
     window, whole = longest(case.free_tokens(slack))
     if whole:
-        # No group has to leave, so tokens for the next turn come from cutting results further.
+        # All groups fit, so tokens for the next turn come from cutting results further.
         free = case.free_tokens(int((1 - AIM) * case.spec.limit))
         return loosened(arranged, window, free, window.tokens(arranged)), []
     window, _ = longest(case.free_tokens(slack + case.share))
@@ -419,7 +419,7 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[ContextBlock]]:
         # What the recalled section doesn't need, the window takes; its score then says nothing new.
         window, blocks = wider, recalled_anew(replace(case, share=recalled_tokens), wider, slack)
     if case.tokens(window, blocks) < case.full:
-        # Tokens that no whole group fits in go to results that were cut, and then to older groups.
+        # The remaining tokens go to cut results first, then to older groups.
         free = case.free_tokens(slack + cost_of(arranged, blocks))
         window = loosened(arranged, window, free, window.tokens(arranged))
     return window, blocks

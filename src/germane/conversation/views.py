@@ -1,9 +1,9 @@
-"""Views of a conversation: tool results in tiers, the recent window, and what is recalled from before it.
+"""Views of a conversation: tool results in tiers, the recent window, and recalled earlier groups.
 
-Pure: scores are arguments.
+The functions are pure: scores are arguments.
 
-Ranked groups in place of the recent ones make a dialogue with holes, which models fill by inventing. So the
-window has no holes, and recalled exchanges are a labelled section of their own.
+Ranked groups in place of recent ones make a dialogue with gaps, and models invent what is missing. So the
+window has no gaps, and recalled exchanges are a separate section with a heading.
 """
 
 from __future__ import annotations
@@ -51,13 +51,12 @@ def anchored(
     recall: RecallLimits | None = None,
     tiers: Tiers | None = None,
 ) -> Anchored:
-    """The last `groups` groups unbroken (0 all, -1 the current alone), and what matches from before them.
+    """The last `groups` groups without gaps (0 all, -1 only the current one), and earlier matching groups.
 
-    `found` are the query's scores. The tokens that the window or the recalled section leaves go to the
-    other. Raises BudgetTooSmall when system messages, anchors and the current group don't fit, and
-    InvalidInput.
+    `found` are the query's scores. Unused tokens of the window or of the recalled section go to the other.
+    Raises BudgetTooSmall if system messages, anchors and the current group don't fit, and InvalidInput.
     """
-    checked_size(groups, budget, cost)  # From here on its amount counts: -1 asks for one as well.
+    checked_size(groups, budget, cost)  # From here on only its absolute value counts: -1 also selects one.
     anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
     limits = recall or RecallLimits()
     candidates = groups_of(messages)
@@ -76,7 +75,7 @@ def anchored(
 
     beside = recall_beside(recent)
     if budget is not None:
-        # What the recalled section doesn't need, the window takes; its score then says nothing new.
+        # The window takes the unused tokens of the recalled section.
         wider = window(messages, groups=abs(groups), budget=budget - beside.tokens, cost=cost)
         if len(wider.groups) > len(recent.groups):
             recent, beside = wider, recall_beside(wider)
@@ -87,7 +86,7 @@ def anchored(
         section=beside.section,
         anchors=anchors,
         query=query or DerivedQuery(),
-        # Why a group was not recalled says more than its age does.
+        # The reason for not recalling a group is more specific than its age.
         left_out=tuple(
             one
             for name, one in {each.group: each for each in (*recent.left_out, *beside.left_out)}.items()
@@ -119,23 +118,23 @@ def _cost_beside(anchors: Mapping[str, str], cost: Cost | None, section: str = "
     return cost(beside) if cost is not None and beside is not None else 0
 
 
-# The matches of a query from before a window, as one section of text under a heading.
+# The earlier groups that match a query, as one section of text under a heading.
 
 HEADING: Final = "Recalled from earlier in this conversation:"
 
 _MOST: Final = 8
 _SCORED: Final = 300
-"""Groups that are counted at most, best first: beyond so many none is worth the time that counting takes."""
+"""The maximum number of groups whose tokens are counted, best first; counting more isn't worth the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields(most=(0, inf), share=(0, 1), least=(0, 1))
 class RecallLimits:
-    """How much is recalled from before the window.
+    """Limits for groups recalled from before the window.
 
-    At most `most` groups (None: as many as a token budget holds, 8 without one) and, of a budget, at least
-    `share` of what system messages, anchors and the current group leave, if there is so much to recall.
-    A group needs `least` of the best score, or of a full match if that is more.
+    At most `most` groups are recalled (None: as many as fit a token budget, 8 without one). At least `share`
+    of the budget that system messages, anchors and the current group leave is available for them. A group
+    needs `least` of the best score, or of the score of a full match if that is higher.
     """
 
     most: int | None = None
@@ -145,7 +144,7 @@ class RecallLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledGroups:
-    """The recalled groups in the order of their opening, as text, and why the others were left out."""
+    """The recalled groups in the order of their opening, their text, and the reasons for excluded groups."""
 
     groups: tuple[Group, ...] = ()
     section: str = ""
@@ -162,7 +161,7 @@ def recalled(
     limits: RecallLimits,
     tiers: Tiers | None,
 ) -> RecalledGroups:
-    """The best matches, as many as the limits and the budget allow; one that doesn't fit is skipped."""
+    """The best matches within the limits and the budget; groups that don't fit are skipped."""
     least = limits.least * max([found.bound, *found.scores.values()], default=0)
     places = (_MOST if budget is None else math.inf) if limits.most is None else limits.most
     matched = [group for group in earlier[::-1] if found.scores.get(group.id, 0) > 0]
@@ -186,7 +185,7 @@ def recalled(
         tokens = _cost_beside({}, cost, section)
         if budget is None or tokens <= budget:
             break
-        # The whole counts more than its parts, so the last one chosen leaves.
+        # The joined text has more tokens than its parts, so the last selected group is dropped.
         gone = chosen.pop().id
         left_out[gone] = LeftOut(
             group=gone, reason=Reason.OVER_BUDGET, short_by=tokens - budget, score=found.scores[gone]
@@ -196,7 +195,7 @@ def recalled(
 
 
 def section_of(groups: Iterable[Group], *, tiers: Tiers | None = None) -> str:
-    """Groups in words under a heading, each with the id of its first message; results as in a past group."""
+    """Groups as text under a heading, each with its first message's id; results are cut as in past groups."""
     blocks = [_block(group, tiers) for group in groups]
     return "\n".join([HEADING, *blocks]) if blocks else ""
 
@@ -208,17 +207,17 @@ def _block(group: Group, tiers: Tiers | None) -> str:
     return "\n".join(lines)
 
 
-# Tool results in three tiers: whole where they are in use, shorter later, shortest in what is over.
+# Tool results in three tiers: whole while in use, then shorter, shortest in past groups.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields(recent=(0, inf), older=(0, inf), inactive=(0, inf), head=(0, 1))
 class Tiers:
-    """How much of a tool's result is shown: characters, or tokens where a counter is given.
+    """The maximum lengths of shown tool results, in characters, or in tokens if a counter is given.
 
-    The last `recent` results of the active group are whole, its others have at most `older`, those of
-    other groups at most `inactive`; None sets no limit. `head` is the share of the shown text that comes
-    from the beginning: errors and outcomes are mostly at the end.
+    The last `recent` results of the active group are whole, its other results have at most `older`, and
+    results of other groups at most `inactive`; None means no limit. `head` is the share of the shown text
+    that comes from the beginning: errors and outcomes are mostly at the end.
     """
 
     recent: int = 5
@@ -231,11 +230,11 @@ class Tiers:
 def tiered(
     messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
 ) -> tuple[Message, ...]:
-    """The messages with their results cut to their tiers; other messages are the same values.
+    """The messages with their results cut to their tiers; other messages are unchanged.
 
-    Each cut names what is left out and the message id by which `expand` returns the whole, where the limit is
-    long enough; a smaller limit shows "…" instead, one character at the least. Images and the like become
-    their names in brackets: they are left out of a result of any length.
+    Each cut shows what is missing and the message id for `expand`, if the limit allows; otherwise "…", the
+    minimum length of a result. Images and other parts without text are always replaced by their names in
+    brackets.
     """
     return tuple(map(tiering(messages, active=active, tiers=tiers), messages))
 
@@ -243,7 +242,7 @@ def tiered(
 def tiering(
     messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
 ) -> Callable[[Message], Message]:
-    """A function that cuts the results of one of these messages to its tier, once for each message."""
+    """A function that cuts the results of a message to its tier, and caches the message."""
     tiers = tiers or Tiers()
     whole = _recent_results(messages, active, tiers.recent)
     made: dict[int, Message] = {}
@@ -266,7 +265,7 @@ def tiering(
 
 
 def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> str:
-    """The text in place of a cut: how many characters are left out, and which parts without text."""
+    """The text in place of a cut: the number of missing characters, and the missing parts without text."""
     counted = Counter(kind_of(part.form) for part in parts)
     named = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counted.items()]
     left_out = " and ".join([f"{gone:,} characters"] * bool(gone) + named)
@@ -275,7 +274,7 @@ def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> st
 
 
 def _recent_results(messages: Iterable[Message], active: str | None, recent: int) -> set[tuple[int, int]]:
-    """The places of the last results of the active group: message and part."""
+    """The last results of the active group, as message numbers and part indexes."""
     places = [
         (message.seq, place)
         for message in messages
@@ -302,16 +301,16 @@ def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> Tool
     return replace(result, content=(TextPart(text=shown, recalled=recalled, form=form),))
 
 
-# Shortens a long text to its head and its tail, never within what a reader sees as one character.
+# Cutting the middle of a long text, never within a grapheme.
 
 MARK = "…"
-"""The mark of a cut where the limit is too small for a hint."""
+"""The mark of a cut if the limit is too small for a hint."""
 
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST_GRAPHEME = 200
-"""Characters looked at around a place; longer graphemes exist only to do harm, and may be cut."""
+"""Examined characters around a place; longer graphemes are only made to do harm, and may be cut."""
 _CHARACTERS_OF_A_TOKEN = 16
-"""No token that is common is longer, so a search for a place need not look further."""
+"""The maximum length of common tokens, which bounds the search for a place."""
 
 
 def cut_middle(
@@ -322,11 +321,11 @@ def cut_middle(
     head: float = 0.2,
     measure: Callable[[str], int] = len,
 ) -> str:
-    """The text where it has at most `limit`, else its beginning and end, with a hint between them.
+    """The text if its length is at most `limit`, else its beginning and end with a hint between them.
 
-    `hint` takes how many characters are left out, and counts towards the limit. Where the hint doesn't fit,
-    MARK replaces it. `head` is the share of the shown text that comes from the beginning. The result has at
-    most `limit`; MARK alone is the least, also for a limit of 0.
+    `hint` takes the number of missing characters; its text counts towards the limit. If it doesn't fit, MARK
+    replaces it. `head` is the share of the shown text that comes from the beginning. The result has at most
+    `limit`, but at least MARK, also for a limit of 0.
     """
     if measure(text) <= limit:
         return text
@@ -342,7 +341,7 @@ def cut_middle(
 def _text_cut(
     text: str, limit: int, between: Callable[[int], str], *, head: float, measure: Callable[[str], int]
 ) -> str | None:
-    """The beginning and the end with something between them; None where nothing of the text has a place."""
+    """The beginning and the end with `between` in the middle; None if nothing of the text fits."""
     free = limit - measure(between(len(text)))
     while free > 0:
         first = int(free * head)
@@ -351,7 +350,7 @@ def _text_cut(
         _, end = _grapheme_at(text, max(start, len(text) - rest))
         shown = f"{text[:start]}{between(end - start)}{text[end:]}"
         excess = measure(shown) - limit
-        # Tokens don't add up where texts meet, so a little less may have to do.
+        # Token counts of joined texts aren't additive, so the result may be too long.
         if excess <= 0:
             return shown
         free -= excess
@@ -359,7 +358,7 @@ def _text_cut(
 
 
 def _longest(text: str, limit: int, measure: Callable[[str], int], *, from_end: bool = False) -> int:
-    """How many characters from the beginning, or from the end, measure at most `limit`."""
+    """The number of characters from the beginning, or from the end, that measure at most `limit`."""
     if measure is len:
         return min(limit, len(text))
     low, high = 0, min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
@@ -373,10 +372,10 @@ def _longest(text: str, limit: int, measure: Callable[[str], int], *, from_end: 
 
 
 def _grapheme_at(text: str, place: int) -> tuple[int, int]:
-    """Where the grapheme that a place divides begins and ends; twice the place if it divides none."""
+    """The begin and end of the grapheme that a place divides; twice the place if it divides none."""
     around = text[max(0, place - 1) : place + 1]
     if around.isascii() and around != "\r\n":
-        return place, place  # Of two characters of ASCII, only a carriage return joins its line feed.
+        return place, place  # In ASCII, only a carriage return and its line feed are one grapheme.
     begin = max(0, place - _LONGEST_GRAPHEME)
     for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
         if each.start() < place < each.end():

@@ -1,4 +1,4 @@
-"""Embedders by name, and models that a user brings: a function, an HTTP endpoint, sentence-transformers."""
+"""Embedders by name, and adapters for a function, an HTTP endpoint, and sentence-transformers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
@@ -41,12 +40,12 @@ def embedder_named(name: str) -> Embedder | None:
 
 
 class CallableEmbedder:
-    """Embeds with `function`, which gets a list of texts and returns one vector for each, in order.
+    """Embeds with `function`, which takes a list of texts and returns one vector per text, in order.
 
-    Lists, tuples, numpy arrays and iterators of them are accepted, of any kind of real number.
-    `name` is stored with the vectors: give it another name when the function's vectors change.
-    An exception from the function, and anything that is no table of finite numbers, becomes
-    EmbeddingFailed. Say `eager=False` for a function so slow that no write should wait for it.
+    Vectors can be lists, tuples, numpy arrays and iterators of them, of any real type. `name` is stored with
+    the vectors: use another name if the function's vectors change. An exception from the function, and any
+    result other than a table of finite numbers, raises EmbeddingFailed. With `eager=False`, for a slow
+    function, writes don't wait for it.
 
         embedder = CallableEmbedder(model.encode, name="my-model-v2", dimension=384)
     """
@@ -87,7 +86,7 @@ def _embedded(
 
 # Models behind an HTTP endpoint: OpenAI's embeddings protocol, and the rerank endpoint of Cohere and Jina.
 #
-# `httpx` is imported when the first text is embedded. The key appears in no error and no repr.
+# `httpx` is imported at the first text. The key is never part of an error or a repr.
 
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 30.0
@@ -96,7 +95,7 @@ _BATCH_CHARACTERS = 200_000
 
 
 class _HttpModel:
-    """A model at an address that takes JSON by POST: waits, tries again, and keeps its key out of errors."""
+    """A model at an address that takes JSON by POST, with retries, and errors without the key."""
 
     _feature: ClassVar[str]
     _what: ClassVar[str]
@@ -144,7 +143,7 @@ class _HttpModel:
         self.close()
 
     def _post(self, body: dict[str, object]) -> str:
-        """The text of a successful answer; waits and tries again where that may help."""
+        """The text of a successful response, after retries if necessary."""
         attempt = 0
         while True:
             answer, trouble, wait = self._try(body)
@@ -157,7 +156,7 @@ class _HttpModel:
             attempt += 1
 
     def _try(self, body: dict[str, object]) -> tuple[str | None, str, float | None]:
-        """The answer, or what went wrong and the wait that the server asks for (None: don't try again)."""
+        """The response, or the problem and the wait that the server requests (None: don't retry)."""
         client = self._open()
         import httpx  # noqa: PLC0415 - `_open` has imported it, or raised MissingExtra.
 
@@ -198,14 +197,13 @@ class _HttpModel:
 
 
 class HttpEmbedder(_HttpModel):
-    """Embeds by `POST {base_url}/embeddings`, as OpenAI, vLLM, Ollama, LM Studio, TEI and others offer it.
+    """Embeds by `POST {base_url}/embeddings`, an endpoint of OpenAI, vLLM, Ollama, LM Studio, TEI and others.
 
-    Texts are sent `batch` at a time (fewer when they are long). Statuses 408, 429 and 5xx, timeouts
-    and failed connections are tried again up to `retries` times, after the wait that the server
-    asks for (30 s at most) or 0.5, 1, 2 … s. `timeout` is in seconds for each request.
-    `shorten=True` sends `dimension` along, for models that can make shorter vectors. Raises
-    EmbeddingFailed for anything that is no embedding, and MissingExtra without `httpx`. Memories are
-    embedded in the background unless `eager` is set to True.
+    Texts are sent in batches of `batch` (fewer if they are long). Statuses 408, 429 and 5xx, timeouts and
+    failed connections are retried up to `retries` times, after the wait that the server requests (30 s at
+    most) or 0.5, 1, 2 … s. `timeout` is in seconds for each request. `shorten=True` sends `dimension`, for
+    models that support shorter vectors. Raises EmbeddingFailed for an invalid response, and MissingExtra
+    without `httpx`. Memories are embedded in the background unless `eager` is set to True.
 
         with HttpEmbedder("http://localhost:11434/v1", model="nomic-embed-text", dimension=768) as embedder:
             vectors = embedder.embed(["a text"])
@@ -265,12 +263,12 @@ class HttpEmbedder(_HttpModel):
 
 
 class HttpReranker(_HttpModel):
-    """Scores by `POST {base_url}/rerank` with `model`, `query`, `documents` and `top_n`, as Cohere, Jina,
-    vLLM and others offer it. Each of the `results` has an `index` and a `relevance_score`.
+    """Scores by `POST {base_url}/rerank` with `model`, `query`, `documents` and `top_n`, an endpoint of
+    Cohere, Jina, vLLM and others. Each of the `results` has an `index` and a `relevance_score`.
 
     `timeout` is in seconds, for a request and for the query that waits for it. Statuses 408, 429 and 5xx,
-    timeouts and failed connections are tried again up to `retries` times. Raises RerankingFailed for anything
-    that isn't one score per text, and MissingExtra without `httpx`.
+    timeouts and failed connections are retried up to `retries` times. Raises RerankingFailed unless the
+    response has one score per text, and MissingExtra without `httpx`.
 
         reranker = HttpReranker("https://api.jina.ai/v1", model="jina-reranker-v2-base-multilingual", key=key)
     """
@@ -331,7 +329,7 @@ def _endpoint(base_url: str, path: str) -> str:
 
 def _usable_key(key: str | None) -> str | None:
     if key is not None and not (key and key.isascii() and key.isprintable() and " " not in key):
-        # The key itself isn't quoted: errors end up in logs.
+        # The key isn't part of the error, since errors are logged.
         raise InvalidInput(
             "The key is empty or holds characters that no HTTP header may carry (a line end, perhaps). "
             "Give the bare key, or None for a server that needs none."
@@ -340,7 +338,7 @@ def _usable_key(key: str | None) -> str | None:
 
 
 def _shown(url: str) -> str:
-    """The address without what may be secret: user, password and query."""
+    """The address without possible secrets: user, password and query."""
     return re.sub(r"//[^/]*@", "//", url.partition("?")[0])
 
 
@@ -358,12 +356,12 @@ def _groups(texts: Sequence[str], batch: int) -> Iterator[list[str]]:
 
 
 def _sendable(text: str) -> str:
-    """The text as a server accepts it: not empty, and without half of a surrogate pair, which is no UTF-8."""
+    """The text for a server: not empty, and without unpaired surrogates, which aren't valid UTF-8."""
     return text.encode("utf-8", "replace").decode() or " "
 
 
 def _rows(answer: str, texts: int) -> list[object] | None:
-    """The embeddings in the order of the texts, or None if the answer isn't what the protocol says."""
+    """The embeddings in the order of the texts, or None if the response violates the protocol."""
     try:
         items = json.loads(answer)["data"]
         rows = {item.get("index", place): item["embedding"] for place, item in enumerate(items)}
@@ -373,13 +371,13 @@ def _rows(answer: str, texts: int) -> list[object] | None:
 
 
 def _retry_after(header: str) -> float:
-    """The seconds of a Retry-After header; 0 for a date or nonsense, which leave the wait to us."""
+    """The seconds of a Retry-After header; 0 for a date or an invalid value."""
     return min(float(header), _LONGEST_WAIT) if header.strip().isdecimal() else 0.0
 
 
 # Models of the sentence-transformers library.
 #
-# The library is imported when the model is first needed.
+# The library is imported when a model is first used.
 
 _BATCH = 32
 
@@ -388,7 +386,7 @@ M = TypeVar("M")
 
 
 class _SentenceTransformersModel(Generic[M]):
-    """A model of sentence-transformers: an object, or a name that is loaded once it is needed."""
+    """A model of sentence-transformers: an object, or a name that is loaded at its first use."""
 
     _loads: ClassVar[str]
     _verb: ClassVar[str]
@@ -439,10 +437,10 @@ class _SentenceTransformersModel(Generic[M]):
 class SentenceTransformersEmbedder(_SentenceTransformersModel["SentenceModel"]):
     """Embeds with a model of sentence-transformers, given by name or as the loaded object.
 
-    A model given by name is loaded at the first text, or when `dimension` is first read;
-    that raises MissingExtra when the library isn't installed, EmbeddingFailed when it can't load the model.
-    A loaded model needs a `name`, which is stored with its vectors. Memories are embedded in the
-    background unless `eager` is set to True.
+    A model given by name is loaded at the first text, or when `dimension` is first read. This raises
+    MissingExtra if the library isn't installed, and EmbeddingFailed if it can't load the model. A loaded
+    model needs a `name`, which is stored with its vectors. Memories are embedded in the background unless
+    `eager` is set to True.
     """
 
     _loads, _verb, _noun = "SentenceTransformer", "Embedding", "embeds"
@@ -463,7 +461,7 @@ class SentenceTransformersEmbedder(_SentenceTransformersModel["SentenceModel"]):
     @property
     def dimension(self) -> int:
         model = self._loaded()
-        # The library renamed the method in its fifth version, and warns of the older name.
+        # The library renamed the method in version 5, and warns about the old name.
         for method in ("get_embedding_dimension", "get_sentence_embedding_dimension"):
             answer = getattr(model, method, lambda: None)()
             if isinstance(answer, int):
@@ -474,20 +472,16 @@ class SentenceTransformersEmbedder(_SentenceTransformersModel["SentenceModel"]):
         )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        encode = self._loaded().encode
-        return _embedded(
-            self,
-            partial(encode, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True),
-            texts,
-        )
+        model, settings = self._loaded(), {"show_progress_bar": False, "convert_to_numpy": True}
+        return _embedded(self, lambda each: model.encode(each, batch_size=self._batch, **settings), texts)
 
 
 class CrossEncoderReranker(_SentenceTransformersModel["PairModel"]):
     """Scores with a cross-encoder of sentence-transformers, given by name or as the loaded object.
 
-    A model given by name is loaded at the first call, in which a query doesn't wait for it longer than
-    `timeout` seconds; `score` something beforehand. A loaded model needs a `name`, for the records. Raises
-    MissingExtra when the library isn't installed, and RerankingFailed when it can't load or run the model.
+    A model given by name is loaded at the first call, and a query waits at most `timeout` seconds for it;
+    call `score` beforehand to load it. A loaded model needs a `name` for the records. Raises MissingExtra if
+    the library isn't installed, and RerankingFailed if it can't load or run the model.
 
         reranker = CrossEncoderReranker("cross-encoder/ms-marco-MiniLM-L6-v2")
     """
@@ -529,7 +523,7 @@ class CrossEncoderReranker(_SentenceTransformersModel["PairModel"]):
 
 
 class PairModel(Protocol):
-    """What is used of a loaded cross-encoder."""
+    """The used methods of a loaded cross-encoder."""
 
     def predict(
         self, sentences: list[tuple[str, str]], *, batch_size: int, show_progress_bar: bool
@@ -537,7 +531,7 @@ class PairModel(Protocol):
 
 
 class SentenceModel(Protocol):
-    """What is used of a loaded model; its method that tells the dimension has had two names."""
+    """The used methods of a loaded model, except the method for the dimension, which has had two names."""
 
     def encode(
         self, sentences: list[str], *, batch_size: int, show_progress_bar: bool, convert_to_numpy: bool
@@ -551,4 +545,4 @@ EMBEDDERS: Mapping[str, Callable[[], Embedder] | None] = {
     "onnx": OnnxEmbedder,
     "none": None,
 }
-"""The embedders that have a name, and how each is made."""
+"""The factories of the embedders by name."""

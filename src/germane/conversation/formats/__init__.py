@@ -1,6 +1,6 @@
-"""Messages in the layouts of the providers, in and out: what came from one goes back as it came.
+"""Reading and writing messages in the formats of providers, without loss for the same provider.
 
-Messages in germane's own layout, which belongs to no provider and can be sent to each.
+Messages in germane's own format can be sent to every provider:
 
     {"role": "user", "content": "Is it raining in Paris?"}
     {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "name": "weather", "arguments": "{}"}]}
@@ -40,14 +40,14 @@ from germane.model.conversation import (
     client_arguments,
 )
 
-# Calls and results are in the layout of their provider and are bound to its ids, so only it gets them. Text
-# goes to every provider.
+# Calls and results depend on their provider's format and ids, so only this provider gets them. Every provider
+# gets text.
 
 
 def translated(messages: Iterable[Message], provider: Provider) -> tuple[Message, ...]:
-    """The messages as this provider can have them: its own and plain ones whole, of others the text.
+    """The messages for this provider: its own and plain messages whole, the text of other messages.
 
-    A message of which nothing is left is left out, and so are results without their call.
+    Empty messages are dropped, and so are results without their calls.
     """
     sent = []
     for message in messages:
@@ -64,7 +64,7 @@ def translated(messages: Iterable[Message], provider: Provider) -> tuple[Message
 
 
 def _is_traffic(part: ContentPart, message: Message) -> bool:
-    """Whether a part is of tools that the provider runs itself."""
+    """Whether a part belongs to a tool that the provider runs."""
     if isinstance(part, TextPart):
         return False
     whole_item = message.provider is Provider.RESPONSES and message.form != ""
@@ -76,7 +76,7 @@ _Read = TypeVar("_Read", ToolCall, ToolResult)
 
 
 def read_plain(fields: Mapping[str, Any]) -> Message:
-    """One message. Raises InvalidInput, naming the field, for what is none."""
+    """Read one message. Raises InvalidInput, naming the field."""
     role = role_of(fields, _ROLES)
     content = read_content(fields.get("content"), "'content'")
     calls = _read_each(fields.get("tool_calls"), "'tool_calls'", ToolCall, _call)
@@ -94,7 +94,7 @@ def read_plain(fields: Mapping[str, Any]) -> Message:
 def _read_each(
     values: object, place: str, kind: type[_Read], read: Callable[[Mapping[str, Any], str], _Read]
 ) -> tuple[_Read, ...]:
-    """The calls or results of a list, each given as itself or as an object."""
+    """The calls or results in a list, each a value or a JSON object."""
     values = values or ()
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
         raise refused(place, "a list", values)
@@ -106,10 +106,10 @@ def _read_each(
 
 
 def _call(fields: Mapping[str, Any], place: str) -> ToolCall:
-    """A call of an object with `id`, `name` and `arguments` (a text or an object)."""
+    """The call in an object with `id`, `name` and `arguments` (a text or an object)."""
     call_id, name = _text(fields, "id", place), _text(fields, "name", place)
     arguments = fields.get("arguments", "{}")
-    # An object stays in `extra` beside its text, so that it is written as it was read.
+    # The object stays in `extra` besides its text, so that it is written as it was read.
     extra = rest_of(fields, "id", "name", isinstance(arguments, str) and "arguments")
     text = arguments if isinstance(arguments, str) else to_json(arguments)
     absent = "" if "arguments" in fields else "none"
@@ -117,7 +117,7 @@ def _call(fields: Mapping[str, Any], place: str) -> ToolCall:
 
 
 def _result(fields: Mapping[str, Any], place: str) -> ToolResult:
-    """A result of an object with `call_id`, `content` and maybe `is_error`."""
+    """The result in an object with `call_id`, `content` and optionally `is_error`."""
     content = read_content(fields.get("content"), f"{place}['content']")
     failed = fields.get("is_error")
     if not (failed is None or isinstance(failed, bool)):
@@ -128,7 +128,7 @@ def _result(fields: Mapping[str, Any], place: str) -> ToolResult:
 
 
 def _write_plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages in germane's own layout, whichever they came in; what has no text there is named."""
+    """The messages in germane's own format; parts without text are replaced by their names."""
     return [_written(message, message.provider is Provider.PLAIN) for message in messages]
 
 
@@ -180,27 +180,27 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider.ANTHROPIC,
     "plain": Provider.PLAIN,
 }
-"""The names of layouts in every argument: those that take requests, and the neutral one."""
+"""The names of formats in arguments: the providers, and germane's own format."""
 _ALSO: Mapping[str, Provider] = {"responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """Messages as JSON for a provider. `system` stands beside the list, where the provider keeps it there."""
+    """Messages as JSON for a provider. `system` is beside the list if the provider expects it there."""
 
     provider: Provider
     messages: list[dict[str, Any]]
     system: str | list[dict[str, Any]] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the provider's own client takes: `messages` or `input`, and `system` or `instructions`."""
+        """The arguments of the provider's client: `messages` or `input`, and `system` or `instructions`."""
         return client_arguments(self.provider, self.messages, self.system)
 
 
 def as_provider(name: str | Provider | None) -> Provider | None:
     """The provider of that name; None stays None. Raises InvalidInput for an unknown one.
 
-    Names are those of `PROVIDERS`; "responses" and "openai-chat" mean two of them as well.
+    Names are those of `PROVIDERS`, and the synonyms "responses" and "openai-chat".
     """
     if name is None:
         return None
@@ -211,18 +211,18 @@ def as_provider(name: str | Provider | None) -> Provider | None:
 
 
 def read_message(message: object, provider: str | Provider | None = None) -> Message:
-    """One message of a provider's layout, which is detected unless it is named.
+    """Read one message in a provider's format, which is detected unless it is given.
 
-    Raises InvalidInput, naming the field, for what is no message of that layout.
+    Raises InvalidInput, naming the field, for an invalid message.
     """
     fields = object_of(message, "a message")
     return _READ[as_provider(provider) or provider_of(fields)](fields)
 
 
 def read_messages(value: object, provider: str | Provider | None = None) -> tuple[Message, ...]:
-    """The messages of a list, or of a request: `messages` or `input` and what stands beside.
+    """Read the messages of a list, or of a request with `messages` or `input` and a system prompt.
 
-    They are numbered from 1. Raises InvalidInput, naming the message by its number, for what is none.
+    They are numbered from 1. Raises InvalidInput, with the number of the message.
     """
     known = as_provider(provider)
     read: list[Message] = []
@@ -237,8 +237,8 @@ def read_messages(value: object, provider: str | Provider | None = None) -> tupl
 def write_messages(messages: Iterable[Message], provider: str | Provider) -> Payload:
     """The messages for a provider.
 
-    What came from another keeps its text and loses its tool traffic; so does a result whose call
-    isn't there. A plain message goes to each. Nothing else is left out.
+    Messages of another provider lose their calls and results and keep their text. Results without their
+    calls are dropped. Plain messages are complete for every provider.
     """
     wanted = as_provider(provider) or Provider.PLAIN
     sent = tuple(messages) if wanted is Provider.PLAIN else translated(messages, wanted)
@@ -251,7 +251,7 @@ def write_messages(messages: Iterable[Message], provider: str | Provider) -> Pay
 
 
 def _opened(value: object, provider: Provider | None) -> list[tuple[Any, Any]]:
-    """Each message with what reads it."""
+    """Each message with the function that reads it."""
     opened: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping) and ("messages" in value or "input" in value):
         if "system" in value:

@@ -31,14 +31,14 @@ from germane.model.conversation import (
 )
 
 SYSTEM = "system"
-"""The form of a message that stands beside the list, where the API keeps what the system says."""
+"""The form of a system message beside the list, where the API expects it."""
 
 _ROLES = {"user": MessageRole.USER, "assistant": MessageRole.ASSISTANT, "system": MessageRole.SYSTEM}
 _CALL, _RESULT = "tool_use", "tool_result"
 
 
 def read(fields: Mapping[str, Any]) -> Message:
-    """One message; one that only hands over results is a tool's. Raises InvalidInput for what is none."""
+    """Read one message; a message with results only has the role of a tool. Raises InvalidInput."""
     role = role_of(fields, _ROLES)
     parts = tuple(_tool_part(part) for part in read_content(fields.get("content"), "'content'"))
     if role is MessageRole.USER and parts and all(isinstance(part, ToolResult) for part in parts):
@@ -48,7 +48,7 @@ def read(fields: Mapping[str, Any]) -> Message:
 
 
 def read_system(system: object) -> Message:
-    """What stands beside the list as a system message."""
+    """Read the system prompt beside the list as a system message."""
     parts = read_content(system, "'system'")
     extra = "" if parts else to_json({"system": system})
     return Message(
@@ -57,9 +57,9 @@ def read_system(system: object) -> Message:
 
 
 def write(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages of the list: those that came from the API as they came, plain ones in its layout.
+    """The messages of the list: messages of this API as they were read, plain messages in its format.
 
-    Plain results one after another become one message, as the API wants those of parallel calls.
+    Consecutive plain results become one message, as the API requires for parallel calls.
     """
     written: list[dict[str, Any]] = []
     joins = False
@@ -79,7 +79,7 @@ def write(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def write_system(messages: Sequence[Message]) -> str | list[dict[str, Any]] | None:
-    """What stands beside the list; None where there is nothing."""
+    """The system prompt beside the list; None without one."""
     beside = [message for message in messages if _is_beside(message)]
     if len(beside) == 1 and beside[0].form == SYSTEM and beside[0].extra:
         return extra_fields(beside[0].extra)["system"]  # type: ignore[no-any-return]  # As it was read.
@@ -126,10 +126,10 @@ def _written(message: Message) -> dict[str, Any]:
         with_content(fields, "content", content_of(parts), native=native)
     else:
         if not native:
-            # Results have to come first in what answers a call.
+            # Results must come first in the message after a call.
             parts = (*message.results, *(part for part in parts if not isinstance(part, ToolResult)))
         fields["content"] = [block for part in parts for block in _blocks(part, native=native)]
-    # What else a message of another form has is without meaning here, and might stand in the content's place.
+    # Other fields of another format have no meaning here, and could replace the content.
     return {**fields, **extra_fields(message.extra)} if native else fields
 
 
@@ -151,7 +151,7 @@ def _blocks(part: Part, *, native: bool) -> list[dict[str, Any]]:
 
 
 def _input(call: ToolCall) -> Any:
-    """The arguments as the API wants them: an object, unless it was the API that gave something else."""
+    """The arguments as an object, as the API requires, unless the API itself sent another value."""
     try:
         given = json.loads(call.arguments)
     except ValueError:

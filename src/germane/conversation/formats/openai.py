@@ -38,12 +38,12 @@ _ROLES = {
     "function": MessageRole.TOOL,
 }
 _OLD = "function_call"
-"""The form of a call as it was before calls had ids; its result is a message of the role function."""
+"""The form of a deprecated call without an id, whose result is a message of the role function."""
 _UNTYPED = "untyped"
 
 
 def read_chat(fields: Mapping[str, Any]) -> Message:
-    """One message. Raises InvalidInput, naming the field, for what is none."""
+    """Read one message. Raises InvalidInput, naming the field."""
     role = role_of(fields, _ROLES)
     content = read_content(fields.get("content"), "'content'")
     understood = [fields["role"] == role.value and "role", content and "content"]
@@ -66,7 +66,7 @@ def read_chat(fields: Mapping[str, Any]) -> Message:
 
 
 def write_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages as they go to the API: those that came from it as they came, plain ones in its layout."""
+    """The messages for the API: its own messages as they were read, plain messages in its format."""
     return [each for message in messages for each in _written(message)]
 
 
@@ -95,7 +95,7 @@ def _read_calls(calls: object) -> Iterator[ToolCall]:
 
 
 def _called(called: Mapping[str, Any], given: str, place: str) -> tuple[str, str, dict[str, Any]]:
-    """The name, the arguments as text, and all that these two don't keep."""
+    """The name, the arguments as text, and all other fields."""
     name, arguments = called.get("name"), called.get(given)
     if not isinstance(name, str):
         raise refused(f"{place}['name']", "a text", name)
@@ -104,7 +104,7 @@ def _called(called: Mapping[str, Any], given: str, place: str) -> tuple[str, str
     rest = {key: value for key, value in called.items() if key not in ("name", given)}
     if isinstance(arguments, str):
         return name, arguments, rest
-    # Some local servers give an object in place of its text, and want the same back.
+    # Some local servers send and expect an object instead of a text.
     return name, to_json(arguments), {**rest, given: arguments}
 
 
@@ -147,13 +147,13 @@ def _written_call(call: ToolCall, *, native: bool) -> dict[str, Any]:
     return {**fields, inside: called, **extra}
 
 
-# Input items of OpenAI's Responses API: each item is a message of its own.
+# Input items of OpenAI's Responses API: each item is a separate message.
 
 INSTRUCTIONS = "instructions"
-"""The form of a message that stands beside the items."""
+"""The form of a message beside the items."""
 
 _ITEM = "item"
-"""The form of a message that is one opaque item as a whole."""
+"""The form of a message that is one opaque item."""
 
 _ITEMS_ROLES = {
     "user": MessageRole.USER,
@@ -164,11 +164,11 @@ _ITEMS_ROLES = {
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _FUNCTION = "function_call"
 _ARGUMENTS = {_FUNCTION: "arguments", "custom_tool_call": "input"}
-"""Where the calls that the caller's own tools answer have their arguments."""
+"""The fields with the arguments of calls of the caller's own tools."""
 
 
 def read_items(fields: Mapping[str, Any]) -> Message:
-    """One item. Raises InvalidInput, naming the field, for what is none."""
+    """Read one item. Raises InvalidInput, naming the field."""
     kind = fields.get("type") or ("message" if "role" in fields else "item_reference")
     if not isinstance(kind, str):
         raise refused("'type'", "the name of a type", kind)
@@ -189,7 +189,7 @@ def read_items(fields: Mapping[str, Any]) -> Message:
 
 
 def read_instructions(text: object) -> Message:
-    """What stands beside the items as a system message."""
+    """Read the instructions beside the items as a system message."""
     if not isinstance(text, str):
         raise refused("'instructions'", "a text", text)
     parts = read_content(text, "'instructions'")
@@ -197,18 +197,18 @@ def read_instructions(text: object) -> Message:
 
 
 def write_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The items: those that came from the API as they came, plain messages in its layout."""
+    """The items: items of this API as they were read, plain messages in its format."""
     return [each for message in messages if message.form != INSTRUCTIONS for each in _items_written(message)]
 
 
 def write_instructions(messages: Sequence[Message]) -> str | None:
-    """What stands beside the items; None where there is nothing."""
+    """The instructions beside the items; None without any."""
     beside = [content_in_words(message.parts) for message in messages if message.form == INSTRUCTIONS]
     return "\n\n".join(beside) if beside else None
 
 
 def _read_tool_part(fields: Mapping[str, Any], kind: str) -> ToolCall | ToolResult | None:
-    """A call or a result that names its call; None for any other item, which becomes an opaque part."""
+    """A call, or a result with the id of its call; None for other items, which become opaque parts."""
     call_id = fields.get("call_id")
     if not isinstance(call_id, str):
         return None

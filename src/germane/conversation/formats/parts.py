@@ -1,5 +1,5 @@
-"""Parts of messages: fields of JSON, tool traffic in words, results beside their calls, and whose
-layout a message has.
+"""Parts of messages: JSON fields, tool calls and results as text, matching results with calls, and detection
+of the format of a message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEXT = frozenset({"text"})
 
 
 def to_json(value: object) -> str:
-    """The value as JSON text. Raises InvalidInput for what JSON can't hold."""
+    """The value as JSON text. Raises InvalidInput for values that JSON can't represent."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -38,19 +38,19 @@ def to_json(value: object) -> str:
 
 
 def refused(place: str, wanted: str, value: object) -> InvalidInput:
-    """The error that says what was expected where."""
+    """The error for an invalid value: its place, what was expected, and the value."""
     return InvalidInput(f"{place} must be {wanted}, and is {shown(value)}.")
 
 
 def object_of(value: object, place: str) -> Mapping[str, Any]:
-    """A JSON object."""
+    """The value as a JSON object. Raises InvalidInput for other values."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise refused(place, "an object with text keys", value)
     return value
 
 
 def role_of(fields: Mapping[str, Any], roles: Mapping[str, MessageRole]) -> MessageRole:
-    """The role that a provider's word for it means."""
+    """The role in the fields, by the provider's names of roles. Raises InvalidInput."""
     role = fields.get("role")
     if not isinstance(role, str) or role not in roles:
         raise refused("'role'", f"one of {', '.join(roles)}", role)
@@ -58,9 +58,9 @@ def role_of(fields: Mapping[str, Any], roles: Mapping[str, MessageRole]) -> Mess
 
 
 def rest_of(fields: Mapping[str, Any], *understood: object) -> str:
-    """The other fields as a JSON object, for `extra`; empty when there are none.
+    """The other fields as a JSON object, for `extra`; empty if there are none.
 
-    `understood` are the names of fields that are stored elsewhere; a value that is no name is ignored.
+    `understood` are the names of fields that are stored elsewhere; other values in it are ignored.
     """
     rest = {name: value for name, value in fields.items() if name not in understood}
     return to_json(rest) if rest else ""
@@ -72,7 +72,7 @@ def extra_fields(extra: str) -> dict[str, Any]:
 
 
 def read_content(content: object, place: str, *, texts: Collection[str] = TEXT) -> tuple[ContentPart, ...]:
-    """A content that is a text, or a list of parts with a type. `texts` are the types of texts."""
+    """The parts of a content: a text, or a list of typed parts. `texts` are the types of text parts."""
     if isinstance(content, str):
         return (TextPart(text=content, recalled=is_fenced(content)),)
     if content is None:
@@ -83,12 +83,12 @@ def read_content(content: object, place: str, *, texts: Collection[str] = TEXT) 
 
 
 def content_of(parts: Sequence[Part]) -> tuple[ContentPart, ...]:
-    """The parts of a message that are content, and no tool traffic."""
+    """The content of a message, without calls and results."""
     return tuple(part for part in parts if isinstance(part, TextPart | OpaquePart))
 
 
 def write_content(parts: Sequence[ContentPart], *, text: str = "text") -> str | list[dict[str, Any]]:
-    """The content as `read_content` got it; a text part of no form gets the type `text` among several."""
+    """The inverse of `read_content`; among several parts, a text part without a form gets the type `text`."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, TextPart) and not only.form:
         return only.text
@@ -98,10 +98,10 @@ def write_content(parts: Sequence[ContentPart], *, text: str = "text") -> str | 
 def with_content(
     fields: dict[str, Any], key: str, parts: Sequence[ContentPart], *, native: bool, text: str = "text"
 ) -> dict[str, Any]:
-    """The fields with the content under a key, which is added in place.
+    """The fields with the content, which is added in place under `key`.
 
-    A `native` content, one that came from this provider, is written as it came, and not at all where there
-    is none; any other is written in words.
+    A `native` content, which this provider sent, is written as it was read, or omitted if there is none; any
+    other content is written as text.
     """
     if not native:
         fields[key] = content_in_words(parts)
@@ -124,11 +124,11 @@ def _part(part: object, place: str, texts: Collection[str]) -> ContentPart:
 
 def _written(part: ContentPart, text: str) -> dict[str, Any]:
     if isinstance(part, OpaquePart):
-        return json.loads(part.json)  # type: ignore[no-any-return]  # An object was read.
+        return json.loads(part.json)  # type: ignore[no-any-return]  # Only objects are read.
     return {"type": part.form or text, "text": part.text, **extra_fields(part.extra)}
 
 
-# Finds out in whose layout a message is.
+# Detection of the format of a message.
 
 _OF_OPENAI = ("tool_call_id", "function_call", "refusal", "audio", "name")
 _OF_RESPONSES = frozenset({"input_text", "input_image", "input_file", "output_text"})
@@ -138,9 +138,9 @@ _OF_ANTHROPIC = frozenset(
 
 
 def provider_of(fields: Mapping[str, Any]) -> Provider:
-    """The provider in whose layout a message is; PLAIN where it could be anybody's.
+    """The provider of a message's format; PLAIN if all providers share it.
 
-    Where a list of texts alone leaves it open, it is taken for OpenAI's.
+    A list with texts only is ambiguous, and read as OpenAI's format.
     """
     if "role" not in fields or fields.get("type") == "message":
         return Provider.RESPONSES
@@ -169,16 +169,16 @@ def _provider_of_parts(parts: list[Mapping[str, Any]]) -> Provider:
     return Provider.OPENAI
 
 
-# Tool traffic and parts without text in words that a person or any model can read.
+# Calls, results and parts without text as text that people and all models can read.
 
 _REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""The forms of a model's reasoning, which is no part of the dialogue."""
+"""The forms of a model's reasoning, which isn't part of the dialogue."""
 
 
 def in_words(message: Message, names: Mapping[str, str] | None = None) -> str:
     """All of a message as text, in order: texts, calls and results.
 
-    `names` gives the names of earlier calls by their ids, for results; see `names_of_calls`.
+    `names` are the names of earlier calls by their ids, for results; see `names_of_calls`.
     """
     names = names or {}
     texts = [_part_in_words(part, names) for part in message.parts]
@@ -186,22 +186,22 @@ def in_words(message: Message, names: Mapping[str, str] | None = None) -> str:
 
 
 def call_in_words(name: str, arguments: str) -> str:
-    """A call in brackets, and its arguments where there are any."""
+    """The name of a call in brackets, and its arguments, if any."""
     return f"[called {name}]" if arguments.strip() in ("", "{}", "null") else f"[called {name}] {arguments}"
 
 
 def result_in_words(name: str, text: str, *, failed: bool = False) -> str:
-    """The result of a call, after the call's name in brackets."""
+    """The result of a call after the name of the call in brackets."""
     return f"[{name} {'failed' if failed else 'returned'}] {text}".rstrip()
 
 
 def named(part: OpaquePart) -> str:
-    """The name of a part that has no text, in brackets; empty for reasoning."""
+    """The name of a part without text in brackets; empty for reasoning."""
     return "" if part.form in _REASONING else named_fields(part.form, json.loads(part.json))
 
 
 def named_fields(form: str, fields: Mapping[str, Any]) -> str:
-    """The name of a part by its form and fields, in brackets; a refusal in its own words, else empty."""
+    """The name of a part in brackets, by its form and fields; the text of a refusal; empty for reasoning."""
     if form in _REASONING or form == "refusal":
         return str(fields.get("refusal") or "")
     title = fields.get("title") or fields.get("filename")
@@ -210,14 +210,14 @@ def named_fields(form: str, fields: Mapping[str, Any]) -> str:
 
 
 def kind_of(form: str) -> str:
-    """The kind of a part in one word that all providers share, such as "image"."""
+    """The kind of a part in a word that is independent of the provider, such as "image"."""
     return form.removesuffix("_url").removeprefix("input_")
 
 
 def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """All of a message as content parts, in order: texts in words, and what has no text as it came.
+    """All of a message as content parts in order: text, and parts without text unchanged.
 
-    `names` gives the names of earlier calls by their ids. A model's reasoning is left out.
+    `names` are the names of earlier calls by their ids. A model's reasoning is omitted.
     """
     made: list[dict[str, Any]] = []
     for part in message.parts:
@@ -235,7 +235,7 @@ def names_of_calls(message: Message) -> dict[str, str]:
 
 
 def spoken_lines(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
-    """The role and the text in words of each message that has any, with the names of calls for results."""
+    """The role and the text of each message with text, with the names of calls for results."""
     names: dict[str, str] = {}
     for message in messages:
         names |= names_of_calls(message)
@@ -244,7 +244,7 @@ def spoken_lines(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
 
 
 def content_in_words(parts: Iterable[Part]) -> str:
-    """The texts among the parts, each on lines of its own, and what has no text named in brackets."""
+    """The texts of the parts on separate lines, and the names of parts without text in brackets."""
     texts = []
     for part in parts:
         if isinstance(part, TextPart):
@@ -263,14 +263,13 @@ def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: M
     return content_in_words((part,))
 
 
-# Which result answers which call: providers refuse a request in which a result has no call before it.
+# Providers refuse a request with a result without an earlier call.
 
 
 def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages without the results whose call isn't among the messages before them.
+    """The messages without results whose call isn't in an earlier message.
 
-    A second result for the same call is one too many, and goes as well. A message of which nothing
-    is left is left out; all others are the very same values.
+    Second results for the same call are removed too. Empty messages are dropped; others are unchanged.
     """
     called: Counter[str] = Counter()
     sent = []
