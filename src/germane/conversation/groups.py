@@ -24,6 +24,7 @@ from germane.model.conversation import (
     OpaquePart,
     Selection,
 )
+from germane.model.memory import maker
 from germane.ranking.signals import fuse_ranks
 
 _SYSTEM = MessageRole.SYSTEM
@@ -301,6 +302,57 @@ def ranked(
     ranks by words and by recency. Of equal scores the later group wins. Raises BudgetTooSmall and
     InvalidInput.
     """
+    _check_ranking(recency_scope, depth, weights)
+    checked_size(groups, budget, cost)
+    if scores is None:
+        recent = window(messages, groups=1 if groups == NONE else groups, budget=budget, cost=cost)
+        return replace(recent, notes=(RECENCY,))
+    candidates = groups_of(messages)
+    used = required_cost(messages, candidates[-1:], budget, cost)
+    chosen, reasons, spent, parts = _chosen_groups(
+        candidates,
+        scores,
+        groups=groups,
+        budget=None if budget is None else budget - used,
+        cost_of=_cost_of(cost),
+        recency_scope=recency_scope,
+        counts_current=counts_current,
+        depth=depth,
+        weights=weights,
+    )
+    return replace(
+        _selected(messages, candidates, chosen, tokens=used + spent, left_out=reasons), scores=parts
+    )
+
+
+def ranked_by_name(
+    opened: Sequence[str],
+    scores: Mapping[str, float],
+    *,
+    groups: int,
+    recency_scope: RecencyScope = "all",
+    counts_current: bool = True,
+    depth: int | None = None,
+    weights: Sequence[float] = WEIGHTS,
+) -> Selection:
+    """The same without messages and without a budget, from the names of all groups, oldest first."""
+    _check_ranking(recency_scope, depth, weights)
+    candidates = [_named_group((name, ())) for name in opened]
+    chosen, reasons, _, parts = _chosen_groups(
+        candidates,
+        scores,
+        groups=groups,
+        budget=None,
+        cost_of=_cost_of(None),
+        recency_scope=recency_scope,
+        counts_current=counts_current,
+        depth=depth,
+        weights=weights,
+    )
+    return replace(_selected((), candidates, chosen, tokens=0, left_out=reasons), scores=parts)
+
+
+def _check_ranking(recency_scope: str, depth: int | None, weights: Sequence[float]) -> None:
     if recency_scope not in ("all", "matched"):
         raise InvalidInput(f"recency_scope={recency_scope!r} is unknown: take 'all' or 'matched'.")
     if depth is not None and depth < 1:
@@ -309,11 +361,24 @@ def ranked(
         raise InvalidInput(
             f"weights={weights!r} can't be used: take two numbers from 0, for words and recency."
         )
-    checked_size(groups, budget, cost)
-    if scores is None:
-        recent = window(messages, groups=1 if groups == NONE else groups, budget=budget, cost=cost)
-        return replace(recent, notes=(RECENCY,))
-    candidates = groups_of(messages)
+
+
+_named_group = maker(Group, "id", "messages", checks=True)
+
+
+def _chosen_groups(
+    candidates: Sequence[Group],
+    scores: Mapping[str, float],
+    *,
+    groups: int,
+    budget: int | None,
+    cost_of: Callable[[Group], int],
+    recency_scope: RecencyScope,
+    counts_current: bool,
+    depth: int | None,
+    weights: Sequence[float],
+) -> tuple[set[str], list[LeftOut], int, Mapping[str, float]]:
+    """The groups to select, why each other isn't, what those beside the current one cost, and all scores."""
     current, others = candidates[-1:], candidates[:-1]
     # Without a match std_slop ranks all groups by recency, including the current one, which takes a place.
     ranks_current = not counts_current and not any(group.id in scores for group in others)
@@ -323,20 +388,17 @@ def ranked(
     )
     counted = counts_current or ranks_current
     places = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
-    used = required_cost(messages, current, budget, cost)
     latest_first = others[::-1]
     best, left_out, spent = pick(
         sorted(latest_first, key=lambda group: -parts.get(group.id, 0.0)),
         places=places,
-        budget=None if budget is None else budget - used,
-        cost_of=_cost_of(cost),
+        budget=budget,
+        cost_of=cost_of,
         scores=parts,
     )
     chosen = {group.id for group in (*current, *best)}
     reasons = [left_out[group.id] for group in others if group.id in left_out]
-    return replace(
-        _selected(messages, candidates, chosen, tokens=used + spent, left_out=reasons), scores=parts
-    )
+    return chosen, reasons, spent, parts
 
 
 def fused(

@@ -568,16 +568,16 @@ A memory without any vector waits for one; with this it doesn't, and is found by
 Made = TypeVar("Made")
 
 
-def maker(cls: type[Made], *names: str) -> Callable[[Iterable[Any]], Made]:
+def maker(cls: type[Made], *names: str, checks: bool = False) -> Callable[[Iterable[Any]], Made]:
     """A function that makes a value of a frozen dataclass with slots, from the values of its fields.
 
     They come in the order of `names`, and none is checked: it is for what was checked when it was stored. The
     class's own way looks up each field by its name again, which takes more than twice as long; that is felt
     where one search brings hundreds. Raises TypeError unless the names are the fields of the class, each
-    once, and for a class that does more than fill them.
+    once, and for a class that does more than fill them, or than `checks` them.
     """
     its_own = sorted(field.name for field in fields(cls))  # type: ignore[arg-type]  # It refuses another class itself.
-    if sorted(names) != its_own or hasattr(cls, "__post_init__"):
+    if sorted(names) != its_own or (hasattr(cls, "__post_init__") and not checks):
         raise TypeError(
             f"{cls.__name__} can't be made of {', '.join(names)}. "
             f"It takes {', '.join(its_own)}, each once, and a class that does nothing but keep them."

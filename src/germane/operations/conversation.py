@@ -18,9 +18,11 @@ from germane.conversation.groups import (
     RecencyScope,
     current_of,
     groups_of,
+    is_always_selected,
     placed,
     prompt_of,
     ranked,
+    ranked_by_name,
     window,
     with_earlier,
 )
@@ -53,7 +55,7 @@ from germane.model.memory import Vector
 from germane.model.validation import as_utc, checked_moment, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, checking_verbs, vectors_to_store
-from germane.operations.turn_search import TurnSearch, derived
+from germane.operations.turn_search import LATEST, TurnSearch, derived
 from germane.protocols import TokenCounter
 from germane.stores.location import CONVERSATIONS
 from germane.stores.relational.conversation_records import indexed_words
@@ -322,6 +324,14 @@ class Conversation:
         and `depth=20` select as std_slop does; see `germane.conversation.groups`. Raises BudgetTooSmall
         and InvalidInput.
         """
+        how: dict[str, Any] = {
+            "recency_scope": recency_scope,
+            "counts_current": counts_current,
+            "depth": depth,
+            "weights": weights,
+        }
+        if budget is None and tiers is None and (end := self._end(groups)) is not None:
+            return self._ranked_of(end, groups, query, counter, how)
         messages = self.messages()
         prompt = "".join(map(prompt_of, groups_of(messages)[-1:])) if query is None else query
         search = self._search(messages, checked_text(prompt, name="query"))
@@ -333,12 +343,33 @@ class Conversation:
             groups=groups,
             budget=most,
             cost=cost,
-            recency_scope=recency_scope,
-            counts_current=counts_current,
-            depth=depth,
-            weights=weights,
+            **how,
         )
         return _of(shown, best)
+
+    def _ranked_of(
+        self,
+        end: LastGroups,
+        groups: int,
+        query: str | None,
+        counter: str | TokenCounter | None,
+        how: Mapping[str, Any],
+    ) -> Selection:
+        """The same without a budget, by what is stored of the log: only what is selected is read of it."""
+        last = [each for each in end.messages if end.opened and each.group == end.opened[-1]]
+        prompt = "".join(map(prompt_of, groups_of(last)[-1:])) if query is None else query
+        latest = self._log.latest(self.agent, self._name, LATEST)
+        search = self._search(latest, checked_text(prompt, name="query"))
+        if not search.query.terms:
+            return ranked(self.messages(), None, groups=groups, **how)
+        scores = search.by_group(gated=False).scores
+        best = ranked_by_name(end.opened, scores, groups=groups, **how)
+        always = [each for each in end.messages if is_always_selected(each)]
+        chosen = self._log.of_groups(self.agent, self._name, best.groups)
+        by_number = {each.seq: each for each in (*always, *chosen)}
+        shown = [self._block.without(by_number[number]) for number in sorted(by_number)]
+        cost, _ = self._cost(None, counter, self._block.without)
+        return replace(best, messages=tuple(shown), tokens=sum(map(cost, shown)))
 
     def anchored(
         self,

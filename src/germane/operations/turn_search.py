@@ -27,7 +27,7 @@ from germane.operations.context import AgentContext
 from germane.operations.inputs import embed_texts
 from germane.operations.passages import by_passages
 from germane.operations.search import ParsedQuery, passage_search, query_of, understand
-from germane.protocols import Embedder, TokenCounter
+from germane.protocols import Embedder
 from germane.ranking.relevance import Scoring, outside, rank
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
@@ -40,7 +40,7 @@ _GATHERED = 100
 """Turns of each signal, as many as `recall` gathers of memories."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """The moment of messages that have none."""
-_LATEST = 100
+LATEST = 100
 """Messages that show whether a conversation is such a transcript."""
 
 
@@ -86,7 +86,7 @@ class TurnSearch:
             find=find,
             names=_has_names(messages),
             tiers=tiers or Tiers(),
-            renditions=renditions or partial(_whole, counter=session.counter),
+            renditions=renditions or _whole,
             known={} if known is None else known,
         )
 
@@ -169,14 +169,14 @@ def turn_vectors(embedder: Embedder) -> TurnVectors:
 
 def _has_names(messages: Sequence[Message]) -> bool:
     """Whether most messages begin with a name, as `germane chat import` writes a dialogue of people."""
-    latest = [each.text for each in messages[-_LATEST:] if each.text]
+    latest = [each.text for each in messages[-LATEST:] if each.text]
     return 2 * sum(SPEAKER.match(text) is not None for text in latest) > len(latest)
 
 
-def _whole(text: str, counter: TokenCounter) -> Renditions:
-    """A text at its full length, for a view that shows no shorter one."""
-    full = Rendition(text=text, tokens=counter.count(text))
-    return Renditions(micro=full, summary=full, full=full, counter=counter.name)
+def _whole(text: str) -> Renditions:
+    """A text at its full length, for a view that shows no shorter one: its tokens are about counted."""
+    full = Rendition(text=text, tokens=len(text.encode()) // 4)
+    return Renditions(micro=full, summary=full, full=full, counter="bytes_div_4_floor")
 
 
 def group_of(turn: Memory) -> str:

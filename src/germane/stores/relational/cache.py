@@ -447,10 +447,10 @@ class Caches(Generic[Key, Cache]):
             self._caches.move_to_end(key)
             return cache
 
-    def has(self, key: Key) -> bool:
-        """Whether there is a cache of the key."""
+    def peek(self, key: Key) -> Cache | None:
+        """The cache of a key where there is one; it isn't used by that."""
         with self._guard:
-            return key in self._caches
+            return self._caches.get(key)
 
     def replace(self, key: Key, cache: Cache) -> None:
         """Put another cache in the place of the key's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
@@ -18,21 +19,24 @@ from germane.model.conversation import (
     Messages,
     Provider,
 )
-from germane.model.memory import Memory, Vector
+from germane.model.memory import Memory, Vector, maker
 from germane.model.query import CandidateTable, Query, SearchResult
 from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import LONGEST, Forward
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.conversation_records import (
+    CALL_MARK,
+    RESULT_MARK,
     Record,
     indexed_words,
     is_indexed,
     record_of,
     rules_of,
+    traffic_of,
     unpacked_parts,
 )
 from germane.stores.relational.signals import Columns, Cosines, distinct, signals_for
-from germane.stores.relational.tables import UNREADABLE, Connection, damaged, moment
+from germane.stores.relational.tables import UNREADABLE, Connection, damaged, microseconds, moment
 
 _SHIFT: Final = 32
 MOST_MESSAGES: Final = (1 << _SHIFT) - 1
@@ -105,20 +109,31 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
         parts = unpacked_parts(stored.parts)
     except UNREADABLE as error:
         raise damaged(f"Message {number_of(stored.num)} of conversation {session!r}", error) from error
-    return Message(
-        role=_ROLES[stored.role],
-        parts=parts,
-        id=id_text(stored.id),
-        agent=agent,
-        session=session,
-        seq=number_of(stored.num),
-        group=stored.group_name,
-        provider=_PROVIDERS[stored.provider],
-        created_at=None if stored.created_at is None else moment(stored.created_at),
-        hidden=bool(stored.hidden),
-        form=stored.form,
-        extra=stored.extra,
+    at = None if stored.created_at is None else moment(stored.created_at)
+    return _message(
+        (
+            _ROLES[stored.role],
+            parts,
+            id_text(stored.id),
+            agent,
+            session,
+            number_of(stored.num),
+            stored.group_name,
+            _PROVIDERS[stored.provider],
+            at,
+            bool(stored.hidden),
+            stored.form,
+            stored.extra,
+        )
     )
+
+
+_message = maker(
+    Message,
+    *("role", "parts", "id", "agent", "session", "seq", "group", "provider", "created_at", "hidden", "form"),
+    "extra",
+    checks=True,
+)
 
 
 # What a process keeps in memory of one conversation: its messages, and its index once it is needed.
@@ -142,7 +157,9 @@ class ConversationCache:
         self._all: Messages | None = None
         self._visible: Messages | None = None
         self._index: ConversationIndex | None = None
+        self._indexed = ConversationRow()
         self._made: dict[int, Record] = {}
+        self._snapshot: tuple[Connection, ConversationRow] | None = None
 
     def shed(self) -> bool:
         """False: it has nothing that is quickly read again."""
@@ -151,7 +168,12 @@ class ConversationCache:
     @property
     def nbytes(self) -> int:
         """About how much memory this takes."""
-        return 2 * self._bytes if self._index else self._bytes
+        return self._bytes + (self._index.nbytes if self._index else 0)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether the messages are here."""
+        return bool(self._messages)
 
     def catch_up(self, connection: Connection, known: ConversationRow) -> None:
         """Become as the snapshot is."""
@@ -165,22 +187,14 @@ class ConversationCache:
         if (before.conversation, before.revision) != (known.conversation, known.revision):
             # Something was hidden, put back or deleted, which is seldom.
             self._messages, self._bytes = {}, 0
-            self._index, self._made, before = None, {}, ConversationRow()
+            before = ConversationRow()
         self._all = self._visible = None
         self._known = ConversationRow()
-        new = []
         rows = connection.run("messages_since", spread(known, above=before.messages))
         for row in map(MessageRow._make, rows):
             message = message_of(row, self._agent, self._session)
-            new.append(message)
             self._messages[message.seq] = message
             self._bytes += _OVERHEAD + 2 * len(row.parts)
-        if self._index is not None:
-            many = len(new) > _FEW
-            stored = self._stored(connection, known, self._index, above=before.messages) if many else {}
-            made = self._index.add(entries_of(new), stored)
-            # Whether the records of a few are stored isn't looked up: usually they are.
-            self._made |= made if many else {}
         self._known = known
 
     def messages(self, *, hidden: bool) -> Messages:
@@ -190,14 +204,27 @@ class ConversationCache:
             self._visible = Messages(each for each in self._all if not each.hidden)
         return self._all if hidden else self._visible
 
-    def index(self, connection: Connection, language: str) -> ConversationIndex:
-        """The index of the visible turns."""
-        if self._index is None or self._index.language != language:
-            index = ConversationIndex(language, self._read)
-            stored = self._stored(connection, self._known, index)
-            self._made = index.add(entries_of(self.messages(hidden=False)), stored)
-            self._index = index
-        return self._index
+    def index(self, connection: Connection, known: ConversationRow) -> ConversationIndex:
+        """The index of the visible turns; the messages themselves needn't be here.
+
+        What it finds is read by the connection, as long as that is in its transaction.
+        """
+        self._snapshot = connection, known
+        index, before = self._index, self._indexed
+        moved = (before.conversation, before.revision) != (known.conversation, known.revision)
+        if index is None or moved or index.language != known.language:
+            index, before, self._made = ConversationIndex(known.language, self._read), ConversationRow(), {}
+        if before.messages != known.messages:
+            self._index = None
+            values = {"call": CALL_MARK, "result": RESULT_MARK, **spread(known, above=before.messages)}
+            entries = [_entry(row) for row in connection.run("message_entries", values)]
+            many = len(entries) > _FEW
+            stored = self._stored(connection, known, index, above=before.messages) if many else {}
+            made = index.add(entries, stored)
+            # Whether the records of a few are stored isn't looked up: usually they are.
+            self._made |= made if many else {}
+        self._index, self._indexed = index, known
+        return index
 
     def take_made(self, most: int) -> dict[int, Record]:
         """Some of the records that weren't stored and had to be made, by their messages' numbers; once."""
@@ -205,15 +232,26 @@ class ConversationCache:
         return {number: self._made.pop(number) for number in numbers}
 
     def _read(self, numbers: Sequence[int]) -> list[Message]:
-        return [self._messages[number] for number in numbers]
+        if self._snapshot is None:
+            return []
+        connection, known = self._snapshot
+        found = self._messages if self._known == known else {}
+        missing = [number for number in numbers if number not in found]
+        if missing:
+            nums = [num_of(known, number) for number in missing]
+            values = {"agent": known.agent, "nums": json.dumps(nums)}
+            rows = connection.run("messages_numbered", values)
+            read = (message_of(row, self._agent, self._session) for row in rows)
+            found = {one: found[one] for one in numbers if one in found} | {each.seq: each for each in read}
+        return [found[number] for number in numbers]
 
     def _stored(
         self, connection: Connection, known: ConversationRow, index: ConversationIndex, *, above: int = 0
     ) -> dict[int, Record]:
         """The stored records of the messages after a number."""
         values = {**spread(known, above=above), "rules": rules_of(index.language)}
-        rows = connection.run("message_lex", values)
-        return {number_of(num): Record(*record) for num, *record in rows}
+        rows = connection.run("message_lex", values).fetchall()
+        return {num & MOST_MESSAGES: Record._make(record) for num, *record in rows}
 
 
 # The turns of one conversation: BM25 from the forward records of their messages, and vectors.
@@ -221,7 +259,7 @@ class ConversationCache:
 _MOST_FREQUENT: Final = 0xFF
 _OF_A_TURN: Final = 600
 """Bytes that a turn takes besides its words."""
-_PAUSE: Final = timedelta(hours=4)
+_PAUSE: Final = timedelta(hours=4) // timedelta(microseconds=1)
 """A message that comes so long after the one before it begins another session."""
 
 # One entry as one number, so that sorting brings together what a turn's messages say of a term.
@@ -260,7 +298,8 @@ MadeTurn: TypeAlias = Callable[[Sequence[Message], str], Memory]
 
 
 class IndexedMessage(NamedTuple):
-    """What an index stores of a message: its number, and what decides to which turn it belongs.
+    """What an index stores of a message: its number, when it was made in microseconds since 1970, and what
+    decides to which turn it belongs.
 
     `calls` are the ids of the calls in it, `answers` those of the calls that it answers. `named` says that it
     begins with a name.
@@ -268,7 +307,7 @@ class IndexedMessage(NamedTuple):
 
     number: int
     group: str
-    created_at: datetime | None
+    at: int | None
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     conversation: int = 0
@@ -286,7 +325,14 @@ def entries_of(messages: Iterable[Message]) -> Iterator[IndexedMessage]:
             continue
         calls = tuple(call.id for call in message.calls)
         answers = tuple(result.call_id for result in message.results)
-        yield IndexedMessage(message.seq, message.group, message.created_at, calls, answers)
+        at = None if message.created_at is None else microseconds(message.created_at, name="created_at")
+        yield IndexedMessage(message.seq, message.group, at, calls, answers)
+
+
+def _entry(row: Sequence[Any]) -> IndexedMessage:
+    num, group, at, parts = row
+    calls, answers = traffic_of(parts) if parts else ((), ())
+    return IndexedMessage(number_of(num), group, at, calls, answers)
 
 
 class ConversationIndex:
@@ -304,7 +350,7 @@ class ConversationIndex:
         self._turns: list[list[IndexedMessage]] = []
         self._of_call: dict[tuple[int, str], int] = {}
         self._of_conversation: dict[int, list[int]] = {}
-        self._latest: dict[int, tuple[datetime | None, int]] = {}
+        self._latest: dict[int, tuple[int | None, int]] = {}
         self._parts: dict[int, int] = {}
         self._waiting: list[tuple[tuple[Any, ...], int]] = []
         self._windows: Sessions | None = None
@@ -345,7 +391,8 @@ class ConversationIndex:
         known = len(self._turns)
         for each in new:
             turn = self._turn_of(each)
-            self._of_call |= dict.fromkeys(((each.conversation, call) for call in each.calls), turn)
+            for call in each.calls:
+                self._of_call[each.conversation, call] = turn
             touched[turn] = None
         # Row by row this would take most of the time.
         places = self._columns.append([row for row, _ in self._waiting]).tolist()
@@ -387,7 +434,8 @@ class ConversationIndex:
         )
 
         def made(turns: Sequence[Turn]) -> list[Memory]:
-            return [make(self.read([each.number for each in turn.messages]), turn.session) for turn in turns]
+            messages = iter(self.read([each.number for turn in turns for each in turn.messages]))
+            return [make([next(messages) for _ in turn.messages], turn.session) for turn in turns]
 
         return self.best(query, made, admitted, vectors=vectors)
 
@@ -431,14 +479,16 @@ class ConversationIndex:
         self, *, without: Container[int] = (), since: datetime | None = None, until: datetime | None = None
     ) -> NDArray[np.bool_]:
         """By place, the turns of a time that are in none of the conversations `without`."""
+        first = None if since is None else microseconds(since, name="since")
+        end = None if until is None else microseconds(until, name="until")
 
         def admits(turn: Sequence[IndexedMessage]) -> bool:
             if not turn or turn[0].conversation in without:
                 return False
             if since is None and until is None:
                 return True
-            at = turn[0].created_at
-            return at is not None and (since is None or at >= since) and (until is None or at < until)
+            at = turn[0].at
+            return at is not None and (first is None or at >= first) and (end is None or at < end)
 
         return np.array([admits(turn) for turn in self._turns], dtype=np.bool_)
 
@@ -454,7 +504,7 @@ class ConversationIndex:
             if turn is not None and self._turns[turn][0].group == message.group:
                 self._turns[turn].append(message)
                 return turn
-        at = message.created_at
+        at = message.at
         latest, pauses = self._latest.get(conversation, (None, 0))
         if at is not None:
             pauses += latest is not None and at - latest > _PAUSE
@@ -493,13 +543,10 @@ class ConversationIndex:
             for number, made in zip(missing, vectors.embed(texts), strict=True):
                 known[number] = b"" if made is None else made.astype("<f2").tobytes()
                 self._embedded[number] = known[number]
-        packed: dict[int, bytes] = {}
-        for turn, own in waiting.items():
-            if all(number in known for number in own):
-                del self._unembedded[turn]
-                found = [known[number] for number in own if known[number]]
-                if found:
-                    packed[turn] = found[0] if len(found) == 1 else _mean(found)
+        ready = {turn: own for turn, own in waiting.items() if all(number in known for number in own)}
+        for turn in ready:
+            del self._unembedded[turn]
+        packed = _turn_vectors({turn: [known[number] for number in own] for turn, own in ready.items()})
         if packed and self._vectors is not None:
             self._vectors.put(np.array(list(packed), dtype=np.int64), list(packed.values()))
 
@@ -519,13 +566,20 @@ class ConversationIndex:
             self._postings.add(ordinal, forward)
 
 
-def _mean(packed: Sequence[bytes]) -> bytes:
-    """The direction of several vectors together."""
-    total = (
-        np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(packed), -1).astype(np.float32).sum(axis=0)
-    )
-    length = float(np.linalg.norm(total))
-    return packed[0] if length == 0 else (total / length).astype("<f2").tobytes()
+def _turn_vectors(of_turn: Mapping[int, Sequence[bytes]]) -> dict[int, bytes]:
+    """The vector of each turn: that of its message, or the direction of those of several together."""
+    packed = {turn: own[0] for turn, own in of_turn.items() if len(own) == 1 and own[0]}
+    several = {turn: [each for each in own if each] for turn, own in of_turn.items() if len(own) > 1}
+    several = {turn: own for turn, own in several.items() if own}
+    if several:
+        starts = np.cumsum([0, *map(len, several.values())])[:-1]
+        joined = b"".join(chain.from_iterable(several.values()))
+        rows = np.frombuffer(joined, dtype="<f2").reshape(int(sum(map(len, several.values()))), -1)
+        sums = np.add.reduceat(rows.astype(np.float32), starts, axis=0)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        made = (sums / np.where(lengths > 0, lengths, 1)).astype("<f2")
+        packed |= {turn: made[place].tobytes() for place, turn in enumerate(several) if lengths[place] > 0}
+    return packed
 
 
 _Arrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
@@ -534,6 +588,14 @@ _Arrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint
 def _joined(documents: Sequence[Sequence[Record]]) -> _Arrays:
     """The records of each document as one: lengths, numbers of terms, and all hashes and frequencies."""
     records = list(chain.from_iterable(documents))
+    if len(records) == len(documents):
+        # Nearly every turn is a single message, whose record has each term once.
+        return (
+            np.minimum(np.array([each.length for each in records], dtype=np.int64), LONGEST),
+            np.array([len(each.frequencies) for each in records], dtype=np.int64),
+            np.frombuffer(b"".join(each.hashes for each in records), dtype="<u4"),
+            np.frombuffer(b"".join(each.frequencies for each in records), dtype=np.uint8),
+        )
     of_record = np.repeat(np.arange(len(documents)), [len(each) for each in documents])
     lengths = np.zeros(len(documents), dtype=np.int64)
     np.add.at(lengths, of_record, [each.length for each in records])

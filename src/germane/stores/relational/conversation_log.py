@@ -29,7 +29,7 @@ from germane.stores.relational.conversation_records import (
     rules_of,
     traffic_of,
 )
-from germane.stores.relational.tables import Connection, moment
+from germane.stores.relational.tables import Connection
 
 if TYPE_CHECKING:
     from germane.model.conversation import Message
@@ -214,7 +214,7 @@ def _entry(row: MessageRow) -> IndexedMessage:
     return IndexedMessage(
         row.num,
         row.group_name or "",
-        None if row.created_at is None else moment(row.created_at),
+        row.created_at,
         calls,
         answers,
         row.conversation,

@@ -18,6 +18,7 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
+from germane.model.memory import maker
 from germane.model.text import day_in_words
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, term_hash
 
@@ -71,6 +72,8 @@ CALL_MARK, RESULT_MARK = f'["{_CALL}",', f'["{_RESULT}",'
 _FIRST_TEXT = f'[["{_TEXT}","'
 
 _read = json.JSONDecoder().raw_decode
+
+_text_part = maker(TextPart, "text", "recalled", "form", "extra", checks=True)
 
 _MOST_INDEXED = 8000
 """Characters of one result that the index reads, half from each end: what a result is about shows there."""
@@ -132,8 +135,8 @@ def _packed(part: Part) -> list[Any]:
 def _unpacked(packed: list[Any]) -> Any:
     kind, *fields = packed
     if kind == _TEXT:
-        if len(fields) == 1:
-            return TextPart(text=fields[0])
+        if len(fields) == 1 and type(fields[0]) is str:
+            return _text_part((fields[0], False, "", ""))
         text, recalled, form, extra = fields
         return TextPart(text=text, recalled=bool(recalled), form=form, extra=extra)
     if kind == _OPAQUE:

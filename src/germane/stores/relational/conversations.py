@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -125,15 +125,20 @@ class ConversationTables:
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
         """The messages of a conversation in order; with `hidden`, also those of hidden groups."""
-        with self._conversation(agent, session) as (cache, *_):
-            return cache.messages(hidden=hidden)
+        cache = self._caches.of((agent, session))
+        with cache.lock, self._connections.reading(agent) as connection:
+            cache.catch_up(connection, conversation_row(connection, agent, session))
+            found = cache.messages(hidden=hidden)
+        self._caches.settle((agent, session))
+        return found
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
         """What a window of the last `count` groups shows, exactly as `messages` has it.
 
         None where reading all is as good: a large part is requested, or it is cached.
         """
-        if self._caches.has((agent, session)) or count > _MOST_READ_APART:
+        cache = self._caches.peek((agent, session))
+        if count > _MOST_READ_APART or (cache is not None and cache.has_messages):
             return None
         with self._connections.reading(agent) as connection:
             known = conversation_row(connection, agent, session)
@@ -147,6 +152,26 @@ class ConversationTables:
         messages = {row.num: message_of(row, agent, session) for row in rows}
         shown = (messages[num] for num in sorted(messages) if not messages[num].hidden)
         return LastGroups(messages=tuple(shown), opened=tuple(opened))
+
+    def latest(self, agent: str, session: str, count: int) -> tuple[Message, ...]:
+        """The last visible messages of a conversation, in their order."""
+        with self._connections.reading(agent) as connection:
+            known = conversation_row(connection, agent, session)
+            rows = connection.run("messages_latest", {**spread(known), "most": count}).fetchall()
+        return tuple(message_of(row, agent, session) for row in reversed(rows))
+
+    def of_groups(self, agent: str, session: str, groups: Sequence[str]) -> tuple[Message, ...]:
+        """The visible messages of some groups, in their order."""
+        with self._connections.reading(agent) as connection:
+            known = conversation_row(connection, agent, session)
+            values = {"agent": known.agent, "conversation": known.conversation}
+            rows = [
+                row
+                for name in groups
+                for row in connection.run("messages_of_group", {**values, "group_name": name})
+            ]
+        found = (message_of(row, agent, session) for row in sorted(rows, key=lambda row: int(row[0])))
+        return tuple(message for message in found if not message.hidden)
 
     def message(self, agent: str, message_id: str) -> Message | None:
         """The agent's message of that id, hidden or not; None where there is none."""
@@ -176,13 +201,16 @@ class ConversationTables:
         Records that had to be made for it, because an older version or other rules stored the messages, are
         stored for the next query, where that can be done.
         """
-        with self._conversation(agent, session) as (cache, connection, known):
-            index = cache.index(connection, known.language)
+        cache = self._caches.of((agent, session))
+        with cache.lock, self._connections.reading(agent) as connection:
+            known = conversation_row(connection, agent, session)
+            index = cache.index(connection, known)
             stored = partial(self._vectors_of, connection, known)
             vectors = None if vectors is None else vectors._replace(stored=stored)
             found = index.search(query, make, vectors=vectors, groups=groups)
             made = cache.take_made(_STORED_AT_ONCE)
             embedded = {num_of(known, one): each for one, each in index.take_embedded().items()}
+        self._caches.settle((agent, session))
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
             # The result doesn't depend on it; records that can't be stored now are made again when needed.
             with suppress(StoreBusy, StoreUnavailable):
@@ -333,17 +361,6 @@ class ConversationTables:
             ]
             if rows:
                 connection.many("insert_message_lex", rows)
-
-    @contextmanager
-    def _conversation(
-        self, agent: str, session: str
-    ) -> Iterator[tuple[ConversationCache, Connection, ConversationRow]]:
-        cache = self._caches.of((agent, session))
-        with cache.lock, self._connections.reading(agent) as connection:
-            known = conversation_row(connection, agent, session)
-            cache.catch_up(connection, known)
-            yield cache, connection, known
-        self._caches.settle((agent, session))
 
 
 class ConversationWriter:

@@ -39,6 +39,20 @@ INSERT INTO messages ({columns messages}) VALUES ({values messages});
 SELECT {columns messages} FROM messages
 WHERE num > :above AND num < :below AND {+}agent = :agent ORDER BY num;
 
+-- name: message_entries
+-- What an index has of the messages of a conversation after a number that a question can find; the parts of those
+-- with calls or results.
+SELECT num, group_name, created_at, CASE WHEN
+    {sqlite: instr(parts, :call)}{postgres: strpos(parts, :call::text)} > 0
+    OR {sqlite: instr(parts, :result)}{postgres: strpos(parts, :result::text)} > 0 THEN parts END
+FROM messages WHERE num > :above AND num < :below AND {+}agent = :agent
+    AND hidden = 0 AND group_name IS NOT NULL AND role <> 'system' ORDER BY num;
+
+-- name: messages_latest
+-- The last visible messages of a conversation, the latest first.
+SELECT {columns messages} FROM messages WHERE num > :above AND num < :below AND {+}agent = :agent AND hidden = 0
+ORDER BY num DESC LIMIT :most;
+
 -- name: messages_of_agent
 -- The messages of all conversations of an agent, in order.
 SELECT {columns messages} FROM messages
