@@ -1,7 +1,11 @@
 # The public names of germane.frameworks, imported when they are first used; see `germane.exports`.
 
+from germane.frameworks.agent_framework import AgentFrameworkContext as AgentFrameworkContext
+from germane.frameworks.agent_framework import AgentFrameworkHistory as AgentFrameworkHistory
 from germane.frameworks.anthropic import AnthropicMemoryTool as AnthropicMemoryTool
 from germane.frameworks.anthropic import AsyncAnthropicMemoryTool as AsyncAnthropicMemoryTool
 from germane.frameworks.langgraph import LangGraphStore as LangGraphStore
+from germane.frameworks.llama_index import LlamaIndexMemoryBlock as LlamaIndexMemoryBlock
+from germane.frameworks.llama_index import LlamaIndexRetriever as LlamaIndexRetriever
 
 __all__: list[str]

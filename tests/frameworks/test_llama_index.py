@@ -1,0 +1,74 @@
+"""LlamaIndex with germane: an agent's memory block and a retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory
+
+import germane
+from germane.frameworks import LlamaIndexMemoryBlock, LlamaIndexRetriever
+
+
+@pytest.fixture
+def engine() -> Iterator[germane.Engine]:
+    with germane.open(":memory:", agent="llama") as engine:
+        engine.remember("Anna is allergic to nuts.", kind="fact")
+        engine.remember("The invoice is due on Friday.", kind="fact")
+        yield engine
+
+
+def memory_of(engine: germane.Engine, *, session: str, limit: int = 600) -> Memory:
+    block = LlamaIndexMemoryBlock(engine=engine, budget=200, priority=1)
+    return Memory.from_defaults(
+        session_id=session,
+        token_limit=limit,
+        chat_history_token_ratio=0.5,
+        token_flush_size=100,
+        memory_blocks=[block],
+        tokenizer_fn=lambda text: [0] * engine.counter.count(text),
+    )
+
+
+def test_the_context_of_the_last_question_is_in_the_messages(engine: germane.Engine) -> None:
+    memory = memory_of(engine, session="a")
+    messages = memory.get(input="Which allergy does Anna have?")
+    assert "Anna is allergic to nuts." in str(messages[0].content)
+
+
+def test_what_leaves_the_short_term_memory_is_found_in_the_next_session(engine: germane.Engine) -> None:
+    memory = memory_of(engine, session="a", limit=300)
+    for number in range(40):
+        memory.put(
+            ChatMessage(role="user", content=f"Note {number}: the code of locker {number} is {number * 37}.")
+        )
+        memory.put(ChatMessage(role="assistant", content="Noted."))
+    assert engine.conversation("a").messages()
+
+    later = memory_of(engine, session="b").get(input="What is the code of locker 3?")
+    assert "the code of locker 3 is 111" in str(later[0].content)
+
+
+def test_a_block_is_assembled_anew_where_fewer_tokens_are_left(engine: germane.Engine) -> None:
+    block = LlamaIndexMemoryBlock(engine=engine, budget=200)
+    question = [ChatMessage(role="user", content="Which allergy does Anna have?")]
+    whole = asyncio.run(block.aget(question))
+    shorter = asyncio.run(block.atruncate(whole, engine.counter.count(whole) - 25))
+    assert shorter is not None
+    assert "Anna is allergic to nuts." in shorter
+    assert engine.counter.count(shorter) <= 25
+    assert asyncio.run(block.atruncate(whole, engine.counter.count(whole))) is None
+    assert asyncio.run(block.aget([])) == ""
+
+
+def test_the_retriever_gives_the_memories_with_their_scores(engine: germane.Engine) -> None:
+    retriever = LlamaIndexRetriever(engine, limit=1, kinds=["fact"])
+    for nodes in (retriever.retrieve("Anna's allergy"), asyncio.run(retriever.aretrieve("Anna's allergy"))):
+        (node,) = nodes
+        assert node.text == "Anna is allergic to nuts."
+        assert node.metadata["kind"] == "fact"
+        assert node.score is not None
+        assert engine.get(node.node_id).content == node.text
