@@ -54,7 +54,8 @@ def fill(agent: Engine, user: str, word: str) -> Engine:
     engine.outcome(context, "success")
     talk = engine.conversation(f"talk of {word}")
     talk.append("user", f"What does {word} do?")
-    talk.anchor("state", f"deciding on {word}")
+    talk.append("assistant", f"It opens. ### STATE\ndeciding on {word}")
+    talk.summary()
     engine.request(talk, memory="layered", record=True)
     return engine
 
@@ -76,6 +77,19 @@ def test_a_user_reads_what_the_agent_knows_and_changes_none_of_it(store: StoreHa
     assert [each.memory.id for each in newton.recall("office")] == [own.id]
     with pytest.raises(NotFound):
         newton.get(hers.id)
+
+
+def test_what_must_stand_in_a_context_is_the_agents_and_the_users_own(store: StoreHandle) -> None:
+    newton = store.agent("newton")
+    alice, bob = newton.for_user("alice"), newton.for_user("bob")
+    newton.remember("Never name prices.", kind="constraint", metadata={"action": "block"})
+    alice.remember("Never call Alice by phone.", kind="constraint", metadata={"action": "block"})
+    hers = alice.assemble("Hello", budget=300).text
+    assert "prices" in hers
+    assert "Alice by phone" in hers
+    for other in (bob, newton):
+        assert "prices" in other.assemble("Hello", budget=300).text
+        assert "Alice" not in other.assemble("Hello", budget=300).text
 
 
 def test_an_import_for_a_user_leaves_the_agents_own_files_alone(store: StoreHandle, tmp_path: Path) -> None:
@@ -131,7 +145,7 @@ def test_a_purge_takes_all_of_one_user_and_nothing_else(location: str, store: St
     before = traces(location, number_of(location, BOB))
     with pytest.raises(PurgeNotConfirmed, match="alice"):
         store.purge_user("alice")
-    assert alice.count() == 3
+    assert alice.count() == 4
 
     steps: list[tuple[int, int]] = []
     removal = store.purge_user("alice", confirm=True, progress=lambda *each: steps.append(each))

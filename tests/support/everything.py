@@ -198,6 +198,34 @@ def _space(who: Person, number: int) -> Any:
     ]
 
 
+def _session(who: Person, number: int) -> Any:
+    conversation = who.engine.conversation(f"session {number % 2}")
+    conversation.append("user", who.text(number))
+    conversation.append("assistant", f"Noted. ### STATE\n{who.text(number)}")
+    if number % 3 == 0:
+        conversation.state = who.text(number + 1)
+    found = conversation.summary()
+    if number % 4 == 0:
+        conversation.undo()
+    return [
+        found.evolve(memory=None),
+        conversation.state,
+        conversation.ranked(2, query=WORDS[number % len(WORDS)]).messages,
+        who.engine.sessions(),
+        who.engine.recall(WORDS[number % len(WORDS)], conversations=True),
+    ]
+
+
+def _as_of(who: Person, number: int) -> Any:
+    then = who.engine.get(who.id(number)).updated_at
+    return [
+        who.engine.memories(as_of=then),
+        who.engine.count(as_of=then),
+        who.engine.recall(WORDS[number % len(WORDS)], as_of=then, conversations=True),
+        who.engine.assemble(WORDS[number % len(WORDS)], budget=500, as_of=then).text,
+    ]
+
+
 def _reads(who: Person, number: int) -> Any:
     engine = who.engine
     return [
@@ -253,6 +281,8 @@ ACTS: Final[Mapping[str, Callable[[Person, int], Any]]] = {
     "working set": _working_set,
     "ledger": _ledger,
     "export": _export,
+    "session": _session,
+    "as of": _as_of,
     "space": _space,
     "set_learning": lambda who, number: who.engine.set_learning(bool(number % 4)),
     "reset_learning": lambda who, _: who.engine.reset_learning(),
