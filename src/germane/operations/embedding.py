@@ -174,7 +174,7 @@ class Backlog:
             if progress is not None:
                 progress(done, max(done, waiting if limit is None else min(waiting, limit)))
         if self.last_error is not None:
-            left = self._store.stats(self._agent).pending
+            left = self._pending(noun="")
             raise EmbeddingFailed(
                 f"{done} memories were embedded, {left} still wait for a vector: {self.last_error} "
                 "They are found by their words until then; mend the embedder, and call again."
@@ -193,19 +193,26 @@ class Backlog:
 
     def findings(self, *, attended: bool) -> tuple[Finding, ...]:
         """What `doctor` says of it: nothing while all is embedded, or an attended backlog makes progress."""
-        pending = self._store.stats(self._agent).pending
+        pending = self._pending()
         error = self.last_error
-        if not pending or (attended and error is None):
+        if pending == "0 memories" or (attended and error is None):
             return ()
         failed = f"; the last of {self.failures or 'several'} failures: {error}" if error is not None else ""
         return (
             Finding(
                 code="pending-vectors",
-                text=f"{pending} memories wait for a vector of {self._embedder.name!r}{failed}.",
+                text=f"{pending} wait for a vector of {self._embedder.name!r}{failed}.",
                 remedy="They are found by their words meanwhile. Embed them now with `germane db embed` "
                 "(Engine.embed_pending in Python).",
             ),
         )
+
+    def _pending(self, noun: str = " memories") -> str:
+        """How many memories wait, and how many messages, if any."""
+        log = CONVERSATIONS.of(self._store)
+        messages = 0 if log is None else log.pending(self._agent)
+        also = f" and {messages} messages" if messages else ""
+        return f"{self._store.stats(self._agent).pending}{noun}{also}"
 
     def _begin_again(self) -> None:
         with self._turn:
