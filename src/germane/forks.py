@@ -14,7 +14,7 @@ import logging  # noqa: F401 - A fork takes its lock too, after ours only where 
 import os
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from threading import Condition, Lock, get_ident, local
 from typing import Any, Final, TypeVar
 from weakref import WeakMethod, WeakSet
@@ -28,7 +28,6 @@ _LOOK_AGAIN: Final = 0.001
 
 Done = TypeVar("Done")
 Lockable = TypeVar("Lockable")
-LockT = TypeVar("LockT", bound=AbstractContextManager[Any])
 
 
 def renewed(lock: Lockable) -> Lockable:
@@ -38,16 +37,6 @@ def renewed(lock: Lockable) -> Lockable:
     """
     with _GUARD:
         _LOCKS.add(lock)
-    return lock
-
-
-def awaited(lock: LockT) -> LockT:
-    """A lock that a fork waits for: whoever holds it runs code of others, which has locks of its own.
-
-    What it guards must call no store and import nothing of germane.
-    """
-    with _GUARD:
-        _AWAITED.append(lock)
     return lock
 
 
@@ -152,15 +141,13 @@ def _file_at(location: str) -> tuple[int, int]:
 
 
 class _Fork(local):
-    """What this thread holds while it forks: gates, each with whether it is clear, and awaited locks."""
+    """The gates that this thread holds while it forks, each with whether it is clear."""
 
     gates: dict[Gate, bool] | None = None
-    locks: tuple[Any, ...] = ()
 
 
 _GATES: Final[WeakSet[Gate]] = WeakSet()
 _LOCKS: Final[WeakSet[Any]] = WeakSet()
-_AWAITED: Final[list[Any]] = []
 _TORN: Final[set[tuple[int, int]]] = set()
 _GUARD: Final = Lock()
 _fork: Final = _Fork()
@@ -192,7 +179,6 @@ def _before() -> None:
     locked = _fork.gates = {}
     while True:
         # A module that is imported may register locks, so imports end before registering does.
-        _fork.locks = _taken(deadline)
         _wait_for_imports(deadline)
         _GUARD.acquire()
         # Stores may be opened while others are waited for.
@@ -205,20 +191,10 @@ def _before() -> None:
         locked.update((gate, gate.clear(deadline)) for gate in new)
 
 
-def _taken(deadline: float) -> tuple[Any, ...]:
-    """The awaited locks that are free by the deadline, now owned by this thread."""
-    with _GUARD:
-        wanted = list(_AWAITED)
-    return tuple(lock for lock in wanted if lock.acquire(timeout=max(0.0, deadline - time.monotonic())))
-
-
 def _let_in() -> None:
-    """Let others import, register and take the awaited locks again."""
+    """Let others import and register again."""
     _GUARD.release()
     _imp.release_lock()
-    locks, _fork.locks = _fork.locks, ()
-    for lock in locks:
-        lock.release()
 
 
 def _after_in_parent() -> None:
@@ -229,14 +205,14 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    locked, _fork.gates, _fork.locks = _fork.gates, None, ()
+    locked, _fork.gates = _fork.gates, None
     if locked is None:
         _GUARD._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - As the standard library does.
     else:
         with suppress(RuntimeError):  # Some versions of Python have released it already.
             _imp.release_lock()
         _GUARD.release()
-    for lock in [*_LOCKS, *_AWAITED]:
+    for lock in list(_LOCKS):
         lock._at_fork_reinit()  # noqa: SLF001 - As above.
     for gate in list(_GATES):
         gate.renew(quiet=bool(locked and locked.get(gate)))

@@ -18,7 +18,7 @@ COMMAND = f"{LOADED}from germane.cli import main\nmain()"
 
 WITH_THE_ENGINE = {"numpy", "regex", "sqlite3", "germane.engine", "germane.stores", "germane.model.memory"}
 WITH_A_TERMINAL = {"rich"}
-WITH_FEW_COMMANDS = {"asyncio", "dateparser", "yaml", "markdown_it", "httpx", "onnxruntime", "tiktoken"}
+WITH_FEW_COMMANDS = {"asyncio", "yaml", "markdown_it", "httpx", "onnxruntime", "tiktoken"}
 WITH_ONE_COMMAND = {f"germane.{module}" for module in ("aio", "demo", "evaluation", "importers", "testing")}
 NEVER_AT_ONCE = WITH_A_TERMINAL | WITH_FEW_COMMANDS | WITH_ONE_COMMAND
 

@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from threading import Event, Thread
 
@@ -18,7 +17,6 @@ import pytest
 
 import germane
 from germane import Engine, GermaneError
-from germane.retrieval import dates
 from germane.testing.fakes import HashEmbedder
 
 pytestmark = [
@@ -190,24 +188,6 @@ def test_a_fork_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
     finally:
         sys.path.remove(str(tmp_path))
         sys.modules.pop("slow_to_import", None)
-
-
-def test_a_fork_waits_for_a_library_that_another_thread_is_in() -> None:
-    """Its locks are its own, so that a child would wait for one that nobody releases."""
-    timezones = pytest.importorskip("dateparser.timezone_parser")
-    entered = Event()
-
-    def parse() -> None:
-        with dates._PARSING, timezones._tz_regexes_lock:
-            entered.set()
-            time.sleep(0.3)
-
-    with germane.open(":memory:", embedder=None):
-        parsing = Thread(target=parse)
-        parsing.start()
-        entered.wait()
-        assert forked(quickly(lambda: dates._relative_span("37 hours ago", datetime(2026, 1, 1)))) == WORKED  # noqa: DTZ001 - As the caller passes it.
-        parsing.join()
 
 
 FIRST = """

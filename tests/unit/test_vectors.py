@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from germane.errors import EmbeddingFailed
-from germane.retrieval.vectors import VectorRows, validate
+from germane.retrieval.vectors import VectorRows, as_vectors, unit_rows
 
 DIMENSION = 8
 
 
 def unit_vectors(count: int, *, seed: int = 3, dimension: int = DIMENSION) -> NDArray[np.float32]:
     drawn = np.random.default_rng(seed).normal(size=(count, dimension))
-    return validate(drawn, rows=count, dimension=dimension)
+    return unit_rows(as_vectors(drawn, name="drawn", texts=count, dimension=dimension))
 
 
 def packed(vectors: NDArray[np.float32]) -> list[bytes]:
@@ -37,33 +37,37 @@ def ranked(rows: VectorRows, vector: NDArray[np.float32], limit: int, *, size: i
     return [int(each) for each in near[order]]
 
 
+def checked(vectors: object, *, texts: int = 2) -> NDArray[np.float32]:
+    return unit_rows(as_vectors(vectors, name="some", texts=texts, dimension=2))
+
+
 def test_rows_come_out_at_unit_length() -> None:
-    unit = validate([[3.0, 4.0], [0.0, -2.0]], rows=2, dimension=2)
+    unit = checked([[3.0, 4.0], [0.0, -2.0]])
     assert unit.dtype == np.float32
     assert np.allclose(unit, [[0.6, 0.8], [0.0, -1.0]])
-    assert np.allclose(np.linalg.norm(validate([[1e30, 1e-30]], rows=1, dimension=2), axis=1), 1.0)
-    assert validate(np.array([[3, 4]]), rows=1, dimension=2).tolist() == unit[:1].tolist()
-    assert validate(np.zeros((0, 2)), rows=0, dimension=2).shape == (0, 2)
+    assert np.allclose(np.linalg.norm(checked([[1e30, 1e-30]], texts=1), axis=1), 1.0)
+    assert checked(np.array([[3, 4]]), texts=1).tolist() == unit[:1].tolist()
+    assert checked(np.zeros((0, 2)), texts=0).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        ([[1.0, 2.0]], r"shape \(1, 2\) for 2 texts"),
-        ([[1.0], [2.0]], r"shape \(2, 1\)"),
+        ([[1.0, 2.0]], "1 vectors for 2 texts"),
+        ([[1.0], [2.0]], "vectors of 1 numbers, and declares a dimension of 2"),
         ([1.0, 2.0], r"shape \(2,\)"),
-        ([[1.0, 2.0], [np.nan, 1.0]], "length nan for text 2 of 2"),
-        ([[np.inf, 2.0], [1.0, 1.0]], "length inf for text 1 of 2"),
+        ([[1.0, 2.0], [np.nan, 1.0]], "NaN, .* in vector 1 "),
+        ([[np.inf, 2.0], [1.0, 1.0]], "an infinite number .* in vector 0 "),
         ([[1.0, 2.0], [0.0, 0.0]], "length 0 for text 2 of 2"),
-        ([["a", "b"], ["c", "d"]], "no numbers"),
-        ([[1.0], [1.0, 2.0]], "no numbers"),
-        (None, "no numbers"),
-        ([[True, False], [True, True]], "no numbers"),
+        ([["a", "b"], ["c", "d"]], "numbers are needed"),
+        ([[1.0], [1.0, 2.0]], "no table of numbers"),
+        (None, "numbers are needed"),
+        ([[True, False], [True, True]], "numbers are needed"),
     ],
 )
 def test_what_is_no_embedding_is_refused(vectors: object, message: str) -> None:
     with pytest.raises(EmbeddingFailed, match=message):
-        validate(vectors, rows=2, dimension=2)
+        checked(vectors)
 
 
 def test_the_nearest_come_first() -> None:

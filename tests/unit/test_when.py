@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 
@@ -213,19 +211,6 @@ def test_a_long_text_is_no_question() -> None:
 def test_a_naive_now_is_refused() -> None:
     with pytest.raises(InvalidInput, match="has no time zone"):
         understood("last week", NOW.replace(tzinfo=None))
-
-
-def test_the_parser_of_dates_is_loaded_only_for_a_date() -> None:
-    code = (
-        "import sys\n"
-        "import germane\n"
-        "engine = germane.open(':memory:', embedder=None)\n"
-        "engine.recall('May I ask what Redis is?')\n"
-        "assert 'dateparser' not in sys.modules\n"
-        "assert engine.recall('since 2 days ago').question.when is not None\n"
-        "assert 'dateparser' in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 PIECES = """

@@ -37,7 +37,7 @@ from germane.model.validation import (
 )
 from germane.protocols import Clock, Embedder, Reranker, Scorer, TokenCounter
 from germane.renditions.passages import LONG_TOKENS, PassageScores, best_passages
-from germane.retrieval.vectors import validate
+from germane.retrieval.vectors import as_vectors, unit_rows
 
 # The categories of `regex`, which knows more scripts than an older Python does.
 _VISIBLE: Final = regex.compile(r"[\p{L}\p{M}\p{N}\p{P}\p{S}]")
@@ -247,20 +247,11 @@ def embed_texts(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector 
         several = "a text" if len(texts) == 1 else f"{len(texts)} texts"
         reason = str(error).rstrip(".")
         raise EmbeddingFailed(f"The embedder {embedder.name!r} failed on {several}: {reason}.") from error
-    return _unit_vectors(vectors, rows=len(texts), dimension=embedder.dimension)
-
-
-def _unit_vectors(vectors: NDArray[np.float32], *, rows: int, dimension: int) -> list[Vector | None]:
-    """The rows at unit length; a row of zeros, which points nowhere, becomes None."""
-    meant: list[bool] = [True] * rows
-    if np.shape(vectors) == (rows, dimension):
-        counts: NDArray[np.intp] = np.count_nonzero(np.asarray(vectors), axis=1)
-        meant = (counts > 0).tolist()
-        if not all(meant):
-            vectors = np.asarray(vectors)[meant]
-            rows = sum(meant)
-    unit = iter(validate(vectors, rows=rows, dimension=dimension))
-    return [next(unit) if has_meaning else None for has_meaning in meant]
+    checked = as_vectors(vectors, name=embedder.name, texts=len(texts), dimension=embedder.dimension)
+    # A row of zeros points nowhere.
+    counts: NDArray[np.intp] = np.count_nonzero(checked, axis=1)
+    unit = iter(unit_rows(checked[counts > 0]))
+    return [next(unit) if count else None for count in counts.tolist()]
 
 
 # Reranking for operations: whatever the reranker does wrong costs its part of the scores, and a note says so.

@@ -3,21 +3,17 @@
 Pure: `now` is an argument.
 
 Finding the expression is a grammar of our own, since a parser of dates sees one in "may I" and in
-"5 apples"; `moments` says what the expression means.
+"5 apples"; `span_of` says what the expression means.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
-from importlib import import_module
-from threading import Lock
-from typing import Any, TypeAlias
+from functools import cache
+from typing import TypeAlias
 
-from germane.forks import awaited
 from germane.model.query import Order, TimeRange
 from germane.model.validation import as_utc
 from germane.retrieval.tokenizer import query_terms
@@ -26,9 +22,7 @@ from germane.retrieval.tokenizer import query_terms
 #
 # Pure: `now` is an argument.
 #
-# Dates are read by `dateparser`, imported at the first one, since importing it takes longer than
-# most questions do. Its input always has a year, and its results are widened to the calendar
-# day, week (Monday to Sunday), month or year that was named.
+# A span is the calendar day, week (Monday to Sunday), month or year that was named.
 
 Span: TypeAlias = tuple[datetime, datetime]
 """From the first, inclusive, until the second, exclusive."""
@@ -85,7 +79,7 @@ def span_of(expression: str, *, now: datetime, year: int | None = None) -> Span 
     if text in _WEEKDAYS:
         return _day(days_back(now, (now.weekday() - _WEEKDAYS[text]) % 7))
     if re.fullmatch(YEAR, text):
-        return _period(datetime(int(text), 1, 1, tzinfo=UTC), "year")
+        return _calendar(datetime(int(text), 1, 1, tzinfo=UTC), "year")
     return _date(text, now, year)
 
 
@@ -127,9 +121,7 @@ def _ago(number: int, unit: str, now: datetime) -> Span | None:
         return now - (number + 0.5) * width, now - (number - 0.5) * width
     if unit == "quarter":
         return _quarter(_months_back(now, 3 * number))
-    if unit == "fortnight":
-        number, unit = 2 * number, "week"
-    return _parsed(f"{number} {unit}s ago", now)
+    return _units_back(now, number, unit)
 
 
 def _named(which: str, unit: str, now: datetime) -> Span | None:
@@ -140,13 +132,13 @@ def _named(which: str, unit: str, now: datetime) -> Span | None:
     if unit.rstrip(".") in _MONTHS:
         month = _MONTHS[unit.rstrip(".")]
         before = back and month >= now.month
-        return _period(datetime(now.year - 1 if before else now.year, month, 1, tzinfo=UTC), "month")
+        return _calendar(datetime(now.year - 1 if before else now.year, month, 1, tzinfo=UTC), "month")
     if unit == "weekend":
         start = days_back(now, now.weekday() + 7 * back) + timedelta(days=5)
         return start, start + timedelta(days=2)
     if unit == "quarter":
         return _quarter(_months_back(now, 3 * back))
-    return _parsed(f"{back} {unit}s ago", now)
+    return _units_back(now, back, unit) if unit in _DAYS or unit in _UNIT_MONTHS else None
 
 
 def _date(text: str, now: datetime, year: int | None) -> Span | None:
@@ -154,14 +146,14 @@ def _date(text: str, now: datetime, year: int | None) -> Span | None:
         return _of_day(int(found["day"]), found["month"], found["year"], now, year)
     if (found := re.fullmatch(_MONTH_YEAR, text)) is not None:
         month = _MONTHS[found[1].rstrip(".")]
-        return _parsed(f"{_year_of(month, found[2], now, year)}-{month:02}", now)
+        return _of_parts(_year_of(month, found[2], now, year), month)
     if (found := re.fullmatch(_QUARTER, text)) is not None:
         month = 3 * int(found[1] or found[4]) - 2
         return _quarter(datetime(_year_of(month, found[2] or found[3], now, year), month, 1, tzinfo=UTC))
     if (found := re.fullmatch(_NUMERIC, text)) is not None:
-        return _numeric(int(found[1]), int(found[2]), found[3], now)
+        return _numeric(int(found[1]), int(found[2]), found[3])
     if (found := re.fullmatch(_ISO, text)) is not None:
-        return _parsed("-".join(part for part in found.groups() if part), now)
+        return _of_parts(*found.groups())
     return None
 
 
@@ -173,21 +165,21 @@ def _year_of(month: int, written: str | None, now: datetime, year: int | None) -
     return now.year if month <= now.month else now.year - 1
 
 
-def _numeric(first: int, second: int, year: str, now: datetime) -> Span | None:
+def _numeric(first: int, second: int, year: str) -> Span | None:
     if max(first, second) <= _MONTHS["december"] and first != second:
         # Which is the day, nobody can tell of 5/7/2023; such a date is left in the question.
         return None
     month, day = sorted((first, second))
-    return _parsed(f"{year}-{month:02}-{day:02}", now)
+    return _of_parts(year, month, day)
 
 
 def _of_day(day: int, month_name: str, written: str | None, now: datetime, year: int | None) -> Span | None:
     month = _MONTHS[month_name.rstrip(".")]
     chosen = int(written) if written else year
     if chosen is not None:
-        return _parsed(f"{chosen}-{month:02}-{day:02}", now)
+        return _of_parts(chosen, month, day)
     for back in range(9):  # A leap day may be eight years away.
-        span = _parsed(f"{now.year - back}-{month:02}-{day:02}", now)
+        span = _of_parts(now.year - back, month, day)
         if span is not None and span[0] <= now:
             return span
     return None
@@ -207,7 +199,7 @@ def _day(start: datetime) -> Span:
     return start, start + timedelta(days=1)
 
 
-def _period(moment: datetime, period: str) -> Span:
+def _calendar(moment: datetime, period: str) -> Span:
     start = days_back(moment, 0)
     if period == "year":
         return start.replace(month=1, day=1), start.replace(year=start.year + 1, month=1, day=1)
@@ -219,36 +211,23 @@ def _period(moment: datetime, period: str) -> Span:
     return _day(start)
 
 
-def _parsed(text: str, now: datetime) -> Span | None:
-    """Ask `dateparser`. It counts from the day's noon, so that its input is the same all day."""
-    return _relative_span(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
+def _units_back(now: datetime, number: int, unit: str) -> Span | None:
+    """The day, week, month or year that many units before now; None before the first year."""
+    if unit in _DAYS:
+        return _calendar(days_back(now, number * _DAYS[unit]), "day" if unit == "day" else "week")
+    months = number * _UNIT_MONTHS[unit]
+    if months >= 12 * now.year:
+        return None
+    return _calendar(_months_back(now, months), "month" if unit == "month" else "year")
 
 
-# `dateparser` has locks of its own, which a child would inherit as they are.
-_PARSING = awaited(Lock())
-
-
-# A parse takes about a millisecond, and its input is in one of a few forms by now.
-@lru_cache(maxsize=1000)
-def _relative_span(text: str, noon: datetime) -> Span | None:
-    # Its warnings are about its own use of the standard library. The filters are the process's, so
-    # two threads must not change and restore them at once.
-    with _PARSING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dateparser: Any = import_module("dateparser.date")
-        settings = {
-            "RELATIVE_BASE": noon,
-            "TIMEZONE": "UTC",
-            "DATE_ORDER": "YMD",
-            "PREFER_DAY_OF_MONTH": "first",
-        }
-        try:
-            found = dateparser.DateDataParser(languages=["en"], settings=settings).get_date_data(text)
-            if found.date_obj is None:
-                return None
-            return _period(found.date_obj.replace(tzinfo=UTC), found.period)
-        except (ValueError, OverflowError):
-            return None
+def _of_parts(year: str | int, month: str | int, day: str | int | None = None) -> Span | None:
+    """The day or the month of these numbers; None where the calendar has none."""
+    try:
+        start = datetime(int(year), int(month), 1 if day is None else int(day), tzinfo=UTC)
+        return _calendar(start, "month" if day is None else "day")
+    except (ValueError, OverflowError):
+        return None
 
 
 LONGEST_QUESTION = 1000

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,33 +24,16 @@ _ROUNDING = 1e-4
 _DECIMALS = 6
 
 
-def validate(vectors: object, *, rows: int, dimension: int) -> NDArray[np.float32]:
-    """What an embedder returned, as float32 of shape (rows, dimension), each row of unit length.
-
-    Raises EmbeddingFailed for another shape, for what isn't numbers, for NaN and infinity, and for
-    a vector of zeros, which points nowhere.
-    """
-    try:
-        given: NDArray[Any] = np.asarray(vectors)
-        if given.dtype.kind not in "fiu":
-            raise TypeError(f"their type is {given.dtype}")  # noqa: TRY301 - As numpy raises for others.
-        table = given.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingFailed(
-            f"The embedder returned no numbers ({error}). It has to return one row of floats per text."
-        ) from error
-    if table.shape != (rows, dimension):
-        raise EmbeddingFailed(
-            f"The embedder returned an array of shape {table.shape} for {rows} texts and dimension "
-            f"{dimension}; it has to be ({rows}, {dimension}). Check the embedder's `dimension`."
-        )
+def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows at unit length. Raises EmbeddingFailed for one too short to have a direction."""
+    table = vectors.astype(np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", table, table))
-    # NaN fails this comparison as well, and so does a vector too long to be squared.
-    bad = np.flatnonzero(~((norms > _SHORTEST) & (norms < np.inf)))
+    bad = np.flatnonzero(norms <= _SHORTEST)
     if bad.size:
         raise EmbeddingFailed(
-            f"The embedder returned a vector of length {norms[bad[0]]:g} for text {bad[0] + 1} of {rows}, "
-            "which has no direction to compare. Leave such texts without a vector, or check the model."
+            f"The embedder returned a vector of length {norms[bad[0]]:g} for text {bad[0] + 1} of "
+            f"{len(table)}, which has no direction to compare. Leave such texts without a vector, or check "
+            "the model."
         )
     unit: NDArray[np.float32] = (table / norms[:, np.newaxis]).astype(np.float32)
     return unit
