@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import regex
@@ -45,7 +46,7 @@ _SHORTEST: Final = 4
 _LONGEST: Final = 60
 _MOST_DRAFTS: Final = 40
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’_-]*")
-_SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 # The reply of a model without anything to summarize.
 _META = regex.compile(
     r"(?i)^\W*(?:please provide|i (?:can't|cannot|don't see)|there is no (?:text|conversation))"
@@ -147,7 +148,7 @@ def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[
 
 def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
     """The most representative sentences in their order, each after its speaker."""
-    spoken = [(who, text) for who, text, _ in _spoken_messages(gone)]
+    spoken = ((each.role.value, each.own_text) for each in spoken_messages(gone))
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
     sentences = [*earlier, *((who, each) for who, text in spoken for each in _sentences(text))]
     # Distinct, in their order, since a sum of floats depends on the order, and sets have none.
@@ -175,30 +176,29 @@ def _line(who: str, text: str) -> str:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for sentence in _SENTENCES.split(text):
+    for sentence in SENTENCES.split(text):
         if sentence and _SHORTEST <= len(_WORD.findall(sentence)) <= _LONGEST:
             yield sentence.strip()
 
 
-def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
-    """The role, own text and message of each user and assistant message, without text from memory."""
-    for group in gone:
-        for message in group:
-            if message.role in (MessageRole.USER, MessageRole.ASSISTANT) and message.own_text.strip():
-                yield message.role.value, message.own_text, message
+def spoken_messages(groups: Iterable[Group]) -> Iterator[Message]:
+    """The messages of user and assistant that have text of their own, which isn't from memory."""
+    for message in chain.from_iterable(groups):
+        if message.role in (MessageRole.USER, MessageRole.ASSISTANT) and message.own_text.strip():
+            yield message
 
 
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
     """Distinct sentences with the form of a rule, preference, decision or fact, the user's first."""
     known: set[str] = set()
     drafts = []
-    for _, text, message in _spoken_messages(gone):
+    for message in spoken_messages(gone):
         trust = Trust.OWNER if message.role is MessageRole.USER else Trust.AGENT
         source = f"conversation:{message.session}#{message.id}" if message.id else None
         base = Draft(
             content="", trust=trust, source=source, created_at=message.created_at, tags=("compacted",)
         )
-        for sentence in _sentences(text):
+        for sentence in _sentences(message.own_text):
             kind = next((kind for kind, pattern in _PATTERNS if pattern.search(sentence)), None)
             if kind is None or sentence.endswith("?") or sentence.casefold() in known:
                 continue

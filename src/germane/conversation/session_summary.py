@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import regex
 
+from germane.conversation.compaction import SENTENCES, spoken_messages
 from germane.conversation.formats.parts import spoken_lines
 from germane.conversation.groups import groups_of
 from germane.conversation.views import tiered
@@ -24,7 +25,6 @@ _MOST_OPEN = 5
 _TOKENS = 200
 """About how long a summarizer's text may be."""
 _WORD = regex.compile(r"[\p{L}][\p{L}\p{M}\p{N}'’_-]*")
-_SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 _ASKS = regex.compile(r"[?？؟]\W*$")
 
 
@@ -41,7 +41,7 @@ def summary_of(
     `summary`; if it fails or answers nothing, the other fields are put together, as without one.
     """
     groups = groups_of(messages)
-    spoken = list(_spoken(groups))
+    spoken = [(message.role, message.own_text.strip()) for message in spoken_messages(groups)]
     first, last = spoken[0], spoken[-1]
     words = Counter(word for _, text in spoken for word in _WORD.findall(text))
     prompt = next((text for role, text in spoken if role is MessageRole.USER), first[1])
@@ -79,24 +79,14 @@ def _put_together(found: SessionSummary) -> str:
     return "\n".join(lines)
 
 
-def _spoken(groups: Sequence[Group]) -> Iterator[tuple[MessageRole, str]]:
-    """The role and own text of what user and assistant wrote, without what came from memory."""
-    for group in groups:
-        for message in group:
-            text = message.own_text.strip()
-            if text and message.role in (MessageRole.USER, MessageRole.ASSISTANT):
-                yield message.role, text
-
-
 def _open_questions(groups: Sequence[Group]) -> Iterator[str]:
     """The user's questions in groups without a reply, and the assistant's that end the session."""
     for group in groups:
-        spoken = list(_spoken([group]))
-        roles = [role for role, _ in spoken]
-        if MessageRole.ASSISTANT not in roles:
-            yield from (each for _, text in spoken for each in _questions(text))
-        elif group is groups[-1] and roles[-1] is MessageRole.ASSISTANT:
-            yield from _questions(spoken[-1][1])
+        spoken = list(spoken_messages([group]))
+        if all(message.role is MessageRole.USER for message in spoken):
+            yield from (each for message in spoken for each in _questions(message.own_text))
+        elif group is groups[-1] and spoken[-1].role is MessageRole.ASSISTANT:
+            yield from _questions(spoken[-1].own_text)
 
 
 def _questions(text: str) -> Iterator[str]:
@@ -104,4 +94,4 @@ def _questions(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    return (each.strip() for each in _SENTENCES.split(text) if each and each.strip())
+    return (each.strip() for each in SENTENCES.split(text) if each and each.strip())
