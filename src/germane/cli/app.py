@@ -22,7 +22,7 @@ _SHARED = frozenset({"--db", "--agent", "--user", "--space", "--json", "--help"}
 """The options that the help lists apart, since nearly every command has them."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
-"""What typer raises for a command line that it can't parse; the class has no public name."""
+"""The exception of typer for an invalid command line; the class has no public name."""
 _MISTAKE, _STORE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
 
 
@@ -45,12 +45,12 @@ class _Group(TyperGroup):
     """Commands that are built one by one when they are called: building all takes longer than most run."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - The signature is typer's.
-        """The commands' own words, in the order of the help."""
+        """The last words of the commands, in the order of the help."""
         prefix = self._full("")
         return [name.removeprefix(prefix) for name in COMMANDS if name.startswith(prefix)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that word, or None; an error suggests the nearest command to a wrong word."""
+        """The command with that word, or None; the error for an unknown word suggests the nearest command."""
         if cmd_name in self.list_commands(ctx):
             name = self._full(cmd_name)
             # Only the command's own module is imported.
@@ -95,7 +95,7 @@ class Commands(_Group):
             code = self._run([*map(_decoded, sys.argv[1:])] if args is None else list(args))
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader has what it wants. The interpreter flushes once more when it ends.
+            # The reader has closed the pipe. The interpreter flushes once more when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             code = _UNREAD
         sys.exit(code)
@@ -152,13 +152,13 @@ class Commands(_Group):
 
 
 def _nearest(word: str, names: dict[str, str]) -> str | None:
-    """The name behind the most similar word, if any is similar."""
+    """The name of the most similar word, if any is similar."""
     near = get_close_matches(word, names, n=1)
     return names[near[0]] if near else None
 
 
 class _UsageError(InvalidInput):
-    """A command line that names no command, or can't be parsed."""
+    """A command line without a valid command, or with invalid arguments."""
 
 
 def _report(error: GermaneError, *, as_json: bool) -> int:

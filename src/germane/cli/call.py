@@ -1,4 +1,4 @@
-"""What makes a function a command: its name, the options of every command, and the store that it opens."""
+"""Registering functions as commands, the options of all commands, and opening the store of a call."""
 
 from __future__ import annotations
 
@@ -62,10 +62,9 @@ _SHARED: Final[dict[str, tuple[Any, Any]]] = {
     "as_json": (_Json, False),
 }
 """The options of every command by the names of their parameters, each with its default."""
-SHARED: Final = frozenset(_SHARED)
 
 _SHORTENED, _SHORTENED_PLACE = 30, 58
-"""Characters of a value, and of a path, that every message shows."""
+"""The numbers of characters of a value, and of a path, that every message shows."""
 
 _functions: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, Any]]]] = {}
 
@@ -74,10 +73,10 @@ def command(name: str, *, space: bool = False, **others: Any) -> Callable[[F], F
     """Register a function as the command of that name. It takes a Call, then the command's own parameters.
 
     The help is the command's summary in `commands`, followed by the function's docstring, if any. `--db`,
-    `--agent` with `--user` and `--json` are added, and `--space` with `space=True`, unless the function has
-    such a parameter itself. `others` replace the `database`, `agent`, `user` or `as_json` by another
-    annotation and default, or by None for no such option; `--user` needs the usual `--agent`. A parameter
-    annotated with a NamedTuple stands for the fields of it.
+    `--agent` with `--user`, and `--json` are added, and `--space` with `space=True`, unless the function has
+    such a parameter. `others` replace `database`, `agent`, `user` or `as_json` by another annotation and
+    default, or remove the option with None; `--user` needs the usual `--agent`. A parameter annotated with a
+    NamedTuple is replaced by its fields.
     """
     left_out = ({} if space else {"space": None}) | ({"user": None} if "agent" in others else {})
     offered = {**_SHARED, **left_out, **others}
@@ -90,7 +89,7 @@ def command(name: str, *, space: bool = False, **others: Any) -> Callable[[F], F
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """The function of a command with the signature that typer reads; its module must be imported."""
+    """The function of a command with the signature for typer; its module must be imported."""
     function, offered = _functions[name]
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     bundles = {each.name: each.annotation for each in own if hasattr(each.annotation, "_fields")}
@@ -147,7 +146,7 @@ def _option_at_fault(message: str, given: Mapping[str, Any], parameters: Iterabl
 
 
 def _is_in(message: str, value: str, *, is_place: bool) -> bool:
-    """Whether a message contains a value: quoted, as `name=value` or as a file name; a place anyhow."""
+    """Whether a message contains a value: quoted, as `name=value` or as a file name; a path in any form."""
     whole, most = repr(value)[1:-1], _SHORTENED_PLACE if is_place else _SHORTENED
     after = r"(?!\w)" if len(whole) <= most else ""
     pattern = ("" if is_place else "['\"=/]") + re.escape(whole[:most]) + after
@@ -173,7 +172,7 @@ class Call(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The store without a password, to be shown."""
+        """The store without a password, for messages."""
         return location_of(self.database)
 
     @property
@@ -218,7 +217,7 @@ class Call(NamedTuple):
     @contextmanager
     def open(self, *, makes: bool = False, **settings: Any) -> Iterator[Engine | Space]:
         """The agent's engine, or the space of `--space`; the settings are those of `engine`."""
-        # Only the store of an agent is made: a space must exist.
+        # Only the store of an agent is created; a space must exist.
         settings |= {"makes": makes} if self.space is None else {"writes": makes or settings.get("writes")}
         with self.engine(**settings) as engine:
             yield engine if self.space is None else engine.space(self.space)
@@ -259,7 +258,7 @@ def check_exists(database: str) -> None:
         )
 
 
-# Ids by their beginnings and ends.
+# Ids from their beginnings or ends.
 
 _ID_LENGTH = 36
 _SHORTEST = 4
@@ -267,9 +266,10 @@ _MOST_NAMED = 5
 
 
 def id_of(engine: Engine | Space, text: str) -> str:
-    """The id of the memory that a text names by its id, or by the beginning or end of it.
+    """The id of the memory with an id that is, begins with or ends with the text.
 
-    The version in `id@n` stays. Raises NotFound, or InvalidInput for a text that is too short or ambiguous.
+    A version, as in `id@n`, is preserved. Raises NotFound, or InvalidInput for a text that is too short or
+    ambiguous.
     """
     wanted, at, version = text.strip().lower().partition("@")
     if len(wanted) == _ID_LENGTH:
@@ -283,7 +283,7 @@ def id_of(engine: Engine | Space, text: str) -> str:
 
 
 def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
-    """The id that begins or ends with a text, or None; `of` names the things in the plural.
+    """The id that begins or ends with a text, or None; `of` is the plural noun of the ids' objects.
 
     Raises InvalidInput for a text that is too short or ambiguous.
     """
@@ -301,19 +301,19 @@ def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
 
 
 def all_memories(engine: Engine | Space) -> Iterator[Memory]:
-    """Every memory of the agent or space, whatever its status, newest first."""
+    """Every memory of the agent or space with any status, newest first."""
     from germane.operations.read import EVERY, pages  # noqa: PLC0415 - The help needs none of it.
 
     return chain.from_iterable(pages(engine.memories, EVERY))
 
 
 def assembly_id(engine: Engine | Space, text: str) -> str:
-    """The id of the recorded assembly that a text names; the text itself if there is none."""
+    """The id of the recorded assembly that begins or ends with the text; the text itself if none does."""
     return only_id(text, (each.id for each in engine.ledger().list(limit=None)), "assemblies") or text
 
 
 def recorded(engine: Engine | Space, text: str | None) -> Assembly:
-    """The recorded assembly that a text names, or the latest. Raises AssemblyNotFound or InvalidInput."""
+    """The recorded assembly with that id, or the latest. Raises AssemblyNotFound or InvalidInput."""
     ledger = engine.ledger()
     if text is not None:
         return ledger.show(assembly_id(engine, text))

@@ -330,12 +330,12 @@ def _json_of(file: Path) -> Any:
 
 
 def _account_of(shape: Any) -> Any:
-    """The part of a context's, trace's or recall's JSON that holds the question and the time."""
+    """The part of the JSON of a context, trace or recall that has the question and the time."""
     return shape if "results" in shape else shape["trace"]
 
 
 def _shown_in(shape: Any) -> Impressions:
-    """What a context, a trace or a recall showed, from its JSON. Raises InvalidInput for other JSON."""
+    """The impressions in the JSON of a context, a trace or a recall. Raises InvalidInput for other JSON."""
     try:
         account = _account_of(shape)
         if account is shape:
@@ -360,7 +360,7 @@ def _shown_in(shape: Any) -> Impressions:
 
 
 def _ids(texts: Sequence[str], shown: Impressions) -> list[str]:
-    """The ids among those shown that the texts name."""
+    """The full ids of shown memories from the texts, which begin or end them."""
     return [only_id(text, shown.parts, "memories of this context") or text for text in texts]
 
 

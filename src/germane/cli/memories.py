@@ -243,7 +243,7 @@ def _text_of(text: str) -> str:
 
 
 def _entered(working_set: Any, recalled: RecallResult) -> tuple[dict[str, Any], str]:
-    """Add the results to a working set; the outcome as JSON and as text."""
+    """Add the results to a working set, and return the outcome as JSON and as text."""
     from germane.cli.working_sets import added_text, figures_of, fill  # noqa: PLC0415 - Only with --into.
 
     added = working_set.add_recalled(recalled)
@@ -270,7 +270,7 @@ def _print_ranked(recalled: RecallResult, agent: str | None) -> None:
 
 
 def _why(ranked: Ranked) -> str:
-    """The parts of a score, and the rankings that were fused."""
+    """The parts of a score, and the fused rankings."""
     why, fused = why_of(ranked.parts), ranked.fused
     return why if fused is None else f"{why}; fused {fused.score:.4f} of {', '.join(fused.sources) or 'none'}"
 
@@ -433,7 +433,7 @@ def _report_step(done: int, of: int, step: UpkeepStep | None) -> None:
     sys.stderr.flush()
 
 
-# How many memories there are, and the health of the store.
+# Statistics and the health of the store.
 
 _BAR = 40
 _WIDTH = 110

@@ -35,7 +35,7 @@ Target = Annotated[
 QueryText = Annotated[str, arg("QUERY", "What to look for, in any words.")]
 MemoryText = Annotated[str, arg("TEXT", "The text of the memory; - reads standard input.")]
 
-# What a memory is.
+# The fields of a memory.
 
 Subject = Annotated[str | None, opt("--subject TEXT", "What or whom it is about, in a word or two.")]
 Tags = Annotated[list[str] | None, opt("--tag TAG", "A tag, such as storage:cache. Repeatable.")]
@@ -89,7 +89,7 @@ class DraftFields(NamedTuple):
         return {**self._asdict(), "tags": self.tags or (), "created_at": created_at, "metadata": metadata}
 
 
-# Which memories take part, and when.
+# Filters and times.
 
 SinceWords = Annotated[str | None, opt("--since TIME", f"Created at this time or later ({_WORDS}).")]
 WithSpaces = Annotated[
@@ -137,7 +137,7 @@ class Filters(NamedTuple):
         )
 
 
-# How a context is built.
+# The settings of a context.
 
 Budget = Annotated[
     int | None, opt("--budget TOKENS", "Maximum tokens of the text; by default the frame's budget.")
@@ -153,7 +153,7 @@ Root = Annotated[
 ]
 Into = Annotated[str | None, opt("--into SET", "Add the results to this working set, as far as they fit.")]
 
-# What confirms, repeats and follows.
+# Confirmation, and following events.
 
 Yes = Annotated[bool, opt("--yes", "Confirm: this can't be undone.")]
 Follow = Annotated[bool, opt("--follow", "Print new events until interrupted.")]
@@ -161,7 +161,7 @@ AfterNumber = Annotated[int | None, opt("--after NUMBER", "Only events after thi
 
 
 _LONGEST_NAME = 255
-"""Bytes of a file name on the usual file systems."""
+"""The maximum bytes of a file name on the usual file systems."""
 
 
 def path_of(text: str) -> Path:

@@ -1,4 +1,4 @@
-"""What commands print: text, tables, progress, and JSON made from the dataclasses.
+"""Printing of text, tables and progress, and JSON of dataclasses.
 
 `rich` is imported only if a terminal shows the result.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LABEL = 70
 _UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
 _LEAST = 24
-"""Columns that the last column of a table needs, the gap before it included."""
+"""The minimum width of the last column of a table, including the gap before it."""
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 _EXCERPT: Final = re.compile(r"\n  [^\n]*\n +\^\Z")
 _SECONDS_BETWEEN_LINES: Final = 2.0
@@ -90,7 +90,7 @@ def label_of(memory: Memory, columns: int) -> str:
 
 
 def memory_line(verb: str, memory: Memory) -> str:
-    """What happened to a memory, with its short id, kind and label, on one line."""
+    """One line about a change of a memory: the verb, the short id, the kind and the label."""
     from germane.model.context import short_id  # noqa: PLC0415 - The help needs none of it.
 
     return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label_of(memory, _LABEL)}"
@@ -141,7 +141,7 @@ def warn_of_context(context: Context, *more: str) -> None:
 
 
 def why_empty(reason: EmptyReason | None, agent: str | None) -> list[str]:
-    """Why there are no results; if nothing is stored also the agent's name, which may be a mistake."""
+    """The reason for an empty result; if nothing is stored, also the agent's name, which may be wrong."""
     from germane.model.context import sentence_of  # noqa: PLC0415 - The help needs none of it.
 
     if reason is None:
@@ -156,7 +156,7 @@ def why_empty(reason: EmptyReason | None, agent: str | None) -> list[str]:
 
 @contextmanager
 def progress_of(what: str, *, quiet: bool, tenths: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A function that reports how many of how many are done; `what` they are is in the plural: "tables".
+    """A function that reports the done and the total number; `what` is their plural noun, such as "tables".
 
     Without a terminal a line is printed every few seconds, or with `tenths` for each tenth.
     """
@@ -203,9 +203,9 @@ class PacedLines:
 
 _DIGITS = 6
 _EXACT = frozenset({"metadata", "options"})
-"""Fields with values of the user's own, whose numbers are not rounded."""
+"""Fields with values of the user, whose numbers aren't rounded."""
 _TEXTS = frozenset({"Scope"})
-"""Classes whose values are written as text."""
+"""Classes whose values become text."""
 
 
 class Form(NamedTuple):
@@ -274,7 +274,7 @@ FORMS: Mapping[str, Form] = {
 
 
 def to_json(value: Any) -> Any:
-    """The value in types of JSON.
+    """The value in JSON types.
 
     A dataclass becomes an object of its fields with numbers rounded to six digits, unless `FORMS` differs.
     Times become ISO 8601, enumerations their values, and sets sorted lists.
@@ -308,7 +308,7 @@ def _walked(value: Any, *, rounded: bool) -> Any:
 
 
 def _inner(value: Any, *, rounded: bool) -> Any:
-    """A member of a list or mapping: only a number directly in it is rounded like the field."""
+    """A member of a list or mapping; a number in it is rounded like the field, deeper ones aren't."""
     return _walked(value, rounded=rounded and isinstance(value, float))
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 50
 _OURS: Final = ("germane-static-", "all-MiniLM-L6-v2-int8")
-"""How the names of the models begin whose vectors cost only time to make again."""
+"""The prefixes of the names of models whose vectors can be recomputed without loss."""
 
 _Agent = Annotated[str, opt("--agent NAME", "The agent concerned; required.")]
 
@@ -250,7 +250,7 @@ def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
 
 
 def _print_spaces(call: Call, removal: Removal) -> None:
-    """Print what else became of a removal, and what is left to do."""
+    """Print the other effects of a removal, and the remaining steps."""
     if removal.finished:
         print_text(f"Removals finished that were interrupted: {removal.finished:,}.")
     if removal.left:

@@ -236,13 +236,13 @@ def figures_of(working_set: WorkingSet) -> dict[str, Any]:
 
 
 def added_text(added: AddResult, verb: str = "Added", more: str = "") -> str:
-    """How many memories were added, touched and evicted."""
+    """The numbers of added, touched and evicted memories."""
     touched = len(added.items) - len(added.new)
     return f"{verb} {len(added.new)}, touched {touched}{more}. {_evicted(added.eviction)}"
 
 
 def fill(figures: dict[str, Any]) -> str:
-    """How full a working set is."""
+    """The tokens of a working set and its capacity."""
     tokens, most = figures["tokens"], figures["max_tokens"]
     share = f" ({tokens / most:.0%})" if most else ""
     return f"The set holds {tokens:,} of {most:,} tokens{share}."

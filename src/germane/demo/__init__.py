@@ -2,9 +2,9 @@
 
 The memory is invented. It belongs to newton, a software engineering agent at a small company that builds
 a memory service, and covers January to November 2026: 315 records of every built-in kind, in the order of
-their times. Each line holds the arguments of one `remember`. Each line of the questions holds a question,
-what it is about, and in `expect` the lines of the memory, counted from 1, that answer it; they are meant
-to be queried as of 20 November 2026.
+their times. Each line has the arguments of one `remember`. Each line of the questions has a question, its
+topic, and in `expect` the numbers from 1 of the lines of the memory that answer it. The time of the questions
+is 20 November 2026.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = [
     "load_demo",
 ]
 
-# Read the demo's memory and questions, which travel in the wheel, and feed them to an engine.
+# The demo's memory and questions are part of the wheel.
 
 DEMO_QUESTION = "Should we use Redis for caching in Newton?"
 DEMO_FRAME = "decision"
 DEMO_NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-"""The moment at which the demo asks, so that it says the same on every day."""
+"""The time of the demo's question, so that its output is the same on every day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoQuestion:
-    """A question to the demo's memory. `expect` are the lines of the file, from 1, that answer it."""
+    """A question to the demo's memory. `expect` are the numbers from 1 of the lines that answer it."""
 
     question: str
     about: str
@@ -46,15 +46,15 @@ class DemoQuestion:
 
 
 def load_demo(engine: Engine) -> int:
-    """Remember the demo's memory, and return how many of its records were new to the engine.
+    """Store the demo's memory, and return the number of records that were new to the engine.
 
-    Loading it again changes nothing that a question can see, and what was forgotten stays so.
+    Loading it again changes no answer, and forgotten memories stay forgotten.
     """
     return sum(done.created for done in engine.remember_many(demo_drafts(), revive=False))
 
 
 def demo_drafts() -> tuple[Draft, ...]:
-    """The records, the first made first."""
+    """The records, oldest first."""
     return tuple(_draft(fields) for fields in _lines("memory.jsonl"))
 
 
@@ -72,7 +72,7 @@ def _draft(fields: dict[str, Any]) -> Draft:
 
 
 def _lines(name: str) -> Iterator[dict[str, Any]]:
-    # Split at line feeds alone: a text may hold every other line end of Unicode.
+    # Split at line feeds only, since a text can contain all other line ends of Unicode.
     for line in files("germane.demo").joinpath(name).read_text(encoding="utf-8").split("\n"):
         if line.strip():
             yield json.loads(line)
