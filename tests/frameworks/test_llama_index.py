@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +21,15 @@ def engine() -> Iterator[germane.Engine]:
         engine.remember("Anna is allergic to nuts.", kind="fact")
         engine.remember("The invoice is due on Friday.", kind="fact")
         yield engine
+
+
+@pytest.fixture(autouse=True)
+def _connections_of_the_framework_are_collected() -> Iterator[None]:
+    """LlamaIndex's memory never closes its own database."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def memory_of(engine: germane.Engine, *, session: str, limit: int = 600) -> Memory:
