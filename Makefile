@@ -35,6 +35,7 @@ lint: $(FRAMEWORKS) ## Format, lint and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	MYPYPATH=bench $(BIN)/mypy bench
 
 house: $(STAMP) ## The package's totals beside their limits.
 	PYTHONPATH=tests $(BIN)/python -m house.totals

@@ -7,5 +7,7 @@ from germane.frameworks.anthropic import AsyncAnthropicMemoryTool as AsyncAnthro
 from germane.frameworks.langgraph import LangGraphStore as LangGraphStore
 from germane.frameworks.llama_index import LlamaIndexMemoryBlock as LlamaIndexMemoryBlock
 from germane.frameworks.llama_index import LlamaIndexRetriever as LlamaIndexRetriever
+from germane.frameworks.openai_agents import OpenAIAgentsSession as OpenAIAgentsSession
+from germane.frameworks.openai_agents import openai_agents_filter as openai_agents_filter
 
 __all__: list[str]

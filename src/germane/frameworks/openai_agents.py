@@ -1,0 +1,156 @@
+"""OpenAI Agents SDK memory in germane (extra `openai-agents`): a session, and requests that fit a window."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from germane.engine import Engine
+from germane.errors import MessageNotFound, MissingExtra
+
+try:
+    from agents import TResponseInputItem
+    from agents.memory import SessionSettings
+    from agents.memory.session import SessionABC
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+    from agents.run_config import CallModelData, ModelInputData
+except ImportError as error:
+    raise MissingExtra(feature="The session of the OpenAI Agents SDK", extra="openai-agents") from error
+
+__all__ = ["OpenAIAgentsSession", "openai_agents_filter"]
+
+_FIELD = "openai_agents"
+"""The field of a logged message that holds the item as the SDK gave it."""
+_Result = TypeVar("_Result")
+
+
+class OpenAIAgentsSession(SessionABC):
+    """The items of a session in the engine's conversation log, as they were, for `Runner.run(session=...)`.
+
+    The log survives restarts, and contexts of later sessions quote it. `engine.for_user(...)` keeps the
+    sessions of a user apart. A cancelled call still finishes what it began.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        engine: Engine,
+        *,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = coerce_session_settings(session_settings or SessionSettings())
+        self._conversation = engine.conversation(session_id)
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items in their order; the latest `limit`, which falls back to that of the settings."""
+        most = resolve_session_limit(limit, self.session_settings)
+        items = [item for _, item in await _threaded(self._items)]
+        return (
+            items
+            if most is None
+            else items[len(items) - most :]
+            if 0 < most < len(items)
+            else items[: max(most, 0)]
+        )
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Append items, all or none. Raises InvalidInput for one that isn't JSON."""
+        if items:
+            logged = [_logged(item) for item in items]
+            await _threaded(lambda: self._conversation.extend(logged, provider="openai"))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Remove and return the latest item; None if there is none."""
+        return await _threaded(self._pop)
+
+    async def clear_session(self) -> None:
+        """Remove all items for good."""
+        with suppress(MessageNotFound):  # Nothing was added yet.
+            await _threaded(lambda: self._conversation.purge(confirm=True))
+
+    def _items(self) -> list[tuple[str, TResponseInputItem]]:
+        logged = [
+            (message.id, json.loads(message.extra or "{}")) for message in self._conversation.messages()
+        ]
+        return [(name, fields[_FIELD]) for name, fields in logged if _FIELD in fields]
+
+    def _pop(self) -> TResponseInputItem | None:
+        items = self._items()
+        if not items:
+            return None
+        name, item = items[-1]
+        self._conversation.remove_message(name)
+        return item
+
+
+def openai_agents_filter(
+    engine: Engine,
+    *,
+    window: int,
+    reserve: int = 0,
+    memory: str | None = "layered",
+    engine_of: Callable[[Any], Engine] | None = None,
+) -> Callable[[CallModelData[Any]], Any]:
+    """A `RunConfig(call_model_input_filter=...)` that fits each model call into `window` tokens.
+
+    Instructions, memory and the items share the window less `reserve` tokens, as in `Engine.request`: calls
+    stay with their results, and the session keeps all items. `memory` is a plan, or None for none.
+    `engine_of` gives the engine of a run's context. The call raises RequestTooLarge if what is required
+    doesn't fit.
+    """
+
+    async def fitted(data: CallModelData[Any]) -> ModelInputData:
+        chosen = engine if engine_of is None else engine_of(data.context)
+        given = data.model_data
+
+        def request() -> ModelInputData:
+            items: list[Any] = list(given.input)
+            made = chosen.request(
+                items,
+                provider="openai-responses",
+                system=given.instructions,
+                memory=memory,
+                window=window,
+                reserve=reserve,
+            )
+            return ModelInputData(input=made.arguments()["input"], instructions=given.instructions)
+
+        return await asyncio.to_thread(request)
+
+    return fitted
+
+
+async def _threaded(work: Callable[[], _Result]) -> _Result:
+    return await asyncio.shield(asyncio.to_thread(work))
+
+
+def _logged(item: TResponseInputItem) -> dict[str, Any]:
+    """An item as a message in OpenAI's chat form, with itself in a field of its own."""
+    own: Mapping[str, Any] = dict(item)
+    kind = own.get("type", "message")
+    logged: dict[str, Any] = {_FIELD: own}
+    if kind == "function_call":
+        call = {"name": str(own.get("name")), "arguments": _text(own.get("arguments"))}
+        calls = [{"id": str(own.get("call_id")), "type": "function", "function": call}]
+        return logged | {"role": "assistant", "content": None, "tool_calls": calls}
+    if kind == "function_call_output":
+        return logged | {
+            "role": "tool",
+            "tool_call_id": str(own.get("call_id")),
+            "content": _text(own.get("output")),
+        }
+    role = own.get("role", "assistant")
+    known = role if role in ("system", "developer", "user", "assistant") else "assistant"
+    return logged | {"role": known, "content": _text(own.get("content")) if kind == "message" else ""}
+
+
+def _text(value: Any) -> str:
+    """The text of a string, or of the parts of a list that have some."""
+    if isinstance(value, str):
+        return value
+    parts: Sequence[Any] = value if isinstance(value, list | tuple) else ()
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and part.get("text"))
