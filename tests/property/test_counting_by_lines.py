@@ -53,7 +53,7 @@ def test_a_whole_is_counted_by_the_lines_that_are_known(
     counter: TokenCounter, blocks: list[tuple[str, list[str]]]
 ) -> None:
     known = [
-        RenderedLine(level=Level.FULL, text=line, tokens=counter.count(f"{line}\n"))
+        RenderedLine(level=Level.FULL, text=line, tokens=counter.count(f"{line}\n"), body=line)
         for _, lines in blocks
         for line in lines
     ]
@@ -65,7 +65,7 @@ def test_a_whole_is_counted_by_the_lines_that_are_known(
 
 
 def test_only_an_exact_counter_is_trusted_with_parts() -> None:
-    line = RenderedLine(level=Level.FULL, text="- one two", tokens=1000)
+    line = RenderedLine(level=Level.FULL, text="- one two", tokens=1000, body="- one two")
     costs = Costs(WordCounter(), Kinds(), RememberedLines())
     assert costs.whole(["- one two\n", "- three"], [line]) == WordCounter().count("- one two\n- three")
 

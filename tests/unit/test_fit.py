@@ -83,7 +83,7 @@ class GivenCosts(Costs):
 
     def line(self, section: Section, memory: Memory, level: Level) -> RenderedLine:  # noqa: ARG002 - As of all costs.
         made = memory.renditions.at(level)
-        return RenderedLine(level=level, text=made.text, tokens=made.tokens)
+        return RenderedLine(level=level, text=made.text, tokens=made.tokens, body=made.text)
 
     def line_cache(self, section: Section, memory: Memory) -> LineCache:  # noqa: ARG002 - As of all costs.
         return LineCache() if self._known is None else self._known[id(memory)]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from itertools import accumulate
 from math import inf
 from sys import float_info
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -387,16 +385,9 @@ class CandidateTable(Deferred[Candidate]):
         if len(tables) == 1:
             return tables[0]
         names = dict.fromkeys(name for table in tables for name in table.signals)
-        starts = list(accumulate(map(len, tables), initial=0))
-
-        def candidate(place: int) -> Candidate:
-            number = bisect_right(starts, place) - 1
-            return tables[number][place - starts[number]]
-
         return cls(
             [memory for table in tables for memory in table.memories],
             {name: np.concatenate([table.column(name) for table in tables]) for name in names},
-            made=Deferred(starts[-1], candidate) if any(table.made for table in tables) else None,
         )
 
     @classmethod

@@ -290,7 +290,9 @@ def unknown_kinds(sessions: Sequence[AgentContext], where: Filter) -> tuple[Trac
     among = replace(where, kinds=(), when=None, statuses=_ANY_STATUS, without=())
     unregistered = [kind for kind in dict.fromkeys(where.kinds) if kind not in sessions[0].kinds]
     unknown = [
-        kind for kind in unregistered if not any(_is_stored(session, kind, among) for session in sessions)
+        kind
+        for kind, of_kind in ((kind, replace(among, kinds=(kind,))) for kind in unregistered)
+        if not any(session.store.find(session.agent, of_kind, limit=1) for session in sessions)
     ]
     if not unknown:
         return ()
@@ -304,10 +306,6 @@ def unknown_kinds(sessions: Sequence[AgentContext], where: Filter) -> tuple[Trac
         )
         for kind in unknown
     )
-
-
-def _is_stored(session: AgentContext, kind: str, among: Filter) -> bool:
-    return bool(session.store.find(session.agent, replace(among, kinds=(kind,)), limit=1))
 
 
 def _nearest(kind: str, known: Iterable[str]) -> str:
@@ -329,7 +327,8 @@ def found_apart(store: Store, agent: str, query: Query) -> SearchResult:
     try:
         return store.search(agent, query)
     except Exception as error:  # A store of the caller's own may fail in any way.
-        if _is_the_callers(error) or len(query.slices) == 1:
+        is_the_callers = isinstance(error, GermaneError) and not isinstance(error, StoreError)
+        if is_the_callers or len(query.slices) == 1:
             raise
         found: list[SearchResult] = []
         failed: dict[int, Exception] = {}
@@ -405,10 +404,6 @@ def failures(plan: Plan, found: SearchResult, kinds: Kinds) -> Sequence[TraceNot
             )
         )
     return notes
-
-
-def _is_the_callers(error: Exception) -> bool:
-    return isinstance(error, GermaneError) and not isinstance(error, StoreError)
 
 
 # The arrangements made last, so that a conversation that grows is arranged and counted once.

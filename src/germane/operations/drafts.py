@@ -247,7 +247,10 @@ def _stored(
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
                 lifecycle_state=lifecycle_states.get(memory.ref),
-                dated=_dated(session, memory) if dated is None or _names_day(memory, dated) else "",
+                # An import says of which day a memory is, or else it is the same one on any day.
+                dated=_dated(session, memory)
+                if dated is None or memory.id in dated or "date" in memory.metadata
+                else "",
                 at=at,
             )
             for memory, vector in zip(batch, vectors, strict=True)
@@ -309,11 +312,6 @@ def _dated(session: AgentContext, memory: Memory) -> str:
     """The hash of an episode with its day, as another day makes it another one."""
     is_episode = session.kinds.of(memory).lifecycle == "episode"
     return content_hash_of(memory, day_of(memory)) if is_episode else ""
-
-
-def _names_day(memory: Memory, dated: Collection[str]) -> bool:
-    """Whether an import says of which day a memory is; else it is the same one on any day."""
-    return memory.id in dated or "date" in memory.metadata
 
 
 def _restate(
@@ -432,13 +430,18 @@ def weighed(
         raise InvalidInput(f"quality={quality!r} is unknown: take one of {', '.join(get_args(Quality))}.")
     if quality == "keep":
         return [(memory, None) for memory in memories]
-    found = []
+    found: list[tuple[Memory, QualityFlag | None]] = []
     asks = quality == "refuse" or len(memories) == 1
     for memory in memories:
         doubt = _quality_flag(session, memory, asks=asks)
-        if doubt is not None and quality == "refuse":
+        if doubt is None:
+            found.append((memory, None))
+            continue
+        if quality == "refuse":
             raise NotWorthKeeping(memory.content, doubt.value)
-        found.append((memory if doubt is None else _marked(memory, doubt), doubt))
+        # The reason is a key, since values of metadata are indexed and would be found.
+        flagged = MappingProxyType({**memory.metadata, QUALITY_FLAG: {doubt.value: True}})
+        found.append((memory.evolve(metadata=flagged), doubt))
     return found
 
 
@@ -475,8 +478,3 @@ def _is_known(session: AgentContext, memory: Memory) -> bool:
         if same or normalised(other.content) == normalised(memory.content):
             return True
     return False
-
-
-def _marked(memory: Memory, doubt: QualityFlag) -> Memory:
-    # The reason is a key, since values of metadata are indexed and would be found.
-    return memory.evolve(metadata=MappingProxyType({**memory.metadata, QUALITY_FLAG: {doubt.value: True}}))

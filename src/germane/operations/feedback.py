@@ -22,7 +22,7 @@ from germane.model.learning import (
     ObserveResult,
     OutcomeResult,
 )
-from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, split_id
+from germane.model.memory import LifecycleEvent, Memory, Outcome, split_id
 from germane.model.validation import as_utc, checked_flag, checked_text, checked_word, checked_words
 from germane.operations.context import AgentContext
 from germane.operations.search import RecallResult
@@ -303,12 +303,11 @@ def _texts(
         memories = [one for one in found if one is not None]
     levels = {name: shown.levels.get(name) for name in shown.parts}
     memories = [one for one in memories if not one.is_message]
-    texts = {one.ref: _at(one, levels.get(one.version_id, levels.get(one.id))) for one in memories}
+    texts = {}
+    for one in memories:
+        level = levels.get(one.version_id, levels.get(one.id))
+        texts[one.ref] = one.content if level is None else one.renditions.at(level).text
     return texts, {one.ref for one in memories if one.agent == session.agent}
-
-
-def _at(memory: Memory, level: Level | None) -> str:
-    return memory.content if level is None else memory.renditions.at(level).text
 
 
 # outcome: say how work turned out with what a context showed.

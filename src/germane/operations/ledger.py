@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -139,8 +140,8 @@ def difference(first: Assembly, second: Assembly) -> AssemblyDiff:
     after = {entry.version_id: entry for entry in second.included}
     both = [one for one in before if one in after]
     ranks = [one for one in after if one in before]
-    stands = {one: (_place(before[one]), _place(after[one])) for one in both}
-    altered = [one for one in both if stands[one][0] != stands[one][1]]
+    place = attrgetter("section", "level")
+    altered = [one for one in both if place(before[one]) != place(after[one])]
     return AssemblyDiff(
         inputs=tuple(_input_changes(first, second)),
         entered=tuple(entry for one, entry in after.items() if one not in before),
@@ -261,10 +262,6 @@ class _Recorded(Reranking):
         return {one.ref: self._given[one.version_id] for one in memories if one.version_id in self._given}, ()
 
 
-def _place(entry: LedgerEntry) -> tuple[object, ...]:
-    return entry.section, entry.level
-
-
 def _input_changes(first: Assembly, second: Assembly) -> Iterator[ValueChange]:
     names = ("question", "plan", "frame", "budget", "counter", "where", "spaces", "at")
     for name in names:
@@ -358,7 +355,9 @@ def metrics(session: AgentContext, *, since: datetime | str | None) -> Metrics:
         recall_precision=_precision(recorded),
         cold_start=median(cold) if cold else None,
         memory_growth=len(firsts) / ((until - start) / timedelta(days=1)),
-        fact_confirmation=_mean([float(_is_confirmed(one)) for one in facts]),
+        fact_confirmation=_mean(
+            [float(one.stage in (Stage.CONFIRMED, Stage.CORE) or one.seen_count > 1) for one in facts]
+        ),
         assemblies=len(assemblies),
         with_feedback=sum(map(_has_feedback, recorded)),
         cold=len(cold),
@@ -395,10 +394,6 @@ def _precision(assemblies: Iterable[Assembly]) -> float | None:
 
 def _has_feedback(assembly: Assembly) -> bool:
     return any(entry.used is not None for entry in assembly.entries)
-
-
-def _is_confirmed(fact: Memory) -> bool:
-    return fact.stage in (Stage.CONFIRMED, Stage.CORE) or fact.seen_count > 1
 
 
 def _stored(session: AgentContext, where: Filter) -> tuple[Memory, ...]:

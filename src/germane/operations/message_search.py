@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.conversation.formats.parts import spoken_lines
-from germane.conversation.views import Tiers, tiered
+from germane.conversation.views import Tiers
 from germane.errors import StoreError
 from germane.kinds import MESSAGE
 from germane.model.context import Context, Reason
 from germane.model.conversation import Message, TextPart
-from germane.model.memory import Memory, Rendition, Renditions, Scope
+from germane.model.memory import Memory, Rendition, Renditions
 from germane.model.plan import Plan
 from germane.model.query import (
     Candidate,
@@ -33,13 +32,11 @@ from germane.operations.context import AgentContext
 from germane.operations.frame import MessageFilter
 from germane.operations.passages import by_passages
 from germane.operations.search import ParsedQuery, joined_results, passage_search, query_of
-from germane.operations.turn_search import turn_vectors
+from germane.operations.turn_search import memory_of, outside_alone, turn_vectors
 from germane.plans.layered import EARLIER, with_messages
-from germane.ranking.relevance import outside
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import CONVERSATIONS
 from germane.stores.relational.conversation_log import PastTurns
-from germane.stores.relational.conversation_records import SPEAKER
 
 _GATHERED = 100
 """Turns of each signal, as many as `recall` gathers of memories."""
@@ -51,8 +48,6 @@ _MOST_KNOWN = 20_000
 """Candidates that are remembered between calls."""
 _ROUNDS = 4
 """How often a context is made again without messages that a memory in it contains; mostly once is enough."""
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_SIGNALS = ("lexical", "semantic", "coverage")
 
 
 def admits_messages(where: Filter) -> bool:
@@ -120,47 +115,29 @@ def _by(when: TimeRange | None, until: datetime | None) -> TimeRange | None:
 
 
 def candidate_of(session: AgentContext, turn: Sequence[Message], part: int, names: bool) -> Memory:
-    """A turn of a conversation as what is ranked and shown: a memory of no version, which no store has.
+    """A turn of a conversation as what is ranked and shown, see `memory_of`, in one part of its session.
 
-    Its id is that of the message, its metadata name the session, the speaker and the group. What came from
-    memory isn't in its text. With `names`, a message of a transcript begins with that of its speaker.
+    What came from memory isn't in its text.
     """
+    own = []
+    for message in turn:
+        parts = tuple(
+            replace(part, text=own_text(part.text)) if isinstance(part, TextPart) else part
+            for part in message.parts
+            if not (isinstance(part, TextPart) and part.recalled)
+        )
+        own.append(message.evolve(parts=parts))
+
+    def whole(text: str) -> Renditions:
+        # Packing makes excerpts by the question, so that no shorter text is needed.
+        full = Rendition(text=text, tokens=session.counter.count(text))
+        return Renditions(micro=full, summary=full, full=full, counter=session.counter.name)
+
     first = turn[0]
-    own = [_own(each) for each in turn]
-    named = SPEAKER.match(own[0].text) if names else None
-    lines = spoken_lines(tiered(own, active=None, tiers=Tiers()))
-    # Who is named in the text needs no role before it.
-    text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
-    at = first.created_at or _LONG_AGO
-    # Packing makes excerpts by the question, so that no shorter text is needed.
-    whole = Rendition(text=text, tokens=session.counter.count(text))
-    return Memory(
-        id=first.id,
-        agent=first.agent,
-        kind=MESSAGE,
-        content=text,
-        renditions=Renditions(micro=whole, summary=whole, full=whole, counter=session.counter.name),
-        created_at=at,
-        updated_at=at,
-        version=0,
-        content_hash=first.id,
-        scope=Scope(name="session", value=f"{first.session} {part + 1}" if part else first.session),
-        metadata={
-            "session": first.session,
-            "speaker": named[1] if named else first.role.value,
-            "group": first.group,
-            "seq": first.seq,
-        },
-    )
-
-
-def _own(message: Message) -> Message:
-    parts = tuple(
-        replace(part, text=own_text(part.text)) if isinstance(part, TextPart) else part
-        for part in message.parts
-        if not (isinstance(part, TextPart) and part.recalled)
-    )
-    return message.evolve(parts=parts)
+    within = f"{first.session} {part + 1}" if part else first.session
+    made = memory_of(own, within, names=names, tiers=Tiers(), renditions=whole)
+    metadata = {"session": first.session, **made.metadata, "seq": first.seq}
+    return made.evolve(version=0, content_hash=first.id, metadata=metadata)
 
 
 def _gated(found: SearchResult, query: Query) -> SearchResult:
@@ -168,14 +145,7 @@ def _gated(found: SearchResult, query: Query) -> SearchResult:
     table = CandidateTable.of(found.slices[0])
     if not len(table):
         return found
-    # Turns of dialogue pass the gate. Here each is judged by itself.
-    alone = {name: table.column(name) for name in _SIGNALS}
-    out = outside(
-        CandidateTable(table.memories, alone),
-        exempt=np.zeros(len(table), dtype=np.bool_),
-        information=query.information,
-        least_cosine=query.least_cosine,
-    )
+    out = outside_alone(table, query)
     near = _next_to(table.memories, ~out)
     return replace(found, slices=(table.at(np.flatnonzero(~out | near).tolist()),))
 
@@ -198,13 +168,13 @@ def _place(memory: Memory) -> tuple[str, int]:
 
 def _without_texts(found: SearchResult, texts: frozenset[str]) -> SearchResult:
     table = CandidateTable.of(found.slices[0])
-    left = [place for place, one in enumerate(table.memories) if texts.isdisjoint(_texts_of(one))]
+    left = [
+        place
+        for place, one in enumerate(table.memories)
+        # As it is shown, and without the role before it.
+        if texts.isdisjoint((one.content, one.content.partition(": ")[2]))
+    ]
     return replace(found, slices=(table.at(left),))
-
-
-def _texts_of(message: Memory) -> tuple[str, str]:
-    """The text of a message as it is shown, and without the role before it."""
-    return message.content, message.content.partition(": ")[2]
 
 
 def gathered_messages(
@@ -239,7 +209,9 @@ def gathered_messages(
         slices = list(found.slices)
         ordinal = sum(one.gathers for one in plan.sections[:place])
         slices.insert(ordinal, ())
-        found = replace(found, slices=tuple(slices), failed=_shifted(found.failed, ordinal))
+        # The errors are those of slices by their numbers.
+        failures = {number + (number >= ordinal): error for number, error in found.failed.items()}
+        found = replace(found, slices=tuple(slices), failed=failures)
     ordinal = sum(one.gathers for one in plan.sections[:place])
     if messages is None:
         return plan, found if failed is None else replace(found, failed={**found.failed, ordinal: failed})
@@ -285,11 +257,6 @@ def _together(found: SearchResult, messages: SearchResult) -> SearchResult:
         # The gate, and whether all memories may fit, go by how many memories there are.
         joined = replace(joined, stored=found.stored, admitted=found.admitted)
     return replace(joined, learning=found.learning, failed=found.failed)
-
-
-def _shifted(failed: Mapping[int, Exception], place: int) -> Mapping[int, Exception]:
-    """The errors of slices after another slice was put in at a place."""
-    return {number + (number >= place): error for number, error in failed.items()}
 
 
 def without_doubled(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Self
 
@@ -152,7 +153,7 @@ class EngineOptions:
             frame_selector=frame_selector,
             summarizer=summarizer,
             reranking=None if reranker is None else Reranking(reranker),
-            clock=clock or _system_clock,
+            clock=clock or partial(datetime.now, UTC),
             ids=ids or IdSequence(secrets.randbits),
             record=record,
         )
@@ -259,10 +260,6 @@ def _that_made(stored: str) -> tuple[Embedder | None, str]:
         f"the vectors in this store were made by {stored}. {remedy} to rank by meaning as well, or replace "
         "them by those of the bundled model: `germane embedder use bundled`."
     )
-
-
-def _system_clock() -> datetime:
-    return datetime.now(UTC)
 
 
 # reembed: another model makes the vectors of a whole store.

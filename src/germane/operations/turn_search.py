@@ -9,17 +9,13 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from germane.conversation.formats.parts import spoken_lines
-from germane.conversation.groups import (
-    derive_query,
-)
+from germane.conversation.groups import derive_query
 from germane.conversation.views import Tiers, tiered
-from germane.model.conversation import (
-    DerivedQuery,
-    GroupScores,
-    Message,
-)
+from germane.kinds import MESSAGE
+from germane.model.conversation import DerivedQuery, GroupScores, Message
 from germane.model.memory import Memory, Rendition, Renditions, Scope
 from germane.model.query import CandidateTable, Filter, Query, SearchResult, Slice
 from germane.model.validation import checked_text
@@ -117,16 +113,9 @@ class TurnSearch:
         found = self.found()
         ranking = rank(found.slices[0], self.scoring(found))
         table = ranking.table
-        # Turns of dialogue pass the gate. Here each is judged by itself.
-        alone = {name: table.column(name) for name in ("lexical", "semantic", "coverage")}
-        out = np.nan_to_num(alone["lexical"]) <= 0
+        out = np.nan_to_num(table.column("lexical")) <= 0
         if gated or out.all():
-            out = outside(
-                CandidateTable(table.memories, alone),
-                exempt=np.zeros(len(table), dtype=np.bool_),
-                information=self.query.information,
-                least_cosine=self.query.least_cosine,
-            )
+            out = outside_alone(table, self.query)
         scores: dict[str, float] = {}
         for place, score in zip(ranking.order, ranking.scores, strict=True):
             if not out[place]:
@@ -137,27 +126,52 @@ class TurnSearch:
         """A turn as what is ranked and shown: its words, who speaks, and its group."""
         key = (turn[0].seq, len(turn), session, self.names)
         if key not in self.known:
-            self.known[key] = self._new(turn, session)
+            made = memory_of(turn, session, names=self.names, tiers=self.tiers, renditions=self.renditions)
+            self.known[key] = made.evolve(id=f"{turn[0].seq:010}", kind="episode")
         return self.known[key]
 
-    def _new(self, turn: Sequence[Message], session: str) -> Memory:
-        first = turn[0]
-        named = SPEAKER.match(first.text) if self.names else None
-        lines = list(spoken_lines(tiered(turn, active=None, tiers=self.tiers)))
-        # Who is named in the text needs no role before it.
-        text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
-        at = first.created_at or LONG_AGO
-        return Memory(
-            id=f"{first.seq:010}",
-            agent=first.agent,
-            kind="episode",
-            content=text,
-            renditions=self.renditions(text),
-            created_at=at,
-            updated_at=at,
-            scope=Scope(name="session", value=session),
-            metadata={"speaker": named[1] if named else first.role.value, "group": first.group},
-        )
+
+def memory_of(
+    turn: Sequence[Message],
+    session: str,
+    *,
+    names: bool,
+    tiers: Tiers,
+    renditions: Callable[[str], Renditions],
+) -> Memory:
+    """A turn of a conversation as a memory that no store has: its words, with the id of its first message.
+
+    Its metadata name the speaker and the group. With `names`, a message of a transcript begins with that of
+    its speaker.
+    """
+    first = turn[0]
+    named = SPEAKER.match(first.text) if names else None
+    lines = spoken_lines(tiered(turn, active=None, tiers=tiers))
+    # Who is named in the text needs no role before it.
+    text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
+    at = first.created_at or LONG_AGO
+    return Memory(
+        id=first.id,
+        agent=first.agent,
+        kind=MESSAGE,
+        content=text,
+        renditions=renditions(text),
+        created_at=at,
+        updated_at=at,
+        scope=Scope(name="session", value=session),
+        metadata={"speaker": named[1] if named else first.role.value, "group": first.group},
+    )
+
+
+def outside_alone(table: CandidateTable, query: Query) -> NDArray[np.bool_]:
+    """Which turns the gate leaves out. Turns of dialogue pass it; here each is judged by itself."""
+    alone = {name: table.column(name) for name in ("lexical", "semantic", "coverage")}
+    return outside(
+        CandidateTable(table.memories, alone),
+        exempt=np.zeros(len(table), dtype=np.bool_),
+        information=query.information,
+        least_cosine=query.least_cosine,
+    )
 
 
 def turn_vectors(embedder: Embedder) -> TurnVectors:

@@ -32,11 +32,8 @@ class RenderedLine:
     level: Level
     text: str
     tokens: int
-    body: str = ""
+    body: str
     followed: int | None = None
-
-    def __post_init__(self) -> None:
-        self.body = self.body or self.text
 
 
 @dataclass(slots=True)

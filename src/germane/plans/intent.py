@@ -129,7 +129,8 @@ def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = 
     for aim, phrases in ((IntentKind.GREET, GREETINGS), (IntentKind.ACKNOWLEDGE, ACKNOWLEDGEMENTS)):
         if any(has(pattern, words) for pattern in phrases):
             rest = without((*reversed(GREETINGS), *ACKNOWLEDGEMENTS, *POLITE), words)
-            if not informative(rest) and not dated and not _looks_back(words):
+            looks_back = any(has(pattern, words) for pattern in (*_RECAPS, *_TEMPORAL))
+            if not informative(rest) and not dated and not looks_back:
                 return Intent(aim=aim)
     hints = tuple(name for name, phrases in _HINTS if any(has(pattern, words) for pattern in phrases))
     if any(has(pattern, words) for pattern in _RECAPS):
@@ -148,10 +149,6 @@ def limit_of(section: str, limit: int, hints: tuple[str, ...]) -> int:
         return limit
     factor = HINTED_LIMIT if section in hints else OTHER_LIMIT
     return max(1, limit * factor // DEFAULT_LIMIT)
-
-
-def _looks_back(words: str) -> bool:
-    return any(has(pattern, words) for pattern in (*_RECAPS, *_TEMPORAL))
 
 
 def _with_episodes(hints: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from germane.lifecycle import is_obsolete
 from germane.model.context import Ranked, TraceNote, short_id
@@ -23,6 +22,7 @@ from germane.model.plan import KindPriority, TaskContext
 from germane.model.query import Candidate, CandidateTable
 from germane.ranking.relevance import Gated, Scoring, outside, score
 from germane.ranking.scores import OBSOLETE, asks_for_obsolete, sums_of
+from germane.ranking.signals import column_at
 from germane.ranking.similarity import Parts, Ranking, having, ordered
 from germane.scopes import closeness, closeness_to
 
@@ -94,10 +94,7 @@ def _relevance(table: CandidateTable, scoring: Scoring, *, gated: bool) -> Parts
         exact = having(found, "exact", len(among))
         out = outside(among, exempt=exact, information=query.information, least_cosine=query.least_cosine)
         found = {name: np.where(out, np.nan, part) for name, part in found.items()}
-    parts = {name: np.full(len(table), np.nan) for name in found}
-    for name, part in found.items():
-        parts[name][places] = part
-    return parts
+    return {name: column_at(places.tolist(), part, len(table)) for name, part in found.items()}
 
 
 def kinds_first(
@@ -121,7 +118,7 @@ def kinds_first(
         "stale": _stale(memories, how, work, now),
         "obsolete": _obsolete(memories, how),
     }
-    columns = {name: _column(values, count) for name, values in few.items() if values}
+    columns = {name: column_at([*at], [*at.values()], count) for name, at in few.items() if at}
     kinds = _A_KIND * (how.others - priorities).astype(np.float64)
     parts = {"kind": kinds, **relevance, **columns}
     scores = sums_of(parts, count)
@@ -136,13 +133,6 @@ def kinds_first(
         return sorted(tied, key=lambda place: _TIMES(memories[place]), reverse=True)
 
     return Ranking(candidates, scores, parts, ordered(keys, latest))
-
-
-def _column(values: Mapping[int, float], count: int) -> NDArray[np.float64]:
-    """The values in the places that they stand for; NaN elsewhere."""
-    column = np.full(count, np.nan)
-    column[list(values)] = list(values.values())
-    return column
 
 
 def _paths(memories: Sequence[Memory], work: TaskContext) -> dict[int, float]:

@@ -37,6 +37,7 @@ from germane.ranking.signals import (
     COSINE_FLOOR,
     are_turns,
     check_finite,
+    column_at,
     evidence,
     fuse_ranks,
     history_factors,
@@ -130,14 +131,11 @@ def reranked_parts(ranked: Sequence[Ranked], scores: Sequence[float]) -> dict[st
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if not high > low:
         return {}
-    return {
-        one.memory.ref: (given - low) / (high - low) * (0.5 if _is_turn(one.candidate) else 1.0)
-        for one, given in zip(ranked, scores, strict=True)
-    }
-
-
-def _is_turn(candidate: Candidate) -> bool:
-    return "window_lexical" in candidate.signals or "window_semantic" in candidate.signals
+    parts = {}
+    for one, given in zip(ranked, scores, strict=True):
+        is_turn = not one.candidate.signals.keys().isdisjoint(("window_lexical", "window_semantic"))
+        parts[one.memory.ref] = (given - low) / (high - low) * (0.5 if is_turn else 1.0)
+    return parts
 
 
 def rank_sections(
@@ -206,9 +204,10 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
                 start, end = scoring.prefer.start or _EARLIEST, scoring.prefer.end or _LATEST
             valid = lower_invalid(memories, parts, start=start, end=end)
             spared = valid if scoring.prefer is not None else ()
-        if method == "floored" and "exact" not in without:
-            exact = shares_of_identifiers(memories, scoring.query.text)
-            _put(parts, "exact", {place: EXACT_BOOST + share for place, share in exact.items()}, len(table))
+        exacts = method == "floored" and "exact" not in without
+        if exacts and (exact := shares_of_identifiers(memories, scoring.query.text)):
+            boosted = [EXACT_BOOST + share for share in exact.values()]
+            parts["exact"] = column_at([*exact], boosted, len(table))
     scores = sums_of(parts, len(table))
     if scoring.scorer is None and method != "weighted_sum_v1":
         if scoring.order is not None and "order" not in without:
@@ -250,9 +249,9 @@ def _base(table: CandidateTable, scoring: Scoring) -> tuple[Parts, Boosts | None
     if method != "floored":
         raise InvalidInput(f"method={method!r} is no way to fuse signals. Use {', '.join(get_args(Fusion))}.")
     parts, given = _floored(table, scoring), scoring.reranked
-    if given:
-        scored = {place: given[one.ref] for place, one in enumerate(table.memories) if one.ref in given}
-        _put(parts, "reranker", scored, len(table))
+    if scored := [place for place, one in enumerate(table.memories) if one.ref in given]:
+        values = [given[table.memories[place].ref] for place in scored]
+        parts["reranker"] = column_at(scored, values, len(table))
     return parts, scoring.boosts
 
 
@@ -300,17 +299,11 @@ def _adjust(table: CandidateTable, parts: Parts, scoring: Scoring) -> None:
     if scoring.weights is not None:
         for name in parts:
             parts[name] = scoring.weights.values.get(name, 1.0) * parts[name]
-    if scoring.method == "floored" and "history" not in without:
-        factors = history_factors(table.memories, scoring.query.text)
-        sums = sums_of(parts, count) if factors else np.empty(0)
-        _put(parts, "history", {place: factor * sums[place] for place, factor in factors.items()}, count)
-
-
-def _put(parts: Parts, name: str, values: Mapping[int, float], count: int) -> None:
-    """Add a part that only the candidates at some places have, if any."""
-    if values:
-        parts[name] = np.full(count, np.nan)
-        parts[name][list(values)] = list(values.values())
+    weighs = scoring.method == "floored" and "history" not in without
+    if weighs and (factors := history_factors(table.memories, scoring.query.text)):
+        places = [*factors]
+        sums = sums_of(parts, count)[places]
+        parts["history"] = column_at(places, np.array([*factors.values()]) * sums, count)
 
 
 def _of_time(table: CandidateTable, time: TimeRange) -> NDArray[np.bool_]:

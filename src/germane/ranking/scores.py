@@ -39,7 +39,7 @@ from germane.lifecycle import withdrawal
 from germane.model.context import Fused, Ranked, TraceNote
 from germane.model.memory import Memory, Outcome, Stage, Status
 from germane.model.query import Candidate, CandidateTable, Order, Query
-from germane.ranking.signals import check_finite, fuse_ranks, shares
+from germane.ranking.signals import check_finite, column_at, fuse_ranks, shares
 from germane.ranking.similarity import Parts, Ranking, newest
 
 LOWEST, HIGHEST = -0.37, 1.045
@@ -216,10 +216,7 @@ def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
         for place, one in enumerate(memories)
         if one.metadata and one.status is not Status.SUPERSEDED and withdrawal(one)
     ]
-    if lowered:
-        scores = sums_of(parts, len(memories))[lowered]
-        parts[OBSOLETE] = np.full(len(memories), np.nan)
-        parts[OBSOLETE][lowered] = np.where(scores > 0, -_OUTDATED * scores, np.nan)
+    _halve(parts, OBSOLETE, lowered, len(memories))
 
 
 def lower_invalid(
@@ -231,12 +228,15 @@ def lower_invalid(
     """
     dated = [place for place, one in enumerate(memories) if one.is_dated]
     valid = frozenset(place for place in dated if memories[place].holds(start, end))
-    lowered = [place for place in dated if place not in valid]
-    if lowered:
-        scores = sums_of(parts, len(memories))[lowered]
-        parts[VALIDITY] = np.full(len(memories), np.nan)
-        parts[VALIDITY][lowered] = np.where(scores > 0, -_OUTDATED * scores, np.nan)
+    _halve(parts, VALIDITY, [place for place in dated if place not in valid], len(memories))
     return valid
+
+
+def _halve(parts: Parts, name: str, places: Sequence[int], count: int) -> None:
+    """Add a part: half of the score less at these places, where that is above 0."""
+    if places:
+        scores = sums_of(parts, count)[places]
+        parts[name] = column_at(places, np.where(scores > 0, -_OUTDATED * scores, np.nan), count)
 
 
 def favour_order(
@@ -256,8 +256,7 @@ def favour_order(
     oldest, span = min(times), max(times) - min(times)
     late = np.array([(each - oldest) / span for each in times])
     boosts = ORDER_BOOST * (1.0 - late if order is Order.OLDEST else late) * scores[places]
-    parts["order"] = np.full(len(memories), np.nan)
-    parts["order"][places] = np.where(boosts > 0, boosts, np.nan)
+    parts["order"] = column_at(places, np.where(boosts > 0, boosts, np.nan), len(memories))
     return sums_of(parts, len(memories))
 
 

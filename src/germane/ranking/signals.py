@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from germane.errors import InvalidInput
 from germane.kinds import CHANGELOG, COMMIT
@@ -41,6 +41,13 @@ def share_of(value: float, whole: float) -> float:
     """The part of the whole that a value is, from 0 to 1; 0 for a value below 0."""
     # Anything below zero says "unlike", and that is worth as much as having nothing in common.
     return min(value / whole, 1.0) if value > 0 and whole > 0 else 0.0
+
+
+def column_at(places: Sequence[int], values: ArrayLike, count: int) -> NDArray[np.float64]:
+    """A column of `count` numbers with these values at these places; NaN elsewhere."""
+    column = np.full(count, np.nan)
+    column[places] = values
+    return column
 
 
 def shares(values: NDArray[np.float64], whole: float) -> NDArray[np.float64]:
@@ -247,9 +254,8 @@ def _best_of_sessions(
     for place in places:
         session = memories[place].scope.value
         best[session] = max(best.get(session, 0.0), values.item(place))
-    found = np.full(len(memories), np.nan)
-    found[places] = [_HALF * best[memories[place].scope.value] for place in places]
-    return found
+    halves = [_HALF * best[memories[place].scope.value] for place in places]
+    return column_at(places, halves, len(memories))
 
 
 def _by_named_speaker(
