@@ -27,7 +27,7 @@ def arg(metavar: str, text: str, **more: Any) -> Any:
 
 
 _TIME = "ISO 8601, UTC by default"
-_WORDS = "ISO 8601, or such as last week"
+_WORDS = "ISO 8601, or words: last week"
 
 Target = Annotated[
     str, arg("ID", "Memory id, or 4 or more characters of its beginning or end; ID@2: version 2.")
@@ -49,8 +49,8 @@ Meta = Annotated[
 ]
 
 
-ValidFrom = Annotated[str | None, opt("--valid-from TIME", f"It holds from this time on ({_WORDS}).")]
-ValidUntil = Annotated[str | None, opt("--valid-until TIME", f"It holds until before this time ({_WORDS}).")]
+ValidFrom = Annotated[str | None, opt("--valid-from TIME", f"Start of its validity ({_WORDS}).")]
+ValidUntil = Annotated[str | None, opt("--valid-until TIME", f"End of its validity, exclusive ({_WORDS}).")]
 
 
 class DraftFields(NamedTuple):
