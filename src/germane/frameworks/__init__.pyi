@@ -9,5 +9,6 @@ from germane.frameworks.llama_index import LlamaIndexMemoryBlock as LlamaIndexMe
 from germane.frameworks.llama_index import LlamaIndexRetriever as LlamaIndexRetriever
 from germane.frameworks.openai_agents import OpenAIAgentsSession as OpenAIAgentsSession
 from germane.frameworks.openai_agents import openai_agents_filter as openai_agents_filter
+from germane.frameworks.pydantic_ai import PydanticAIMemory as PydanticAIMemory
 
 __all__: list[str]
