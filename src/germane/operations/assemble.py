@@ -308,7 +308,7 @@ def _with_rest(
         ids = {memory.ref for memory in CandidateTable.of(here).memories}
         more = () if section.order is not None else (one for one in rest if one.memory.ref not in ids)
         parts.append((*here, *(Candidate(memory=one.memory) for one in more)))
-    return _each_in_one(framing.plan, replace(found, slices=tuple(parts)))
+    return replace(found, slices=_each_in_one(framing.plan, parts))
 
 
 def _of_another_time(
@@ -356,7 +356,8 @@ def _assembled(session: AgentContext, request: PipelineInput, found: SearchResul
     if more is None:
         return context
     with_them, also_near = more
-    return assemble_context(with_them, _each_in_one(request.plan, also_near))
+    slices = _each_in_one(request.plan, also_near.slices)
+    return assemble_context(with_them, replace(also_near, slices=slices))
 
 
 def _taught(session: AgentContext, found: SearchResult, plan: Plan) -> LearnedValues:
@@ -377,7 +378,7 @@ def _gathered(
     plan, where = framing.plan, parsed.where
     whenever = where.whenever
     sections = [section for section in plan.sections if section.gathers]
-    slices = _slices(plan, where, request.where)
+    parts = _slices(plan, where, request.where)
     always = Slice(
         order=Order.IMPORTANT,
         where=whenever,
@@ -387,7 +388,7 @@ def _gathered(
     sought = [framing.searches or section.order is not None for section in sections]
     advises = any(section.advises for section in plan.sections)
     judging = session.calibration_cache.sought(session.agent, session.kinds, where) if advises else ()
-    wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
+    wanted = (*(part for part, seeks in zip(parts, sought, strict=True) if seeks), always, *judging)
     searched = parsed
     if plan.by_meaning:
         parsed = replace(parsed, question=replace(parsed.question, when=None))
@@ -401,14 +402,14 @@ def _gathered(
         found = _spread(found, sought)
     if plan.kinds_first is not None:
         parsed, found = _widened(session, request, parsed, plan, found)
-    found = within_domain(plan, found, framing.domain, session.kinds)
+    slices = within_domain(plan, found.slices[:-1], framing.domain, session.kinds)
     named = named_pins((session, *request.spaces), request.pins) if request.pins else ()
     pinned = (*named, *(one.memory for one in found.slices[-1]))
-    found = replace(found, slices=found.slices[:-1])
     if pinned:
-        found = with_pinned(plan, found, pinned)
+        slices = with_pinned(plan, slices, pinned)
     if plan.kinds_first is None:
-        found = _each_in_one(plan, found)
+        slices = _each_in_one(plan, slices)
+    found = replace(found, slices=tuple(slices))
     return parsed, query, found, frozenset(memory.ref for memory in pinned), judgement
 
 
@@ -525,20 +526,20 @@ def lifted(
     )
 
 
-def _each_in_one(plan: Plan, found: SearchResult) -> SearchResult:
-    """What was found, each memory in the first section that has it.
+def _each_in_one(plan: Plan, found: Sequence[Sequence[Candidate]]) -> tuple[Sequence[Candidate], ...]:
+    """What was found for each section, each memory in the first of them that has it.
 
     One that shows so many `items` by its order takes no more of what another would show as well.
     """
     sections = [section for section in plan.sections if section.gathers]
     kinds = [kind for section in sections for kind in section.kinds]
     if len(set(kinds)) == len(kinds) and all(section.kinds for section in sections):
-        return found
-    gathered = [[memory.ref for memory in CandidateTable.of(part).memories] for part in found.slices]
+        return tuple(found)
+    gathered = [[memory.ref for memory in CandidateTable.of(part).memories] for part in found]
     later = Counter(chain.from_iterable(gathered))
     taken: set[str] = set()
     slices: list[Sequence[Candidate]] = []
-    for section, part, ids in zip(sections, found.slices, gathered, strict=True):
+    for section, part, ids in zip(sections, found, gathered, strict=True):
         later.subtract(ids)
         leaves = taken.intersection(ids)
         if section.order is not None and section.items is not None:
@@ -547,7 +548,7 @@ def _each_in_one(plan: Plan, found: SearchResult) -> SearchResult:
         taken.update(name for name in ids if name not in leaves)
         stay = [place for place, name in enumerate(ids) if name not in leaves]
         slices.append(CandidateTable.of(part).at(stay) if leaves else part)
-    return replace(found, slices=tuple(slices))
+    return tuple(slices)
 
 
 def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[Memory, ...]:
@@ -568,11 +569,13 @@ def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[M
     return tuple({found[memory_id].id: found[memory_id] for memory_id in ids}.values())
 
 
-def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> SearchResult:
-    """What was found, with each pinned memory in its section once; one without a section goes last."""
+def with_pinned(
+    plan: Plan, found: Sequence[Sequence[Candidate]], pinned: tuple[Memory, ...]
+) -> Sequence[Sequence[Candidate]]:
+    """What was found for each section, with each pinned memory in its own once; one without goes last."""
     sections = [section for section in plan.sections if section.gathers]
-    slices = [list(candidates) for candidates in found.slices]
-    stands = {one.ref for part in found.slices for one in CandidateTable.of(part).memories}
+    slices = [list(candidates) for candidates in found]
+    stands = {one.ref for part in found for one in CandidateTable.of(part).memories}
     for memory in pinned:
         # One with a filter of its own may not admit it.
         homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]
@@ -581,4 +584,4 @@ def with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> 
         if memory.ref not in stands:
             stands.add(memory.ref)
             slices[home].append(Candidate(memory=memory))
-    return replace(found, slices=tuple(tuple(candidates) for candidates in slices))
+    return slices

@@ -473,8 +473,10 @@ def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> flo
 # the best are selected.
 
 
-def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kinds: Kinds) -> SearchResult:
-    """What was found, and in sections of a domain nothing that names others alone.
+def within_domain(
+    plan: Plan, slices: Sequence[Sequence[Candidate]], domain: Collection[str], kinds: Kinds
+) -> Sequence[Sequence[Candidate]]:
+    """What was found for each section, and in sections of a domain nothing that names others alone.
 
     What names none stays, what no budget may drop, and everything where the frame has none. Of what
     relevance found there, and in any section of a plan that asks by meaning, as many stay as the section's
@@ -482,13 +484,10 @@ def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kind
     by the turns around them as well.)
     """
     sections = [section for section in plan.sections if section.gathers]
-    if not plan.by_meaning and not any(section.of_domain for section in sections):
-        return found
-    slices = (
+    return [
         _of_domain(section, candidates, domain, kinds) if plan.by_meaning or section.of_domain else candidates
-        for section, candidates in zip(sections, found.slices, strict=False)
-    )
-    return replace(found, slices=(*slices, *found.slices[len(sections) :]))
+        for section, candidates in zip(sections, slices, strict=True)
+    ]
 
 
 def _of_domain(
