@@ -157,6 +157,8 @@ class AgentCache(ABC):
         What is forgotten or superseded, or what the filter excludes, is nobody's neighbour: it must not
         lift what stands beside it.
         """
+        if not self.columns.has_sessions:
+            return None
         if where not in self._sessions:
             if len(self._sessions) >= _MOST_SEARCHES:
                 del self._sessions[next(iter(self._sessions))]

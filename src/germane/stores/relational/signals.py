@@ -258,6 +258,11 @@ class Columns:
         return self._sessions[: self.used] >= 0
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether any memory belongs, or belonged, to a session."""
+        return bool(self._numbers)
+
+    @property
     def alive(self) -> NDArray[np.bool_]:
         """By ordinal, which memories are still there."""
         return self._alive[: self.used]
