@@ -15,6 +15,7 @@ from threading import Thread
 from typing import NoReturn
 
 from germane.cli.commands import COUNTING, name_in
+from germane.cli.hook_client import is_event, pass_event
 
 _SELDOM = 200_000
 _USUAL_VOCABULARY = "o200k_base"
@@ -26,6 +27,10 @@ def main() -> NoReturn:
     0: success. 1: done, but damage was found, a source was skipped or a requirement was missed. 2: invalid
     usage. 3: the store failed. 130: interrupted. 141: the reader of the output is gone.
     """
+    arguments = sys.argv[1:]
+    if is_event(arguments):
+        pass_event(arguments)
+        _end(0)
     missing = [
         name for name in ("typer", "rich") if sys.modules.get(name, ...) is None or not find_spec(name)
     ]
@@ -39,7 +44,6 @@ def main() -> NoReturn:
     gc.set_threshold(_SELDOM)
     # OpenBLAS would start a thread per processor, and idle threads spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    arguments = sys.argv[1:]
     others = {"--counter", "--help", "-h"}.intersection(each.partition("=")[0] for each in arguments)
     if name_in(arguments) in COUNTING and not others:
         # The command counts tokens with the default counter.

@@ -109,6 +109,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
     },
     "servers": {
         "mcp": "Serve the memory to hosts and agents by the Model Context Protocol.",
+        "hook": "Add memory to a session of a host such as Claude Code, at its events.",
     },
     "evaluation": {
         "eval run": "Measure how much of the evidence the contexts contain.",

@@ -1,8 +1,9 @@
-"""The command `mcp`: an agent's memory for hosts that speak the Model Context Protocol."""
+"""The commands `mcp` and `hook`: an agent's memory for hosts, as tools and at their events."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from contextlib import ExitStack, suppress
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from germane.cli.call import Call, check_exists, command
+from germane.cli.hook_client import DEADLINE, log_of, write_log
 from germane.cli.options import opt
 from germane.errors import GermaneError, InvalidInput, MissingExtra
 from germane.stores.location import is_address
@@ -21,8 +23,11 @@ from germane.stores.location import is_address
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
+    from germane.servers.hook import HostEvents
     from germane.servers.mcp import MemoryTools
 
+_PATIENCE: Final = 5
+"""Seconds to wait for the rest of an event."""
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -86,6 +91,89 @@ def _mcp(
             memory.close()
 
 
+@command("hook")
+def _hook(
+    call: Call,
+    *,
+    budget: Annotated[int, opt("--budget TOKENS", "Maximum tokens of a context.", min=1)] = 800,
+    deadline: Annotated[
+        float, opt("--deadline SECONDS", "Print nothing if an answer takes longer.")
+    ] = DEADLINE,
+    idle: Annotated[
+        int, opt("--idle SECONDS", "End the background process after so long without an event.", min=1)
+    ] = 3600,
+    log: Annotated[Path | None, opt("--log FILE", "Where errors go; default: in the cache folder.")] = None,
+    check: Annotated[bool, opt("--check", "Answer a session's start, and show the latest errors.")] = False,
+    print_config: Annotated[
+        bool, opt("--print-config", "Print what to add to the host's settings, and do nothing.")
+    ] = False,
+    listen: Annotated[
+        str | None, opt("--listen PATH", "Used by the command itself: serve this socket; -: standard input.")
+    ] = None,
+) -> None:
+    """An event is a JSON object on standard input. Text for the model is printed, or nothing; the exit code
+    is 0 also after an error. The first event starts a background process, which answers all.
+    """
+    from germane.servers.hook import EVENTS, HostEvents  # noqa: PLC0415 - Only here.
+
+    if print_config:
+        options = [] if log is None else ["--log", str(log.absolute())]
+        words = [*_command_line("hook", call, sys.argv), "--budget", str(budget), *options]
+        entry = {"type": "command", "command": " ".join(map(_quoted, words)), "timeout": int(deadline) + 2}
+        hooks = {name: [{"hooks": [entry]}] for name in EVENTS}
+        typer.echo(json.dumps({"hooks": hooks}, indent=2))
+        return
+    path = log_of([] if log is None else ["--log", str(log)])
+    with call.engine(makes=True) as engine:
+        events = HostEvents(engine, budget=budget)
+        if check:
+            text = events.answer({"hook_event_name": "SessionStart"})
+            errors = path.read_text(encoding="utf-8").splitlines()[-10:] if path.exists() else []
+            shown = text or "No memory holds for every task yet, so a session starts with nothing."
+            lines = [shown, f"Latest errors in {path}:", *(errors or ["none"])]
+            call.answer({"text": text, "log": str(path), "errors": errors}, "\n".join(lines))
+        elif listen in (None, "-"):
+            typer.echo(events.answer(sys.stdin.buffer.read()), nl=False)
+        else:
+            _listen(Path(str(listen)), events, idle=idle, log=path)
+
+
+def _listen(address: Path, events: HostEvents, *, idle: int, log: Path) -> None:
+    """Answer the events that arrive at a socket until none has arrived for `idle` seconds."""
+    import socket  # noqa: PLC0415 - Only here.
+
+    with socket.socket(socket.AF_UNIX) as server:
+        # Of two that start at the same time the later one serves, and the other ends when it is idle.
+        own = address.with_suffix(f".{os.getpid()}")
+        server.bind(str(own))
+        server.listen(16)
+        own.replace(address)
+        here = address.stat().st_ino
+        server.settimeout(idle)
+        try:
+            while address.exists() and address.stat().st_ino == here:
+                connection, _ = server.accept()
+                with connection:
+                    _answer(connection, events, log)
+        except TimeoutError:
+            pass
+        finally:
+            with suppress(OSError):
+                if address.stat().st_ino == here:
+                    address.unlink()
+
+
+def _answer(connection: Any, events: HostEvents, log: Path) -> None:
+    connection.settimeout(_PATIENCE)
+    try:
+        parts = []
+        while part := connection.recv(65536):
+            parts.append(part)
+        connection.sendall(events.answer(b"".join(parts)).encode())
+    except Exception as error:  # noqa: BLE001 - One event's error ends no session, and is in the log.
+        write_log(log, f"{type(error).__name__}: {error}")
+
+
 def _server(
     call: Call, stack: ExitStack, *, tools: _Tools, read_only: bool, **options: Any
 ) -> tuple[MCPServer, MemoryTools]:
@@ -111,10 +199,8 @@ def _load(memory: MemoryTools) -> None:
 
 def _configuration(host: _Host, call: Call, arguments: list[str]) -> str:
     """What to add to a host's configuration, with absolute paths."""
-    program = shutil.which("germane") or str(Path(arguments[0]).absolute())
-    database = call.database if is_address(call.database) else str(Path(call.database).absolute())
-    command_line = [program, "mcp", "--db", database, "--agent", call.agent]
-    command_line += [] if call.user is None else ["--user", call.user]
+    command_line = _command_line("mcp", call, arguments)
+    program = command_line[0]
     entry: dict[str, Any] = {"command": program, "args": command_line[1:]}
     if host is _Host.CLAUDE_CODE:
         return "claude mcp add germane -- " + " ".join(map(_quoted, command_line))
@@ -124,6 +210,13 @@ def _configuration(host: _Host, call: Call, arguments: list[str]) -> str:
     if host is _Host.VSCODE:
         return json.dumps({"servers": {"germane": {"type": "stdio", **entry}}}, indent=2)
     return json.dumps({"mcpServers": {"germane": entry}}, indent=2)
+
+
+def _command_line(name: str, call: Call, arguments: list[str]) -> list[str]:
+    program = shutil.which("germane") or str(Path(arguments[0]).absolute())
+    database = call.database if is_address(call.database) else str(Path(call.database).absolute())
+    words = [program, name, "--db", database, "--agent", call.agent]
+    return words if call.user is None else [*words, "--user", call.user]
 
 
 def _quoted(text: str) -> str:

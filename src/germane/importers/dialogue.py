@@ -14,6 +14,7 @@ from typing import Any
 from germane.conversation.formats import read_messages
 from germane.conversation.formats.parts import call_in_words, named_fields, result_in_words
 from germane.errors import InvalidInput
+from germane.importers.host_transcripts import read_host_transcript
 from germane.importers.records import parse_object
 from germane.importers.sources import (
     FieldError,
@@ -46,9 +47,14 @@ def read_conversations(
     """The conversations of a transcript, each with a name: the file's, or `file/N` if there are several.
 
     Messages retain the fields of their provider, and their times if any. In a dialogue between names, the
-    first speaker is the user. Raises UnreadableSource, naming the line, if the file isn't a transcript.
+    first speaker is the user. A host's transcript is read as `read_host_transcript` has it. Raises
+    UnreadableSource, naming the line, if the file isn't a transcript.
     """
     text = read_text(path)
+    first = text.lstrip().partition("\n")[0]
+    if first.startswith("{") and '"sessionId"' in first:
+        yield path.stem, read_host_transcript(path)
+        return
     if starts_dialogue(text):
         yield path.stem, _of_dialogue(list(dialogue_turns(text)))
         return
