@@ -105,7 +105,7 @@ def _answer(arguments: list[str], event: bytes, end: float) -> bytes:
         command = [*_program(arguments), "--listen", "-"]
         with log_of(arguments).open("ab") as log:
             left = end - time.monotonic()
-            return run(command, input=event, stdout=-1, stderr=log, timeout=left, check=True).stdout  # noqa: S603
+            return run(command, input=event, stdout=-1, stderr=log, timeout=left, check=True).stdout  # noqa: S603 - This program.
     address = address_of(arguments)
     started: Popen[bytes] | None = None
     while True:
