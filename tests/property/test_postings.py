@@ -139,23 +139,6 @@ def test_no_order_shows(documents: dict[int, list[int]], query: list[int], rando
     assert same(built(dict(forwards)).score(turned), built(documents).score(query))
 
 
-@given(
-    st.dictionaries(st.integers(0, 30), WORDS, max_size=12), QUESTION, st.lists(st.booleans(), max_size=40)
-)
-def test_only_the_admitted_are_found_by_the_statistics_of_all(
-    documents: dict[int, list[int]], query: list[int], mask: list[bool]
-) -> None:
-    index = built(documents)
-    everything, found = index.score(query), index.score(query, np.array(mask, dtype=np.bool_))
-    expected = [
-        (ordinal, score)
-        for ordinal, score in zip(everything.ordinals.tolist(), everything.scores.tolist(), strict=True)
-        if ordinal < len(mask) and mask[ordinal]
-    ]
-    assert list(zip(found.ordinals.tolist(), found.scores.tolist(), strict=True)) == expected
-    assert found.bound == everything.bound
-
-
 class Grown(RuleBasedStateMachine):
     """An index that changes is, at every moment, the one that would be built from what is left."""
 

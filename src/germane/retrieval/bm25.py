@@ -213,12 +213,8 @@ class Postings:
         with self._lock:
             self._remove(ordinal)
 
-    def score(self, hashes: Sequence[int], admitted: NDArray[np.bool_] | None = None) -> Scores:
-        """Score every document against the distinct terms of these hashes.
-
-        `admitted[ordinal]` says which documents may be found (ordinals past its end may not);
-        the statistics are those of all documents all the same.
-        """
+    def score(self, hashes: Sequence[int]) -> Scores:
+        """Score every document against the distinct terms of these hashes."""
         with self._lock:
             self._settle()
             found = self._of_terms(hashes)
@@ -233,7 +229,7 @@ class Postings:
                 documents=self._documents,
                 tokens=self._tokens,
             )
-            ordinals, scores = self._summed(slots, values, admitted)
+            ordinals, scores = self._summed(slots, values)
             return Scores(
                 ordinals=ordinals,
                 scores=scores,
@@ -264,17 +260,13 @@ class Postings:
         return found
 
     def _summed(
-        self, slots: NDArray[np.int64], values: NDArray[np.int64], admitted: NDArray[np.bool_] | None
+        self, slots: NDArray[np.int64], values: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         # The sums are of integers below 2**26, the largest contribution being
         # UNIT * (K1 + 1) * ln(2 + 2 * 2**24): far below 2**53, so floats hold them exactly, in any order.
         sums = np.bincount(slots, weights=values)
         having = np.flatnonzero(sums)
         ordinals, scores = self._ordinals[having], sums[having].astype(np.int64)
-        if admitted is not None:
-            admitted_slots = ordinals < len(admitted)
-            admitted_slots[admitted_slots] = admitted[ordinals[admitted_slots]]
-            ordinals, scores = ordinals[admitted_slots], scores[admitted_slots]
         if self._settled < self._used:
             order = np.argsort(ordinals, kind="stable")
             ordinals, scores = ordinals[order], scores[order]

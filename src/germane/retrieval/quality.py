@@ -183,28 +183,18 @@ class IdfTable:
     levels: NDArray[np.uint8]
     rarest: int
 
-    @classmethod
-    def of_counts(cls, hashes: NDArray[np.uint32], often: NDArray[np.int64], *, texts: int) -> IdfTable:
-        """The table of terms that stand in so many of `texts` texts. Unlisted ones count as in none."""
-        order = np.argsort(hashes)
-        levels = np.rint(np.log((texts + 1) / (often[order] + 0.5)) / _STEP)
-        rarest = min(round(float(np.log((texts + 1) / 0.5)) / _STEP), 255)
-        return cls(hashes=hashes[order], levels=np.clip(levels, 0, 255).astype(np.uint8), rarest=rarest)
-
     def of(self, hashes: NDArray[np.uint32]) -> NDArray[np.float64]:
         """The inverse document frequency of each term, in the order given."""
         places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         listed = self.hashes[places] == hashes
         return np.where(listed, self.levels[places], self.rarest) * _STEP
 
-    def to_bytes(self) -> bytes:
-        """The file: a line that names the format, the rarest level, the hashes, the levels."""
-        parts = [_FORMAT, bytes([self.rarest]), self.hashes.astype("<u4").tobytes(), self.levels.tobytes()]
-        return b"".join(parts)
-
     @classmethod
     def from_bytes(cls, data: bytes) -> IdfTable:
-        """What `to_bytes` wrote. Raises InvalidInput for anything else."""
+        """The table of a file: a line that names the format, the rarest level, the hashes, the levels.
+
+        Raises InvalidInput for anything else.
+        """
         start = len(_FORMAT) + 1
         count, odd = divmod(len(data) - start, 5)
         if not data.startswith(_FORMAT) or count < 1 or odd:
@@ -216,17 +206,12 @@ class IdfTable:
         )
 
 
-def coverage(terms: Sequence[str], hashes: NDArray[np.uint32]) -> float:
-    """The share, from 0 to 1, of the question's information that stands in one memory.
-
-    `terms` are those of `query_terms`, `hashes` those of the memory's forward record. Each term
-    weighs its inverse document frequency in English; a question without terms is covered by nothing.
-    """
-    return float(coverages(terms, [hashes])[0])
-
-
 def coverages(terms: Sequence[str], memories: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
-    """The `coverage` of a question by each of several memories, in their order."""
+    """The share, from 0 to 1, of the question's information that stands in each of several memories.
+
+    `terms` are those of `query_terms`, and each memory has the hashes of its forward record. A term weighs
+    its inverse document frequency in English; a question without terms is covered by nothing.
+    """
     if not terms or not memories:
         return np.zeros(len(memories))
     sought = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)

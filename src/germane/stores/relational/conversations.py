@@ -54,6 +54,7 @@ from germane.stores.relational.settings import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
+    check_name,
     gated,
     id_bytes,
     microseconds,
@@ -62,7 +63,6 @@ from germane.stores.relational.tables import (
 )
 from germane.stores.relational.tables import number_of as number_of_agent
 
-_LONGEST_NAME: Final = 1000
 _MOST_READ_APART: Final = 100
 """Groups up to which each is read by itself."""
 
@@ -97,9 +97,8 @@ class ConversationTables:
         A PurgeMessages rewrites a file as the purge of a memory does, and raises StoreBusy or
         StoreUnavailable as that does.
         """
-        for name, value in (("agent", agent), ("session", session)):
-            if not value or len(value) > _LONGEST_NAME:
-                raise InvalidInput(f"{name}={value[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+        check_name(agent, "agent")
+        check_name(session, "session")
         if not changes:
             return ()
         purges = any(isinstance(each, PurgeMessages) for each in changes)
@@ -346,7 +345,7 @@ class ConversationTables:
             check_embedding(known.embedding, self._embedding)
             if known.embedding is None and self._embedding is not None:
                 store_embedding(connection, self._embedding)
-            rows = [{"vector": vector, "num": num, "agent": known.number} for num, vector in packed.items()]
+            rows = [{"vector": vector, "num": num, "agent": known.agent} for num, vector in packed.items()]
             for row in rows:
                 connection.run("set_message_vector", row)
 

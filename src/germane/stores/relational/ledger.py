@@ -24,6 +24,7 @@ from germane.stores.relational.tables import (
     UNREADABLE,
     Connection,
     Connections,
+    checked_limit,
     damaged,
     gated,
     id_bytes,
@@ -107,8 +108,7 @@ class LedgerTables:
 
         `after` is the last id of the page before. Raises NotFound where that is gone.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        most = checked_limit(limit)
         with self._connections.reading(agent) as connection:
             number = number_of(connection, agent)
             before = None
@@ -122,7 +122,7 @@ class LedgerTables:
                 "agent": number,
                 "since": None if since is None else microseconds(since, name="since"),
                 "before": before,
-                "limit": -1 if limit is None else limit,
+                "limit": most,
             }
             rows = connection.run("assemblies", values).fetchall()
             return tuple(_assembly(connection, number, agent, row) for row in rows)

@@ -29,12 +29,14 @@ from germane.model.memory import (
     sign_of_outcome,
 )
 from germane.model.query import LearningStatus
-from germane.stores.relational.settings import agent_state, check_agent_name
+from germane.stores.relational.settings import agent_state
 from germane.stores.relational.tables import (
     UNREADABLE,
     Connection,
     Connections,
     Rows,
+    check_name,
+    checked_limit,
     damaged,
     gated,
     microseconds,
@@ -81,8 +83,7 @@ class LifecycleTables:
 
         Raises NotFound when the agent has no such memory.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        most = checked_limit(limit)
         with self._connections.reading(agent) as connection:
             number = number_of(connection, agent)
             nums = None if memory_id is None else _versions(connection, number, agent, memory_id)
@@ -90,7 +91,7 @@ class LifecycleTables:
                 "agent": number,
                 "since": since,
                 "nums": None if nums is None else json.dumps(nums),
-                "limit": -1 if limit is None else limit,
+                "limit": most,
             }
             return tuple(_event(row) for row in connection.run("life_events", values))
 
@@ -113,12 +114,13 @@ class FeedbackTables:
         Its examples stay when it is switched off.
         """
         if on is not None:
-            check_agent_name(agent)
+            check_name(agent, "agent")
             with self._connections.writing(agent) as connection:
                 connection.run("add_agent", {"name": agent})
                 connection.run("set_learning", {"agent": number_of(connection, agent), "on": int(on)})
         with self._connections.reading(agent) as connection:
-            return agent_state(connection.run("agent", {"name": agent}), self._connections.location).learning
+            rows = connection.run("agent", {"name": agent})
+            return agent_state(rows, self._connections.location).learning_status
 
     def examples(self, agent: str) -> tuple[Example, ...]:
         """The agent's examples, by context and then by memory, from one snapshot of the store.

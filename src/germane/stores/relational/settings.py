@@ -10,7 +10,6 @@ from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ids import id_text
 from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
-from germane.model.query import LearningStatus
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
 from germane.stores.relational.tables import (
@@ -19,14 +18,13 @@ from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
+    check_name,
     damaged,
     gated,
     span,
-    stamp_of,
 )
 
 ENGLISH: Final = "english"
-_LONGEST_NAME: Final = 1000
 
 
 @gated
@@ -56,7 +54,7 @@ class MaintenanceTables:
             if damage:
                 return damage
             known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
-            return tuple(check_agent(connection, known.number, known.embedding))
+            return tuple(check_agent(connection, known.agent, known.embedding))
 
     def language(self, agent: str, language: str | None) -> str:
         """The language of an agent's words, after it was made the one given, if one is.
@@ -67,7 +65,7 @@ class MaintenanceTables:
         """
         if language is not None:
             stemmer(language)
-            check_agent_name(agent)
+            check_name(agent, "agent")
             settle_language(self._connections, agent, language)
             return language
         with self._connections.reading(agent) as connection:
@@ -92,46 +90,17 @@ class MaintenanceTables:
             drop_vectors(connection, self._embedding, self._connections.location)
 
 
-class AgentState(NamedTuple):
-    """What a transaction has to know of an agent first; of an unknown one nothing but numbers of 0."""
-
-    number: int = 0
-    seq: int = 0
-    language: str | None = None
-    learning: LearningStatus = LearningStatus(on=False, stamp=0)
-    embedding: EmbeddingIdentity | None = None
-    stamp: tuple[int, ...] = ()
-    converses: bool = False
-
-
-def agent_state(rows: Rows, location: str) -> AgentState:
-    """What is stored of an agent itself, and the model of the vectors, from the rows of the query `agent`.
+def agent_state(rows: Rows, location: str) -> AgentRow:
+    """What a transaction has to know of an agent first, from the rows of the query `agent`.
 
     Raises StoreUnavailable where another process has indexed the store by another tokenizer.
     """
     row = rows.fetchone()
     if row is None:
-        return AgentState()
+        return AgentRow()
     known = AgentRow._make(row)
     check_tokenizer(known.tokenizer, location)
-    embedding = None
-    if known.embedding_name and known.embedding_dimension:
-        embedding = EmbeddingIdentity(name=known.embedding_name, dimension=int(known.embedding_dimension))
-    return AgentState(
-        number=known.agent,
-        seq=known.seq,
-        language=known.language,
-        learning=LearningStatus(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
-        embedding=embedding,
-        stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
-        converses=bool(known.converses),
-    )
-
-
-def check_agent_name(agent: str) -> None:
-    """Raise InvalidInput for what is no name of an agent."""
-    if not agent or len(agent) > _LONGEST_NAME:
-        raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+    return known
 
 
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from germane.errors import InvalidInput, UnknownSpace
+from germane.errors import UnknownSpace
 from germane.ids import id_text
 from germane.model.change import Purge
 from germane.model.text import space_of, tenant_of
@@ -29,6 +29,7 @@ from germane.spaces import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
+    checked_limit,
     former_ref,
     gated,
     microseconds,
@@ -105,12 +106,11 @@ class SpaceTables:
         Members, memories, and what working sets hold; touches and vectors are left out. Raises
         UnknownSpace or NotAllowed.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        most = checked_limit(limit)
         with self._connections.reading(tenant_of(space)) as connection:
             known = required_space(connection, space)
             admit(known.info, agent, Right.READ)
-            values = {"space": known.number, "since": since, "limit": -1 if limit is None else limit}
+            values = {"space": known.number, "since": since, "limit": most}
             return tuple(map(_event, connection.run("events", values)))
 
     def latest_event(self, space: str) -> int:

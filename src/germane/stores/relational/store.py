@@ -37,7 +37,6 @@ from germane.stores.relational.settings import (
     ENGLISH,
     MaintenanceTables,
     agent_state,
-    check_agent_name,
     check_embedding,
     check_language,
     store_embedding,
@@ -56,6 +55,8 @@ from germane.stores.relational.tables import (
     Connections,
     LeasedConnections,
     Rows,
+    check_name,
+    checked_limit,
     gated,
     moment,
     named,
@@ -129,7 +130,7 @@ class RelationalStore(ABC):
 
         erases = writes.erases(changes)
         with self._connections.writing(agent) as connection:
-            check_agent_name(agent)
+            check_name(agent, "agent")
             connection.run("add_agent", {"name": agent})
             known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
             if inserts.has_vector(changes) and self._embedding is not None:
@@ -139,7 +140,7 @@ class RelationalStore(ABC):
             language = known.language or ENGLISH
             transaction = writes.WriteTransaction(
                 connection,
-                known.number,
+                known.agent,
                 agent,
                 known.seq,
                 self._embedding,
@@ -183,10 +184,9 @@ class RelationalStore(ABC):
         Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
         older one. Raises NotFound when `after` is no memory of the agent's any more.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        most = checked_limit(limit)
         with self._connections.reading(agent) as connection:
-            number = agent_state(connection.run("agent", {"name": agent}), self._connections.location).number
+            number = agent_state(connection.run("agent", {"name": agent}), self._connections.location).agent
             query, values = filtered(
                 connection.dialect,
                 f"find_{order.value}",
@@ -194,7 +194,7 @@ class RelationalStore(ABC):
                 places_for(connection, number, where),
                 now=now,
             )
-            values |= {"agent": number, "limit": -1 if limit is None else limit}
+            values |= {"agent": number, "limit": most}
             values |= _edge(connection, number, agent, after)
             nums = [num for (num,) in connection.run_text(query, values)]
             rows = connection.run("records", {"agent": number, "nums": json.dumps(nums)})
@@ -214,12 +214,14 @@ class RelationalStore(ABC):
                 check_language(known.language, query.language, self._connections.location)
             if query.vector is not None:
                 check_embedding(known.embedding, self._embedding)
-            cache.agent = known.number
+            cache.agent = known.agent
             cache.catch_up(connection, known.seq)
             cache.set_time(query.now)
-            found = search(connection, cache, query, embedding=known.embedding, learning=known.learning)
+            found = search(
+                connection, cache, query, embedding=known.embedding, learning=known.learning_status
+            )
         self._caches.settle(agent)
-        return replace(found, stamp=known.stamp, converses=known.converses)
+        return replace(found, stamp=known.stamp, converses=bool(known.converses))
 
     def stats(self, agent: str) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
@@ -227,11 +229,11 @@ class RelationalStore(ABC):
         by_status: dict[str, int] = {}
         with self._connections.reading(agent) as connection:
             known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
-            rows = list(map(_Count._make, connection.run("counts", span(known.number))))
-            (vectors,) = connection.run("count_vectors", span(known.number)).fetchone()
-            (waiting,) = connection.run("count_unembedded", span(known.number)).fetchone()
+            rows = list(map(_Count._make, connection.run("counts", span(known.agent))))
+            (vectors,) = connection.run("count_vectors", span(known.agent)).fetchone()
+            (waiting,) = connection.run("count_unembedded", span(known.agent)).fetchone()
             version = self._schema_version(connection)
-            tokens_by_scope, large = weights_of(connection, known.number)
+            tokens_by_scope, large = weights_of(connection, known.agent)
         for row in rows:
             by_kind[row.kind] = by_kind.get(row.kind, 0) + row.memories
             by_status[row.status] = by_status.get(row.status, 0) + row.memories

@@ -22,7 +22,9 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args,
 from germane.errors import InvalidInput, StoreUnavailable
 from germane.forks import Gate
 from germane.ids import id_text
+from germane.ledger import EmbeddingIdentity
 from germane.model.memory import GLOBAL, Memory, Rendition, Renditions, Scope, maker, split_id
+from germane.model.query import LearningStatus
 from germane.model.validation import as_utc
 from germane.stores.sql import agent_tables, memory_columns
 
@@ -258,19 +260,56 @@ def span(agent: int, *, above: int = 0) -> dict[str, int]:
 
 
 class AgentRow(NamedTuple):
-    """What the query `agent` finds: an agent's numbers, and the settings that a process has to agree with."""
+    """What the query `agent` finds: an agent's numbers, and the settings that a process has to agree with.
 
-    agent: int
-    seq: int
-    language: str
-    judged: int
-    attested: int
-    lived: int
-    learning: int
-    tokenizer: str
-    embedding_name: str | None
-    embedding_dimension: str | None
-    converses: int
+    The numbers of an agent that the store doesn't know are 0.
+    """
+
+    agent: int = 0
+    seq: int = 0
+    language: str | None = None
+    judged: int = 0
+    attested: int = 0
+    lived: int = 0
+    learning: int = 0
+    tokenizer: str = ""
+    embedding_name: str | None = None
+    embedding_dimension: str | None = None
+    converses: int = 0
+
+    @property
+    def embedding(self) -> EmbeddingIdentity | None:
+        """The model of the store's vectors."""
+        if not (self.embedding_name and self.embedding_dimension):
+            return None
+        return EmbeddingIdentity(name=self.embedding_name, dimension=int(self.embedding_dimension))
+
+    @property
+    def learning_status(self) -> LearningStatus:
+        """Whether the agent learns, and a number for what it has learned from."""
+        return LearningStatus(on=bool(self.learning), stamp=stamp_of(self.agent, self.judged))
+
+    @property
+    def stamp(self) -> tuple[int, ...]:
+        """Numbers that are equal where the agent's memories are; none for an unknown agent."""
+        numbers = (self.agent, self.seq, self.judged, self.attested, self.lived, self.learning)
+        return numbers if self.agent else ()
+
+
+_LONGEST_NAME: Final = 1000
+
+
+def check_name(name: str, field: str) -> None:
+    """Raise InvalidInput for what is no name of an agent, a session or a working set."""
+    if not name or len(name) > _LONGEST_NAME:
+        raise InvalidInput(f"{field}={name[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+
+
+def checked_limit(limit: int | None) -> int:
+    """How many rows to read at most, -1 for all. Raises InvalidInput for a negative limit."""
+    if limit is not None and limit < 0:
+        raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+    return -1 if limit is None else limit
 
 
 def number_of(connection: Connection, agent: str) -> int:

@@ -24,6 +24,8 @@ from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
+    check_name,
+    checked_limit,
     former_ref,
     gated,
     microseconds,
@@ -47,7 +49,6 @@ from germane.working_sets import (
     WorkingSetItem,
 )
 
-_LONGEST_NAME: Final = 1000
 _MOST_SETS: Final = 64
 """Sets that a process keeps in memory."""
 _MANY_MOVES: Final = 1000
@@ -83,7 +84,7 @@ class WorkingSetTables:
         owner unless named. Raises NotFound, NotInWorkingSet or InvalidInput.
         """
         for text in (owner, by or owner, name):
-            _check_name(text)
+            check_name(text, "name")
         with self._connections.writing(owner) as connection:
             state, actor = _states(connection, (owner, by or owner), name)
             if seen is not None and seen != state.set_moved:
@@ -120,10 +121,9 @@ class WorkingSetTables:
 
         Touches older than the latest 10,000 events may be left out.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        most = checked_limit(limit)
         with self._connections.reading(owner) as connection:
-            return _moves(connection, _state(connection, owner, "").agent, since=since, limit=limit)
+            return _moves(connection, _state(connection, owner, "").agent, since=since, limit=most)
 
     def latest_event(self, owner: str) -> int:
         """The number of the owner's latest event; cheap enough to read many times a second."""
@@ -296,10 +296,8 @@ def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_
     return _states(connection, owners, name)
 
 
-def _moves(
-    connection: Connection, agent: int, *, since: int, limit: int | None
-) -> tuple[WorkingSetEvent, ...]:
-    values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
+def _moves(connection: Connection, agent: int, *, since: int, limit: int) -> tuple[WorkingSetEvent, ...]:
+    values = {"agent": agent, "since": since, "limit": limit}
     return tuple(
         _move(name, by, WorkingSetEventRow(number, what, raw, former, at))
         for number, name, what, raw, former, by, at in connection.run("moves", values)
@@ -316,13 +314,6 @@ def _move(name: str, by: str, noted: WorkingSetEventRow) -> WorkingSetEvent:
         by=by,
         at=moment(noted.at),
     )
-
-
-def _check_name(name: str) -> None:
-    if not name or len(name) > _LONGEST_NAME:
-        raise InvalidInput(
-            f"name={name[:50]!r} is no name of a set or an owner. Use 1 to {_LONGEST_NAME} characters."
-        )
 
 
 # Changes what working sets hold, inside one write transaction, and notes each move before it is done.
