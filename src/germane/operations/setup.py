@@ -25,7 +25,7 @@ from germane.operations.inputs import Reranking, checked_count, checking
 from germane.operations.passages import PassageCache
 from germane.packing.lines import RememberedLines
 from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, Summarizer, TokenCounter
-from germane.stores.location import TIMEOUT, StoreOptions, exists, open_store, shared_store
+from germane.stores.location import TIMEOUT, exists, open_store, shared_store
 from germane.stores.relational.store import RelationalStore
 from germane.tokens import CachedCounter, get_counter
 
@@ -104,14 +104,16 @@ def opened(
         )
 
     def store_with(used: Embedder | None) -> Store:
-        options = StoreOptions(
+        return shared_store(
+            location,
             embedding=None if used is None else identity_of(used),
             durability=durability,
             read_only=read_only,
             replica=replica,
             timeout=timeout,
+            pool_size=pool_size,
+            cache_bytes=cache_bytes,
         )
-        return shared_store(location, options, (pool_size, cache_bytes))
 
     return _with_fitting(store_with, _requested(embedder))
 

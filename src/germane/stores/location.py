@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread
-from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
@@ -35,17 +46,23 @@ TIMEOUT: Final = 30.0
 """Seconds to wait for other writers, and for a connection or a server that restarts."""
 
 
+class StoreOptions(TypedDict, total=False):
+    """How a store is opened; those who open one in the same way share it."""
+
+    embedding: EmbeddingIdentity | None
+    durability: Literal["full", "relaxed"]
+    read_only: bool
+    replace_embedding: bool
+    timeout: float
+
+
 def open_store(
     location: str | Path,
     *,
-    embedding: EmbeddingIdentity | None,
-    durability: Literal["full", "relaxed"] = "full",
-    read_only: bool = False,
-    replace_embedding: bool = False,
     replica: str | None = None,
-    timeout: float = TIMEOUT,
     pool_size: int | None = None,
     cache_bytes: int | None = None,
+    **options: Unpack[StoreOptions],
 ) -> RelationalStore:
     """The store at a location, which is made when it isn't there. None is the default of a number.
 
@@ -59,16 +76,7 @@ def open_store(
             from germane.stores.postgres.store import PostgresStore  # noqa: PLC0415 - The driver is an extra.
         except ModuleNotFoundError as error:
             raise without_driver() from error
-        return PostgresStore(
-            str(location),
-            embedding=embedding,
-            durability=durability,
-            read_only=read_only,
-            replace_embedding=replace_embedding,
-            replica=replica,
-            timeout=timeout,
-            **limits,
-        )
+        return PostgresStore(str(location), replica=replica, **options, **limits)
     if replica is not None:
         raise InvalidInput(
             f"A replica can't answer for the file {location}. Give one with the "
@@ -76,15 +84,7 @@ def open_store(
         )
     from germane.stores.sqlite.store import SqliteStore  # noqa: PLC0415 - One database is enough.
 
-    return SqliteStore(
-        location,
-        embedding=embedding,
-        durability=durability,
-        read_only=read_only,
-        replace_embedding=replace_embedding,
-        timeout=timeout,
-        **limits,
-    )
+    return SqliteStore(location, **options, **limits)
 
 
 # The stores that are open in this process, each shared by all who open the same address in the same way.
@@ -94,7 +94,8 @@ Limits: TypeAlias = "tuple[int | None, int | None]"
 """The most connections and the most bytes of caches; None for the default."""
 
 
-_Key: TypeAlias = "tuple[str, StoreOptions]"
+_Key: TypeAlias = "tuple[object, ...]"
+"""The place of a store first, then how it is opened."""
 
 
 @dataclass(eq=False, slots=True)
@@ -111,46 +112,29 @@ _GUARD: Final = renewed(Lock())
 _COLLECTED: Final[deque[tuple[_Key, _Open]]] = deque()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOptions:
-    """How a store is opened; those who open one in the same way share it."""
-
-    embedding: EmbeddingIdentity | None
-    durability: Literal["full", "relaxed"] = "full"
-    read_only: bool = False
-    replica: str | None = None
-    timeout: float = TIMEOUT
-
-    def open(self, location: str | Path, limits: Limits) -> RelationalStore:
-        """A store that nobody shares yet. Raises what `open_store` raises."""
-        pool_size, cache_bytes = limits
-        return open_store(
-            location,
-            embedding=self.embedding,
-            durability=self.durability,
-            read_only=self.read_only,
-            replica=self.replica,
-            timeout=self.timeout,
-            pool_size=pool_size,
-            cache_bytes=cache_bytes,
-        )
-
-
 def shared_store(
-    location: str | Path, options: StoreOptions, limits: Limits = (None, None)
+    location: str | Path,
+    *,
+    replica: str | None = None,
+    pool_size: int | None = None,
+    cache_bytes: int | None = None,
+    **options: Unpack[StoreOptions],
 ) -> RelationalStore:
     """A lease of the store at a location, which this process opens once; closing the last lease closes it.
 
     A store in memory, and a file that took the place of another, are opened anew. Raises what `open_store`
     raises, and InvalidInput for a size that differs from that of the store that is open.
     """
+    opened = partial(
+        open_store, location, replica=replica, pool_size=pool_size, cache_bytes=cache_bytes, **options
+    )
     if str(location) == MEMORY:
-        return options.open(location, limits)
-    key = _place(location), options
+        return opened()
+    key, limits = (_place(location), replica, *sorted(options.items())), (pool_size, cache_bytes)
     found = _leased(key, location, limits)
     if found is not None:
         return found
-    store = options.open(location, limits)
+    store = opened()
     with _GUARD:
         rival = _OPEN.get(key)
         is_first = rival is None or rival.file != _file_at(location)
@@ -171,7 +155,7 @@ def stores_in_use(location: object) -> tuple[RelationalStore, ...]:
     place = _place(location)
     with _GUARD:
         _drop_collected()
-        return tuple(known.store for (at, _), known in _OPEN.items() if at == place)
+        return tuple(known.store for (at, *_), known in _OPEN.items() if at == place)
 
 
 def _place(location: str | Path) -> str:

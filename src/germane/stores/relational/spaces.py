@@ -29,6 +29,7 @@ from germane.spaces import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
+    SharedConnections,
     checked_limit,
     former_ref,
     gated,
@@ -138,38 +139,31 @@ def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
 # Access of members: every transaction applies the rules first, and logs its events.
 
 
-class MemberConnections:
+class MemberConnections(SharedConnections):
     """The connections of a store, as a member of a space uses them.
 
     The right is looked up in the transaction that it is for. So an agent that has left can't read or write
     any more, whatever its process believes; and each write is in the log, or isn't done at all.
     """
 
-    def __init__(self, inner: Connections, *, space: str, agent: str) -> None:
-        self._inner = inner
-        self.note_purge, self.erase, self.size = inner.note_purge, inner.erase, inner.size
-        self.connected = inner.connected
+    def __init__(self, shared: Connections, *, space: str, agent: str) -> None:
+        super().__init__(shared)
         self._space = space
-        self._agent = agent
-        self.gate = inner.gate
-        self.location = inner.location
-        self.read_only = inner.read_only
-        self.timeout = inner.timeout
         self.acting = agent
 
     @contextmanager
     def reading(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[Connection]:  # noqa: ARG002 - The member it is.
         """A read transaction of a member's. Raises UnknownSpace or NotAllowed."""
-        with self._inner.reading(agent, acting=self.acting) as connection:
+        with self._shared.reading(agent, acting=self.acting) as connection:
             self._admitted(connection, Right.READ)
             yield connection
 
     @contextmanager
     def writing(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[Connection]:  # noqa: ARG002 - The member it is.
         """A write transaction of a member's, with its events. Raises UnknownSpace or NotAllowed."""
-        with self._inner.writing(agent, acting=self.acting) as connection:
+        with self._shared.writing(agent, acting=self.acting) as connection:
             space = self._admitted(connection, Right.WRITE)
-            log = EventLog(connection, space, by=self._agent)
+            log = EventLog(connection, space, by=self.acting)
             yield connection
             log.note_written()
             log.finish()
@@ -179,7 +173,7 @@ class MemberConnections:
 
     def _admitted(self, connection: Connection, right: Right) -> SpaceRow:
         space = required_space(connection, self._space)
-        admit(space.info, self._agent, right)
+        admit(space.info, self.acting, right)
         return space
 
 

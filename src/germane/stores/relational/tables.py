@@ -163,7 +163,18 @@ class Connections(Protocol):
         ...
 
 
-class LeasedConnections:
+class SharedConnections:
+    """The connections of a store, as something uses them that doesn't own them."""
+
+    def __init__(self, shared: Connections) -> None:
+        self._shared = shared
+        self.gate, self.location = shared.gate, shared.location
+        self.read_only, self.timeout, self.acting = shared.read_only, shared.timeout, shared.acting
+        self.note_purge, self.erase = shared.note_purge, shared.erase
+        self.size, self.connected = shared.size, shared.connected
+
+
+class LeasedConnections(SharedConnections):
     """The connections of a store that several users in a process share, for one of them.
 
     Closing them ends only this user's access, and calls `release` once; `collected` is called instead where
@@ -173,16 +184,10 @@ class LeasedConnections:
     def __init__(
         self, shared: Connections, release: Callable[[], None], collected: Callable[[], None]
     ) -> None:
-        self._shared = shared
+        super().__init__(shared)
         self._release: Callable[[], None] | None = release
         self._collected = weakref.finalize(self, collected)
         self._collected.atexit = False
-        self.gate = shared.gate
-        self.location = shared.location
-        self.read_only = shared.read_only
-        self.timeout = shared.timeout
-        self.acting = shared.acting
-        self.connected = shared.connected
 
     def reading(
         self, agent: str | None = None, *, acting: str | None = None
@@ -197,18 +202,6 @@ class LeasedConnections:
         """A write transaction, as the shared connections begin it. Raises StoreUnavailable when closed."""
         self._check_open()
         return self._shared.writing(agent, acting=acting)
-
-    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
-        """Note what has to be erased after a purge."""
-        self._shared.note_purge(connection, what)
-
-    def erase(self) -> None:
-        """Leave nothing of what was purged."""
-        self._shared.erase()
-
-    def size(self) -> int:
-        """How many bytes the store takes."""
-        return self._shared.size()
 
     def close(self) -> None:
         """End this access. Closing twice is fine."""
