@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from germane.errors import GermaneError, InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.failures import retrying, translation
+from germane.stores.postgres.connection import translation
+from germane.stores.postgres.connections import PostgresConnections, retrying
 from germane.stores.postgres.pool import location_of
 from germane.stores.postgres.store import VERSION, grant, migrate, prepare
 from germane.stores.relational.tables import POOL_SIZE

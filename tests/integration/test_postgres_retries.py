@@ -13,8 +13,7 @@ import psycopg
 import pytest
 
 from germane.errors import StoreBusy, StoreError, StoreUnavailable
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.failures import ATTEMPTS, TransientFailure, retrying
+from germane.stores.postgres.connections import ATTEMPTS, PostgresConnections, TransientFailure, retrying
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
 

@@ -10,8 +10,7 @@ import pytest
 
 from germane import GLOBAL, Filter, GermaneError, InvalidInput, Scope, StoreError, StoreUnavailable
 from germane.stores import sql
-from germane.stores.postgres.connection import SIZES, batched, can_be_batched, in_batches
-from germane.stores.postgres.failures import translation
+from germane.stores.postgres.connection import SIZES, batched, can_be_batched, in_batches, translation
 from germane.stores.postgres.pool import Pool, local, refuses_options, settings_of
 from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema

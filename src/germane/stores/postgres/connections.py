@@ -5,23 +5,26 @@ It knows connections, not queries about memories.
 
 from __future__ import annotations
 
+import inspect
+import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from functools import partial, wraps
+from itertools import count
+from threading import local
+from typing import Any, Final, Literal, TypeVar
 
 import psycopg
 from psycopg.sql import Literal as Quoted
 
-from germane.errors import InvalidInput, StoreError, StoreUnavailable
+from germane.errors import GermaneError, InvalidInput, StoreError, StoreUnavailable
 from germane.forks import Gate
-from germane.stores.postgres.connection import PostgresConnection, Raw
-from germane.stores.postgres.failures import (
-    RetryingGate,
-    TransientFailure,
+from germane.stores.postgres.connection import (
+    PostgresConnection,
+    Raw,
     is_lost,
     is_transient,
-    note_commit,
     translated,
     translation,
     unreachable,
@@ -366,3 +369,90 @@ def _is_broken(raw: Raw) -> bool:
     except psycopg.Error:
         return True
     return False
+
+
+# Doing a store's work again, where the server or the way to it failed and nothing had been committed.
+
+ATTEMPTS: Final = 5
+"""How often a piece of work is done at most."""
+
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.5
+
+Done = TypeVar("Done")
+Kind = TypeVar("Kind", bound=type)
+
+
+class TransientFailure(Exception):
+    """A transaction failed by no fault of its own, nothing of it is stored, and it may succeed if repeated.
+
+    It never leaves a store: `error` is what to raise when it can't be repeated. It is repeated for `patience`
+    seconds, and a few times in any case.
+    """
+
+    def __init__(self, error: GermaneError, *, patience: float = 0.0) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.patience = patience
+
+
+class _Commits(local):
+    """How many transactions this thread has committed."""
+
+    count = 0
+
+
+_commits = _Commits()
+
+
+def note_commit() -> None:
+    """Note that the thread has committed: what it does can't be repeated from before that any more."""
+    _commits.count += 1
+
+
+def repeated(work: Callable[[], Done]) -> Done:
+    """Do a piece of work, again from its beginning when a transaction in it raises `TransientFailure`.
+
+    It is done at most ATTEMPTS times, or for as long as the failure's `patience`, with growing pauses, so it
+    must not change what it was given. Work that has committed something before the failure isn't done again.
+    Raises the error of the last failure.
+    """
+    before = _commits.count
+    began = time.monotonic()
+    pause = _FIRST_PAUSE
+    for attempt in count(1):
+        try:
+            return work()
+        except TransientFailure as again:
+            waited = time.monotonic() - began
+            is_last = attempt >= ATTEMPTS and waited >= again.patience
+            if is_last or _commits.count != before:
+                raise again.error from again.__cause__
+        # Two that failed together would fail together again if both waited equally long.
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
+        pause = min(3 * pause, _LONGEST_PAUSE)
+    raise AssertionError("The last attempt returns or raises.")
+
+
+class RetryingGate(Gate):
+    """A gate whose work is `repeated`."""
+
+    def run(self, work: Callable[[], Done]) -> Done:
+        """Do a piece of work inside the gate, again where a transaction asks for it."""
+        return repeated(partial(super().run, work))
+
+
+def retrying(kind: Kind) -> Kind:
+    """Let each public method of a class be `repeated`."""
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith("_"):
+            setattr(kind, name, _retried(method))
+    return kind
+
+
+def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def retried(*args: Any, **kwargs: Any) -> Any:
+        return repeated(partial(method, *args, **kwargs))
+
+    return retried

@@ -18,8 +18,7 @@ from germane.ledger import DatabaseStatus, Erasure, Progress, VectorIndex
 from germane.model.text import REMOVED
 from germane.stores.postgres import servers, store
 from germane.stores.postgres.connection import Raw
-from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.failures import TransientFailure, retrying
+from germane.stores.postgres.connections import PostgresConnections, TransientFailure, retrying
 from germane.stores.postgres.pool import location_of
 from germane.stores.postgres.store import VERSION, PostgresStore, checked_version, grant, migrate
 from germane.stores.relational.settings import stored_embedding

@@ -19,8 +19,7 @@ from psycopg.sql import Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
-from germane.stores.postgres.connection import ADAPTERS, Raw
-from germane.stores.postgres.failures import is_final, is_lost, unreachable
+from germane.stores.postgres.connection import ADAPTERS, Raw, is_final, is_lost, unreachable
 from germane.stores.relational.tables import POOL_SIZE
 
 _CONNECT_SECONDS: Final = 10
