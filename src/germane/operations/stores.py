@@ -453,8 +453,8 @@ class _RemovalRun:
 
     def _remove(self, number: int, total: int) -> None:
         self.store.doing(partial(agents.disown, agent=number))
-        for batch in agents.BATCHES:
-            some = partial(agents.remove_some, agent=number, batch=batch)
+        for table in agents.BATCHES:
+            some = partial(agents.remove_some, agent=number, table=table)
             while count := self.store.doing(some):
                 self.rows += count
                 if self.progress is not None:

@@ -379,15 +379,8 @@ def _figures(connection: Connection, agent: int, name: str, *, hidden: bool) -> 
 # What an agent did in spaces stays there, in the space's own name from the same moment on. Only members act
 # in what isn't theirs, so nothing of it is anywhere else, and an agent that is in no space can't add to it.
 
-BATCHES: Final = (
-    "remove_assemblies",
-    "remove_memories",
-    "remove_messages",
-    "remove_conversations",
-    "remove_changes",
-    "remove_moves",
-)
-"""What is removed in batches, in this order: each with what its foreign keys take along."""
+BATCHES: Final = ("assemblies", "memories", "messages", "conversations", "changes", "moves")
+"""The tables whose rows are removed in batches, in this order, each with what its foreign keys take along."""
 
 
 def shared_by(
@@ -444,12 +437,12 @@ def disown(connections: Connections, agent: int) -> None:
         _disown(connection, agent)
 
 
-def remove_some(connections: Connections, agent: int, batch: str) -> int:
-    """Remove one batch of an agent's rows, and return how many; 0 where none are left."""
+def remove_some(connections: Connections, agent: int, table: str) -> int:
+    """Remove one batch of an agent's rows of a table, and return how many; 0 where none are left."""
     with connections.writing(removed_name(agent)) as connection:
-        if batch == "remove_memories" and connection.run("is_space", {"space": agent}).fetchone()[0]:
+        if table == "memories" and connection.run("is_space", {"space": agent}).fetchone()[0]:
             return _take_back(connection, agent)
-        return len(connection.run(batch, {"agent": agent, "most": _ROWS_AT_ONCE}).fetchall())
+        return len(connection.run(f"remove_some_{table}", {"agent": agent, "most": _ROWS_AT_ONCE}).fetchall())
 
 
 def remove_row(connections: Connections, agent: int) -> None:

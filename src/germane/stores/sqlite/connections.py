@@ -5,9 +5,11 @@ It knows connections, not queries about memories.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,17 +17,10 @@ from threading import Lock, RLock
 from traceback import clear_frames
 from typing import Any, Final, Literal
 
-from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
-from germane.forks import Gate, check_unforked, renewed
-from germane.stores.relational.tables import POOL_SIZE, Dialect, Why
+from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, shown
+from germane.forks import FileIdentity, Gate, check_unforked, renewed
+from germane.stores.relational.tables import POOL_SIZE, Dialect, Why, storable
 from germane.stores.sql import queries
-from germane.stores.sqlite.locking import (
-    FileIdentity,
-    WriterQueue,
-    is_busy,
-    pause_before_asking_again,
-    translated,
-)
 
 Durability = Literal["full", "relaxed"]
 
@@ -46,9 +41,6 @@ _SETTINGS = (
 _CREATING = renewed(Lock())
 
 _FIRST_READ = "SELECT count(*) FROM sqlite_schema"
-
-# A file up to this size is rewritten by way of memory, a larger one by way of a temporary file.
-_REWRITTEN_IN_MEMORY = 256 << 20
 
 
 class SqliteConnections:
@@ -136,28 +128,6 @@ class SqliteConnections:
             self._presence.check()
             yield connection
 
-    def rewrite(self) -> None:
-        """Rewrite the whole file from what is stored, so that nothing else is left in its pages.
-
-        secure_delete zeroes what is deleted, but not the copies that stay behind in unused parts
-        of pages when SQLite moves rows from page to page.
-        """
-        with self.alone() as connection:
-            in_memory = self.size() <= _REWRITTEN_IN_MEMORY
-            connection.execute(f"PRAGMA temp_store = {'MEMORY' if in_memory else 'FILE'}")
-            try:
-                if not _until(self._deadline(), lambda: _succeeds(connection, "VACUUM")):
-                    raise StoreBusy("Other processes wrote for longer than the timeout.")
-            finally:
-                connection.execute("PRAGMA temp_store = MEMORY")
-
-    def truncate_log(self, *, timeout: float) -> bool:
-        """Move the whole write-ahead log into the file and cut it to no bytes; False if readers hold it."""
-        if self.in_memory:
-            return True
-        with self.alone() as connection:
-            return _until(time.monotonic() + timeout, lambda: _truncate(connection))
-
     def size(self) -> int:
         """How many bytes the file and its log take; 0 in memory."""
         if self.in_memory:
@@ -235,7 +205,10 @@ class SqliteConnections:
         writer = self._writer
         if writer is None:
             self._check_usable()
-            writer = self._open_memory() if self.in_memory else self._open_writer()
+            if self.in_memory:
+                writer = _connect(MEMORY, timeout=0, settings=_SETTINGS)
+            else:
+                writer = self._open_writer()
             self._writer = writer
         return writer
 
@@ -258,9 +231,6 @@ class SqliteConnections:
                 self._readers.append(connection)
                 return
         connection.close()
-
-    def _open_memory(self) -> SqliteConnection:
-        return _connect(MEMORY, timeout=0, settings=_SETTINGS)
 
     def _open_writer(self) -> SqliteConnection:
         self._check_place()
@@ -304,7 +274,7 @@ class SqliteConnections:
 
     def _use_log(self, connection: SqliteConnection) -> None:
         # SQLite doesn't wait here when several processes open a new file at once.
-        if not _until(self._deadline(), lambda: _succeeds(connection, "PRAGMA journal_mode = WAL")):
+        if not until(self._deadline(), lambda: succeeds(connection, "PRAGMA journal_mode = WAL")):
             raise StoreBusy(f"Other processes locked the store {self.location} for longer than the timeout.")
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
@@ -362,7 +332,7 @@ def _transaction(
     if turns is None:
         connection.execute(begin)
     else:
-        turns.begin(lambda: _succeeds(connection, begin), deadline=deadline)
+        turns.begin(lambda: succeeds(connection, begin), deadline=deadline)
     try:
         yield
         connection.execute("COMMIT")
@@ -375,7 +345,7 @@ def _transaction(
         raise
 
 
-def _until(deadline: float, attempt: Callable[[], bool]) -> bool:
+def until(deadline: float, attempt: Callable[[], bool]) -> bool:
     """Repeat an attempt until it succeeds; False when it hasn't by the deadline."""
     start = time.monotonic()
     while not attempt():
@@ -386,16 +356,7 @@ def _until(deadline: float, attempt: Callable[[], bool]) -> bool:
     return True
 
 
-def _truncate(connection: SqliteConnection) -> bool:
-    try:
-        return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    except sqlite3.OperationalError as error:
-        if is_busy(error):
-            return False
-        raise
-
-
-def _succeeds(connection: SqliteConnection, statement: str) -> bool:
+def succeeds(connection: SqliteConnection, statement: str) -> bool:
     """Whether the statement ran; False when somebody else holds the file just now."""
     try:
         connection.execute(statement).fetchall()
@@ -438,3 +399,181 @@ class SqliteConnection(sqlite3.Connection):
         except sqlite3.IntegrityError as error:
             why(self, error)
             raise
+
+
+# Turns of writers.
+#
+# SQLite's own busy handler backs off: the longest waiting process tries least often, so a process that writes
+# without pause can starve another for seconds. Here a waiting process tries at short intervals, the more
+# often the longer it has waited, and one that has written for a while pauses.
+
+_FRESH_PAUSE = 0.001
+_AGED_PAUSE = 0.0001
+_AGED_AFTER = 0.03
+
+# Who has locked the file for this long without a gap leaves a gap in which any waiter asks at least
+# once. It costs a lone writer about one part in twenty-five.
+_LONGEST_TURN = 0.025
+_COURTESY = 0.0011
+
+
+def pause_before_asking_again(waited: float) -> float:
+    """How many seconds to sleep before the next try, after `waited` seconds in vain."""
+    if waited >= _AGED_AFTER:
+        return _AGED_PAUSE
+    return _FRESH_PAUSE - (_FRESH_PAUSE - _AGED_PAUSE) * waited / _AGED_AFTER
+
+
+class WriterQueue:
+    """Hands the right to write from thread to thread in the order of asking."""
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._waiting: deque[Lock] = deque()
+        self._taken = False
+        self._turn_began = 0.0
+        self._turn_ended = 0.0
+
+    def take(self, deadline: float) -> None:
+        """Wait for the turn until `deadline` (monotonic seconds); raises StoreBusy after it."""
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            ticket = Lock()
+            ticket.acquire()
+            self._waiting.append(ticket)
+        if ticket.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return
+        with self._guard:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+                raise StoreBusy("Other threads of this process wrote for longer than the timeout. Try again.")
+        # The turn was handed over in the very moment of giving up, so it is ours.
+
+    def give(self) -> None:
+        """End the turn; the longest waiting thread has the next one."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._taken = False
+
+    def begin(self, attempt: Callable[[], bool], *, deadline: float) -> None:
+        """Call `attempt` until it gets the file; raises StoreBusy when it hasn't by `deadline`."""
+        self._leave_a_gap()
+        start = time.monotonic()
+        waited = 0.0
+        while not attempt():
+            waited = time.monotonic() - start
+            if start + waited >= deadline:
+                raise StoreBusy(
+                    f"Other processes wrote to the store for {waited:.1f} s, longer than the timeout. "
+                    "Nothing was stored. Try again, and find out who keeps a transaction open for so long."
+                )
+            time.sleep(pause_before_asking_again(waited))
+        if waited:
+            self._turn_began = time.monotonic()
+
+    def ended(self) -> None:
+        """Note that the file was let go."""
+        self._turn_ended = time.monotonic()
+
+    def _leave_a_gap(self) -> None:
+        now = time.monotonic()
+        if now - self._turn_ended >= _COURTESY:
+            self._turn_began = now
+        elif now - self._turn_began >= _LONGEST_TURN:
+            time.sleep(_COURTESY)
+            self._turn_began = time.monotonic()
+
+
+# Errors of the driver as errors of germane.
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL: "The disk or the quota is full, so nothing was stored. Free space and try again.",
+    sqlite3.SQLITE_READONLY: "It can't be written: the file or its folder is read-only. "
+    "Change the permissions, or open it with read_only=True.",
+    sqlite3.SQLITE_CANTOPEN: "It can't be opened. Check that the folder exists, that the path is a file, "
+    "and that both may be read and written.",
+    sqlite3.SQLITE_PERM: "Its permissions forbid this. Change them, or choose another path.",
+    sqlite3.SQLITE_AUTH: "Its permissions forbid this. Change them, or choose another path.",
+    sqlite3.SQLITE_NOTADB: "The file is no SQLite database. Choose another path, or move that file away.",
+    sqlite3.SQLITE_CORRUPT: "The file is damaged. Restore it from a backup; where it can still be opened, "
+    "`germane db doctor` says what is damaged.",
+    sqlite3.SQLITE_IOERR: "Reading or writing it failed. Check the disk, then run `germane db doctor`.",
+}
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether the driver only says that somebody else holds the file just now."""
+    return _primary_code(error) in _BUSY
+
+
+@contextmanager
+def translated(location: str) -> Iterator[None]:
+    """Raise what the driver raises inside as an error of germane's, chained to it."""
+    try:
+        with storable():
+            yield
+    except GermaneError:
+        raise
+    except sqlite3.Error as error:
+        raise _translation(error, location) from error
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The store {shown(location)} can't be reached: {error.strerror or error}. Check the path."
+        ) from error
+
+
+def _translation(error: sqlite3.Error, location: str) -> GermaneError:
+    code = _primary_code(error)
+    if code in _BUSY:
+        return StoreBusy(f"The store {location} is locked by another process. Try again later.")
+    if code in _UNAVAILABLE:
+        # SQLite doesn't say why it couldn't open a file.
+        why = (_too_many_files() if code == sqlite3.SQLITE_CANTOPEN else "") or _UNAVAILABLE[code]
+        return StoreUnavailable(f"The store {location}: {why} (SQLite: {error})")
+    if isinstance(error, sqlite3.IntegrityError):
+        return InvalidInput(f"The store {location} refuses a value: {error}. Nothing was stored.")
+    if isinstance(error, sqlite3.DataError) or code == sqlite3.SQLITE_TOOBIG:
+        return InvalidInput(
+            f"A text is too large for the store {location} ({error}); SQLite's limit is 1 GB. Divide it."
+        )
+    return StoreError(f"The store {location} failed: {error}. Nothing was half written.")
+
+
+_FILES_OF_A_STORE: Final = 3
+"""The file, its log and the index of the log."""
+
+
+def _too_many_files() -> str:
+    """What to say where no further files can be opened; empty where they can."""
+    opened: list[int] = []
+    try:
+        opened += (os.open(os.devnull, os.O_RDONLY) for _ in range(_FILES_OF_A_STORE))
+    except OSError as error:
+        if error.errno == errno.EMFILE:
+            import resource  # noqa: PLC0415 - Not on Windows, which has no such limit.
+
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            return (
+                f"It can't be opened: this process has too many files open; its limit is {most:,}. Raise it "
+                "(`ulimit -n`, or LimitNOFILE of the service), or close engines that aren't used any more."
+            )
+        if error.errno == errno.ENFILE:
+            return (
+                "It can't be opened: all processes of the system together have too many files open. Raise "
+                "its limit (on Linux `sysctl fs.file-max`), or end some of them."
+            )
+    finally:
+        for each in opened:
+            os.close(each)
+    return ""
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    # The low byte of an extended code is the primary one.
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF

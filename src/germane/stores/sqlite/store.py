@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,8 +18,16 @@ from germane.stores.relational.settings import set_setting, settle, stored_embed
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import POOL_SIZE, Connection, Connections, Purged, number_of
 from germane.stores.sql import Migration, migrations, refuse_older, statements
-from germane.stores.sqlite.connections import MEMORY, Durability, SqliteConnection, SqliteConnections
-from germane.stores.sqlite.locking import translated
+from germane.stores.sqlite.connections import (
+    MEMORY,
+    Durability,
+    SqliteConnection,
+    SqliteConnections,
+    is_busy,
+    succeeds,
+    translated,
+    until,
+)
 
 
 class SqliteStore(RelationalStore):
@@ -171,9 +180,9 @@ class SqliteOperations:
         progress(1, 1)
         return Erasure(tables=(), left=_BEYOND)
 
-    def _opened(self, *, read_only: bool = False) -> closing[SqliteConnections]:
+    def _opened(self, *, read_only: bool = False) -> closing[ErasingConnections]:
         return closing(
-            SqliteConnections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
+            ErasingConnections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
         )
 
 
@@ -210,36 +219,23 @@ def prepare(connections: SqliteConnections, steps: Sequence[Migration] = _STEPS)
             check_ours(connection, connections.location, newest)
             if version_of(connection) == newest:
                 return
-    _install(connections, steps)
-    for migration in steps:
-        with connections.writing() as connection:
-            if version_of(connection) < migration.number:
+    with connections.writing() as connection:
+        # Another process may have been first.
+        check_ours(connection, connections.location, newest)
+        found = version_of(connection)
+        if not found:
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        for migration in steps:
+            if found < migration.number:
                 for each in statements(migration.script):
                     connection.execute(each)
-                _record(connection, migration.number, migration.name)
+                connection.run("record_migration", {"number": migration.number, "name": migration.name})
+                connection.execute(f"PRAGMA user_version = {migration.number}")
 
 
 def version_of(connection: SqliteConnection) -> int:
     """The schema version of a file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _install(connections: SqliteConnections, steps: Sequence[Migration]) -> None:
-    with connections.writing() as connection:
-        # Another process may have been first.
-        check_ours(connection, connections.location, steps[-1].number)
-        if version_of(connection):
-            return
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        for migration in steps:
-            for each in statements(migration.script):
-                connection.execute(each)
-            _record(connection, migration.number, migration.name)
-
-
-def _record(connection: SqliteConnection, number: int, name: str) -> None:
-    connection.run("record_migration", {"number": number, "name": name})
-    connection.execute(f"PRAGMA user_version = {number}")
 
 
 def check_ours(connection: SqliteConnection, location: str, newest: int = VERSION) -> None:
@@ -261,6 +257,9 @@ def check_ours(connection: SqliteConnection, location: str, newest: int = VERSIO
 OWED: Final = "owes_erasure"
 """The setting of a file that has to be rewritten."""
 
+# A file up to this size is rewritten by way of memory, a larger one by way of a temporary file.
+_REWRITTEN_IN_MEMORY = 256 << 20
+
 
 class ErasingConnections(SqliteConnections):
     """Connections to a file in which nothing is left of what was purged."""
@@ -272,6 +271,28 @@ class ErasingConnections(SqliteConnections):
     ) -> None:
         """Note that the file has to be rewritten, so that the next process to open it can do it."""
         set_setting(connection, OWED, "1")
+
+    def rewrite(self) -> None:
+        """Rewrite the whole file from what is stored, so that nothing else is left in its pages.
+
+        secure_delete zeroes what is deleted, but not the copies that stay behind in unused parts
+        of pages when SQLite moves rows from page to page.
+        """
+        with self.alone() as connection:
+            in_memory = self.size() <= _REWRITTEN_IN_MEMORY
+            connection.execute(f"PRAGMA temp_store = {'MEMORY' if in_memory else 'FILE'}")
+            try:
+                if not until(self._deadline(), lambda: succeeds(connection, "VACUUM")):
+                    raise StoreBusy("Other processes wrote for longer than the timeout.")
+            finally:
+                connection.execute("PRAGMA temp_store = MEMORY")
+
+    def truncate_log(self, *, timeout: float) -> bool:
+        """Move the whole write-ahead log into the file and cut it to no bytes; False if readers hold it."""
+        if self.in_memory:
+            return True
+        with self.alone() as connection:
+            return until(time.monotonic() + timeout, lambda: _truncate(connection))
 
     def erase(self) -> None:
         """Leave nothing in the file or its log of what was purged; the store remembers until it is done.
@@ -296,6 +317,15 @@ class ErasingConnections(SqliteConnections):
             )
         with self.writing() as connection:
             connection.run("remove_setting", {"name": OWED})
+
+
+def _truncate(connection: SqliteConnection) -> bool:
+    try:
+        return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if is_busy(error):
+            return False
+        raise
 
 
 def finish_erasure(connections: ErasingConnections) -> None:

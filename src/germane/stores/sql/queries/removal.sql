@@ -44,40 +44,16 @@ UPDATE life_events SET by = agent WHERE agent = :agent AND by = :gone;
 -- Some of an agent's memories, for those of a space have to be looked for in what others assembled.
 SELECT num FROM memories WHERE agent = :agent LIMIT :most;
 
--- name: remove_memories
--- Remove some memories, and what goes with them by its foreign keys.
-DELETE FROM memories WHERE agent = :agent AND num IN (
-    SELECT num FROM memories WHERE agent = :agent LIMIT :most
+-- name: remove_some_{table}
+-- Remove some of an agent's rows of a table, and what goes with them by its foreign keys.
+DELETE FROM {table} WHERE {owner} = :{owner} AND ({order}) IN (
+    SELECT {order} FROM {table} WHERE {owner} = :{owner} LIMIT :most
 ) RETURNING 1;
 
--- name: remove_assemblies
--- Remove some of what was assembled.
-DELETE FROM assemblies WHERE agent = :agent AND number IN (
-    SELECT number FROM assemblies WHERE agent = :agent LIMIT :most
-) RETURNING 1;
-
--- name: remove_messages
--- Remove some messages.
-DELETE FROM messages WHERE agent = :agent AND num IN (
-    SELECT num FROM messages WHERE agent = :agent LIMIT :most
-) RETURNING 1;
-
--- name: remove_conversations
+-- name: remove_some_conversations
 -- Remove some conversations, of which no message is left.
 DELETE FROM conversations WHERE agent = :agent AND conversation IN (
     SELECT conversation FROM conversations WHERE agent = :agent LIMIT :most
-) RETURNING 1;
-
--- name: remove_changes
--- Remove some of the numbers of what changed.
-DELETE FROM changes WHERE agent = :agent AND seq IN (
-    SELECT seq FROM changes WHERE agent = :agent LIMIT :most
-) RETURNING 1;
-
--- name: remove_moves
--- Remove some of what became of working sets.
-DELETE FROM moves WHERE agent = :agent AND number IN (
-    SELECT number FROM moves WHERE agent = :agent LIMIT :most
 ) RETURNING 1;
 
 -- name: remove_memberships
