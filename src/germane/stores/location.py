@@ -15,7 +15,6 @@ from typing import (
     Final,
     Generic,
     Literal,
-    Protocol,
     Self,
     TypeAlias,
     TypedDict,
@@ -25,9 +24,10 @@ from typing import (
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
-from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Progress
+from germane.ledger import EmbeddingIdentity
 
 if TYPE_CHECKING:
+    from germane.stores.postgres.maintenance import PostgresOperations
     from germane.stores.postgres.servers import Notifications
     from germane.stores.relational.conversations import ConversationTables
     from germane.stores.relational.ledger import LedgerTables
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from germane.stores.relational.spaces import SpaceTables
     from germane.stores.relational.store import RelationalStore
     from germane.stores.relational.working_sets import WorkingSetTables
+    from germane.stores.sqlite.store import SqliteOperations
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 
@@ -270,32 +271,11 @@ def without_driver() -> MissingExtra:
 # What an operator does to a whole store, in a file or on a server.
 
 
-class Operations(Protocol):
-    """Each opens the store for itself and closes it again. An interrupted one can be called again."""
+def operations_on(location: str | Path) -> PostgresOperations | SqliteOperations:
+    """What an operator does to the store at a location. Raises MissingExtra without the driver.
 
-    def status(self) -> DatabaseStatus:
-        """How the store is doing; nothing is changed."""
-        ...
-
-    def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
-        """Bring the store to this version's schema, and return the names of the migrations applied."""
-        ...
-
-    def reindex(self, progress: Progress) -> None:
-        """Rebuild the indexes."""
-        ...
-
-    def vacuum(self, progress: Progress) -> None:
-        """Free disk space that isn't used any more."""
-        ...
-
-    def erase(self, progress: Progress) -> Erasure:
-        """Leave no bytes of what was purged, and say where some may be left all the same."""
-        ...
-
-
-def operations_on(location: str | Path) -> Operations:
-    """Those for the store at a location. Raises MissingExtra where the driver isn't installed."""
+    Each operation opens the store for itself and closes it. An interrupted one can be called again.
+    """
     if is_address(location):
         try:
             from germane.stores.postgres.maintenance import PostgresOperations  # noqa: PLC0415 - An extra.

@@ -95,7 +95,8 @@ class PostgresOperations:
             version = checked_version(connection)
             number, standby, replicas, partitions, size = raw.execute(_SERVER).fetchall()[0]
             extensions = tuple(raw.execute(_EXTENSIONS).fetchall())
-            agents, removing, memories, settings = 0, 0, 0, {}
+            agents, removing, settings = 0, 0, {}
+            memories: int | None = 0
             owed: int | None = 0
             is_spread = False
             indexes: tuple[VectorIndex, ...] = ()
@@ -107,7 +108,8 @@ class PostgresOperations:
                 else:
                     agents, removing, memories = raw.execute(_AGENTS, {"removed": REMOVED}).fetchall()[0]
                     indexes = tuple(map(_index, raw.execute(_INDEXES).fetchall()))
-                owed = _due(raw, hidden=memories is None)
+                # A user who may see one agent at a time sees no notes.
+                owed = None if memories is None else due(raw)
             return DatabaseStatus(
                 location=connections.location,
                 engine=f"PostgreSQL {number}",
@@ -246,13 +248,6 @@ def _tables(raw: Raw) -> tuple[str, ...]:
     return tuple(table for table, _ in found)
 
 
-def _due(raw: Raw, *, hidden: bool) -> int | None:
-    """How many agents something is to be erased of; None where the user may see one agent at a time."""
-    if hidden:
-        return None
-    return due(raw) if raw.execute(_KEEPS_NOTES).fetchall()[0][0] else 0
-
-
 def _index(row: Sequence[Any]) -> VectorIndex:
     agent, vectors, size, valid = row
     return VectorIndex(agent=agent, vectors=vectors, bytes=size, valid=valid)
@@ -333,8 +328,8 @@ class _Note(NamedTuple):
 
 
 def due(raw: Raw) -> int:
-    """Of how many agents something was purged that isn't erased yet."""
-    return int(raw.execute(_DUE).fetchall()[0][0])
+    """Of how many agents something was purged that isn't erased yet; 0 before the migration that notes it."""
+    return int(raw.execute(_DUE).fetchall()[0][0]) if raw.execute(_KEEPS_NOTES).fetchall()[0][0] else 0
 
 
 def erase(raw: Raw, progress: Progress, *, patience: float) -> Erasure:
