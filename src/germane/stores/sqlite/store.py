@@ -222,20 +222,26 @@ def prepare(connections: SqliteConnections, steps: Sequence[Migration] = _STEPS)
     with connections.writing() as connection:
         # Another process may have been first.
         check_ours(connection, connections.location, newest)
-        found = version_of(connection)
-        if not found:
+        if not version_of(connection):
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        for migration in steps:
-            if found < migration.number:
-                for each in statements(migration.script):
-                    connection.execute(each)
-                connection.run("record_migration", {"number": migration.number, "name": migration.name})
-                connection.execute(f"PRAGMA user_version = {migration.number}")
+            for migration in steps:
+                _apply(connection, migration)
+    for migration in steps:
+        with connections.writing() as connection:
+            if version_of(connection) < migration.number:
+                _apply(connection, migration)
 
 
 def version_of(connection: SqliteConnection) -> int:
     """The schema version of a file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _apply(connection: SqliteConnection, migration: Migration) -> None:
+    for each in statements(migration.script):
+        connection.execute(each)
+    connection.run("record_migration", {"number": migration.number, "name": migration.name})
+    connection.execute(f"PRAGMA user_version = {migration.number}")
 
 
 def check_ours(connection: SqliteConnection, location: str, newest: int = VERSION) -> None:
