@@ -47,6 +47,7 @@ bench: $(STAMP) ## Speed, side by side with peers; nothing is asserted.
 docs: $(FRAMEWORKS) ## Write the generated pages of the reference anew.
 	$(BIN)/python tools/api_reference.py
 	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python tools/http_reference.py
 	$(BIN)/python tools/decay_curve.py
 
 clean:

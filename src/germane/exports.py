@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 SUBMODULES: Final = (
+    "germane.access",
     "germane.aio",
     "germane.conversation",
     "germane.demo",

@@ -34,6 +34,7 @@ __all__ = [
     "EmptyReason",
     "Entry",
     "LedgerEntry",
+    "LoggedChange",
     "MemoryChange",
     "MemoryChangeKind",
     "Metrics",
@@ -167,6 +168,19 @@ class MemoryChange:
 
     what: MemoryChangeKind
     memory_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChange:
+    """One change of an agent's memories, without any text; `number` grows with each, across processes.
+
+    A purged memory has no id any more. `version` is that of the memory to which it happened.
+    """
+
+    number: int
+    what: MemoryChangeKind
+    memory_id: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

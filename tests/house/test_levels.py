@@ -7,8 +7,8 @@ from house.source import modules
 # From the most general to the most particular; what shares a line may import each other's files
 # unless a test below separates them.
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("germane.errors", "germane.forks", "germane.exports"),
-    ("germane.model", "germane.filters", "germane.ledger", "germane.working_sets"),
+    ("germane.errors", "germane.forks", "germane.exports", "germane.encoding"),
+    ("germane.model", "germane.filters", "germane.ledger", "germane.working_sets", "germane.access"),
     ("germane.protocols",),
     (
         "germane.ids",

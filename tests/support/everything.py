@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from germane import Draft, Engine, Filter, GermaneError, Memory, Status
-from germane.cli.output import to_json
+from germane.encoding import to_json
 from germane.importers import export_jsonl
 from germane.testing.fakes import START
 

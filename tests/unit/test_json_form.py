@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from germane import Scope
-from germane.cli.output import FORMS, to_json
+from germane.encoding import FORMS, to_json
 from germane.exports import SUBMODULES
 
 

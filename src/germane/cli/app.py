@@ -163,7 +163,7 @@ class _UsageError(InvalidInput):
 
 def _report(error: GermaneError, *, as_json: bool) -> int:
     if as_json:
-        from germane.cli.output import error_json  # noqa: PLC0415 - Only for programs.
+        from germane.encoding import error_json  # noqa: PLC0415 - Only for programs.
 
         print_json(error_json(error))
     else:

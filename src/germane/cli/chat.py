@@ -11,7 +11,8 @@ from germane import InvalidInput
 from germane.cli import options
 from germane.cli.call import Call, command
 from germane.cli.options import arg, opt
-from germane.cli.output import print_table, print_text, to_json, warn
+from germane.cli.output import print_table, print_text, warn
+from germane.encoding import to_json
 from germane.errors import MessageNotFound, UnreadableSource
 from germane.model.text import cut, line_of
 

@@ -111,6 +111,12 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "mcp": "Serve the memory to hosts and agents by the Model Context Protocol.",
         "hook": "Add memory to a session of a host such as Claude Code, at its events.",
     },
+    "serving": {
+        "serve": "Serve the memory over HTTP: REST, MCP and metrics in one process.",
+        "keys create": "Create a key for an agent, and print it once.",
+        "keys list": "List the keys of a store.",
+        "keys revoke": "Revoke a key permanently.",
+    },
     "evaluation": {
         "eval run": "Measure how much of the evidence the contexts contain.",
         "eval kinds": "Compare the default call with peers on every data file of a folder.",
@@ -134,6 +140,7 @@ GROUPS: Mapping[str, str] = {
     "space": "Manage spaces: memories that agents share.",
     "chat": "Import conversations and build requests to models.",
     "embedder": "Choose the model that finds memories by meaning.",
+    "keys": "Manage the keys of servers.",
     "db": "Operate a store, in a file or in PostgreSQL.",
     "eval": "Evaluate contexts with questions and evidence.",
 }

@@ -15,7 +15,8 @@ import typer
 from germane.cli import options
 from germane.cli.call import Call, all_memories, command, stopped_by_signals
 from germane.cli.options import arg, opt, place_of
-from germane.cli.output import PacedLines, print_text, to_json, warn
+from germane.cli.output import PacedLines, print_text, warn
+from germane.encoding import to_json
 from germane.errors import UnreadableSource
 
 if TYPE_CHECKING:

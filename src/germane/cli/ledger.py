@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import InvalidInput, Level
+from germane import InvalidInput
 from germane.cli.call import Call, assembly_id, command, only_id, recorded
 from germane.cli.options import Now, arg, opt
-from germane.cli.output import counted, label_of, print_columns, print_table, print_text, to_json
+from germane.cli.output import counted, label_of, print_columns, print_table, print_text
+from germane.encoding import to_json
 from germane.model.context import short_id, why_of
 from germane.model.text import line_of
 from germane.ranking import Impressions
@@ -195,7 +195,7 @@ def _feedback(
     ] = None,
 ) -> None:
     """Uses are counted once per context. The ranking learns from them if `germane context learning` is on."""
-    shown = _shown_in(_json_of(context))
+    shown, _ = Impressions.from_json(_json_of(context))
     with call.open(writes=True) as engine:
         given = engine.feedback(
             shown,
@@ -233,8 +233,7 @@ def _observe(
         if given is None:
             observed = engine.observe(recorded(engine, assembly), text, count=not dry_run)
         else:
-            shown = _shown_in(given)
-            question = str(_account_of(given)["question"]["text"])
+            shown, question = Impressions.from_json(given)
             observed = engine.observe(shown, text, count=not dry_run, question=question)
         rows = [
             (
@@ -274,7 +273,7 @@ def _outcome(
         opt("--memory ID", "A memory that helped or misled; default: all shown. Repeatable."),
     ] = None,
 ) -> None:
-    shown = _shown_in(_json_of(context))
+    shown, _ = Impressions.from_json(_json_of(context))
     with call.open(writes=True) as engine:
         noted = engine.outcome(shown, str(result), memories=None if memory is None else _ids(memory, shown))
     known = noted.memories - noted.updated
@@ -326,36 +325,6 @@ def _json_of(file: Path) -> Any:
     except ValueError as error:
         raise InvalidInput(
             f"--context {file} holds no JSON ({error}). Write it with `germane assemble ... --json`."
-        ) from error
-
-
-def _account_of(shape: Any) -> Any:
-    """The part of the JSON of a context, trace or recall that has the question and the time."""
-    return shape if "results" in shape else shape["trace"]
-
-
-def _shown_in(shape: Any) -> Impressions:
-    """The impressions in the JSON of a context, a trace or a recall. Raises InvalidInput for other JSON."""
-    try:
-        account = _account_of(shape)
-        if account is shape:
-            parts = {each["memory"]["id"]: each["parts"] for each in shape["results"]}
-        else:
-            parts = {each["id"]: each["parts"] for each in account["entries"] if each["included"]}
-        return Impressions.of(
-            "recall" if account is shape else "context",
-            question=account["question"]["text"],
-            now=datetime.fromisoformat(account["now"]),
-            parts=parts,
-            weights=account["weights"],
-            levels={
-                each["id"]: Level(each["level"]) for each in account.get("entries", ()) if each["included"]
-            },
-        )
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"This JSON doesn't say what was shown ({error!r}). Pass what `germane assemble --json` or "
-            "`germane recall --json` printed."
         ) from error
 
 

@@ -19,11 +19,11 @@ from germane.cli.output import (
     print_columns,
     print_text,
     size_of,
-    to_json,
     warn,
     warn_each,
     why_empty,
 )
+from germane.encoding import to_json
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 from germane.model.text import bar, cut, table

@@ -18,10 +18,10 @@ from germane.cli.output import (
     print_columns,
     print_table,
     print_text,
-    to_json,
     warn,
     warn_each,
 )
+from germane.encoding import to_json
 from germane.model.context import short_id
 from germane.model.memory import split_id
 from germane.ranking import Decay

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from germane.conversation.views import Tiers
     from germane.engine.space import Space
+    from germane.ledger import LoggedChange
     from germane.model.conversation import Compaction, ConversationInfo
     from germane.model.memory import LifecycleEvent
     from germane.operations.conversation import Conversation
@@ -151,6 +152,18 @@ class Engine(ContextMethods):
         `after` is the number of the last event known, `limit` the most to return. Raises NotFound.
         """
         return operations.lifecycle.events(self._session, memory_id, after=after, limit=limit)
+
+    def changes(self, *, after: int = 0, limit: int | None = None) -> tuple[LoggedChange, ...]:
+        """What happened to the memories after the change numbered `after`, in any process, oldest first.
+
+        It tells what was stored, revised, forgotten, moved, used and purged, without any text; `limit` is the
+        most to return. Raises InvalidInput.
+        """
+        return operations.ledger.changes(self._session, after=after, limit=limit)
+
+    def latest_change(self) -> int:
+        """The number of the latest change, from which `changes` can go on; 0 where there is none."""
+        return operations.ledger.latest_change(self._session)
 
     def close(self) -> None:
         """Release the store, unless this is an engine of a store that `connect` opened. Twice is fine.

@@ -25,6 +25,7 @@ from germane.tokens import CachedCounter, get_counter
 if TYPE_CHECKING:
     from germane.conversation.layout import RequestShares
     from germane.conversation.views import Tiers
+    from germane.kinds import Kind
     from germane.ledger import Assembly, Metrics
     from germane.model.context import Context, RefreshResult
     from germane.model.conversation import Group, Provider
@@ -189,6 +190,10 @@ class ContextMethods(MemoryMethods):
     def frames(self) -> tuple[Frame, ...]:
         """The frames that this engine knows: the built-in ones, and those that it was opened with."""
         return operations.frame.frames_of(self._session)
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that this engine knows: the built-in ones, and those that it was opened with."""
+        return tuple(self._session.kinds)
 
     def refresh(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 from weakref import WeakSet
@@ -20,6 +21,7 @@ from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, S
 from germane.stores.location import TIMEOUT, location_of
 
 if TYPE_CHECKING:
+    from germane.access import AccessKey, AccessRight, NewKey
     from germane.ledger import AgentFigures, Progress, StoreUsage
     from germane.operations.stores import Removal
 
@@ -178,23 +180,62 @@ class StoreHandle:
         """
         return operations.stores.users_of(self._opened.store)
 
-    def purge_user(self, user: str, *, confirm: bool = False, progress: Progress | None = None) -> Removal:
+    def purge_user(
+        self,
+        user: str,
+        *,
+        agent: str | None = None,
+        confirm: bool = False,
+        progress: Progress | None = None,
+    ) -> Removal:
         """Remove all that any agent knows of a user: memories, conversations, working sets, ledger, feedback.
 
-        It can't be undone, so it needs `confirm=True`. When it returns, nothing of that user is found any
-        more, and a file holds no bytes of it; in PostgreSQL `erase_purged` is due. What the user's engines
-        put into spaces stays there, in the name of the space. Called again after an interruption, it does the
-        rest. Raises PurgeNotConfirmed, LastActive for a space that would be left to members that may only
-        read, StoreBusy, and InvalidInput.
+        With `agent` only what that one knows. It can't be undone, so it needs `confirm=True`. When it
+        returns, nothing of that user is found any more, and a file holds no bytes of it; in PostgreSQL
+        `erase_purged` is due. What the user's engines put into spaces stays there, in the name of the space.
+        Called again after an interruption, it does the rest. Raises PurgeNotConfirmed, LastActive for a space
+        that would be left to members that may only read, StoreBusy, and InvalidInput.
         """
         return operations.stores.purge_user(
             self._opened.store,
             self._location,
             user,
+            agent=agent,
             confirm=confirm,
             progress=progress,
             now=as_utc(self._options.clock(), name="clock"),
         )
+
+    def create_key(
+        self,
+        agent: str,
+        *,
+        user: str | None = None,
+        may: Iterable[AccessRight | str] = ("read", "write"),
+        expires: datetime | timedelta | str | None = None,
+    ) -> NewKey:
+        """Make a key for an agent, or for one user of it, by which a server knows who asks.
+
+        The store has its hash alone: the text of the result is shown once. `may` are "read", "write" and
+        "admin", of which none includes another; `expires` is a time, such as "2027-01-31", or how long it is
+        valid, None for ever. Raises InvalidInput, also for a Store of your own.
+        """
+        clock = self._options.clock
+        return operations.access.create_key(
+            self._opened.store, agent, user=user, may=may, expires=expires, clock=clock
+        )
+
+    def keys(self) -> tuple[AccessKey, ...]:
+        """Every key of the store, also those revoked or expired, the oldest first. Raises InvalidInput."""
+        return operations.access.keys(self._opened.store)
+
+    def revoke_key(self, key_id: str) -> AccessKey:
+        """End a key for good, by its id. Raises InvalidInput for an unknown one."""
+        return operations.access.revoke_key(self._opened.store, key_id, clock=self._options.clock)
+
+    def key_of(self, text: str) -> AccessKey | None:
+        """The valid key of that text, which is compared in constant time; None for what is none."""
+        return operations.access.key_of(self._opened.store, text, clock=self._options.clock)
 
     def stats(self) -> StoreUsage:
         """Connections and caches of the store in this process. Raises InvalidInput for your own Store."""

@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
+from germane.errors import InvalidInput
 from germane.model.memory import Level, Memory, split_id
 
 
@@ -47,6 +48,39 @@ class Impressions:
         }
         key = context_key(kind, question=question, now=now, ids=parts)
         return cls(key=key, parts=unweighed, levels=levels or {})
+
+    @classmethod
+    def from_json(cls, shape: Any) -> tuple[Self, str]:
+        """What the JSON of a context, a trace or a recall says was shown, and its question.
+
+        Raises InvalidInput for other JSON.
+        """
+        try:
+            recalled = "results" in shape
+            account = shape if recalled else shape["trace"]
+            if recalled:
+                parts = {each["memory"]["id"]: each["parts"] for each in shape["results"]}
+            else:
+                parts = {each["id"]: each["parts"] for each in account["entries"] if each["included"]}
+            question = str(account["question"]["text"])
+            made = cls.of(
+                "recall" if recalled else "context",
+                question=account["question"]["text"],
+                now=datetime.fromisoformat(account["now"]),
+                parts=parts,
+                weights=account["weights"],
+                levels={
+                    each["id"]: Level(each["level"])
+                    for each in account.get("entries", ())
+                    if each["included"]
+                },
+            )
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"This JSON doesn't say what was shown ({error!r}). Pass what `germane assemble --json` or "
+                "`germane recall --json` printed."
+            ) from error
+        return made, question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

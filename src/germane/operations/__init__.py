@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from germane.operations import (
+        access,
         assemble,
         conversation,
         drafts,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "access",
     "assemble",
     "conversation",
     "drafts",

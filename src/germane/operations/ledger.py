@@ -18,6 +18,7 @@ from germane.ledger import (
     AssemblyDiff,
     Day,
     LedgerEntry,
+    LoggedChange,
     MemoryChange,
     MemoryChangeKind,
     Metrics,
@@ -34,7 +35,7 @@ from germane.model.validation import as_utc
 from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
 from germane.operations.context import AgentContext
 from germane.operations.frame import MessageFilter, PlanInput
-from germane.operations.inputs import Reranking, checked_time, checking_verbs
+from germane.operations.inputs import Reranking, checked_count, checked_time, checking_verbs
 from germane.operations.past import copied
 from germane.operations.recording import assembly_of
 from germane.operations.refresh import CUT, cut_again
@@ -62,6 +63,19 @@ _MOST_NAMED = 5
 def ledger(session: AgentContext) -> Ledger:
     """The agent's ledger. Raises InvalidInput for a store that keeps none."""
     return Ledger(session, LEDGER.required(session.store))
+
+
+def changes(session: AgentContext, *, after: int, limit: int | None) -> tuple[LoggedChange, ...]:
+    """What happened to the agent's memories after a change, in order. Raises InvalidInput."""
+    checked_count(after, name="after")
+    if limit is not None:
+        checked_count(limit, name="limit")
+    return LEDGER.required(session.store).log(session.agent, since=after, limit=limit)
+
+
+def latest_change(session: AgentContext) -> int:
+    """The number of the latest change of the agent's memories; 0 where there is none."""
+    return LEDGER.required(session.store).point(session.agent)["seq"]
 
 
 @checking_verbs

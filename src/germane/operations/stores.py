@@ -67,15 +67,16 @@ def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
 
 def agents_of(store: Store) -> tuple[AgentFigures, ...]:
     """The same of a store that is open. Raises InvalidInput for a store that isn't in tables."""
-    return _in_tables(store).doing(listed)
+    return in_tables(store).doing(listed)
 
 
 def usage_of(store: Store) -> StoreUsage:
     """What an open store takes of this process. Raises InvalidInput for a store that isn't in tables."""
-    return _in_tables(store).usage()
+    return in_tables(store).usage()
 
 
-def _in_tables(store: Store) -> RelationalStore:
+def in_tables(store: Store) -> RelationalStore:
+    """The store, where it is one of germane's own. Raises InvalidInput for another."""
     if not isinstance(store, RelationalStore):
         raise InvalidInput(
             f"The store {type(store).__name__} doesn't list its agents, users and connections. Open a file "
@@ -337,16 +338,23 @@ def users_of(store: Store) -> Mapping[str, tuple[str, ...]]:
     Raises InvalidInput for a store that isn't in tables.
     """
     found: dict[str, list[str]] = {}
-    for name in _users_of(_in_tables(store)):
+    for name in _users_of(in_tables(store)):
         user, agent = user_and_agent(name)
         found.setdefault(user or "", []).append(agent)
     return {user: tuple(sorted(found[user])) for user in sorted(found)}
 
 
 def purge_user(
-    store: Store, location: object, user: str, *, confirm: bool, progress: Progress | None, now: datetime
+    store: Store,
+    location: object,
+    user: str,
+    *,
+    agent: str | None,
+    confirm: bool,
+    progress: Progress | None,
+    now: datetime,
 ) -> Removal:
-    """Remove all that the agents of a store know of one user, and check that none of it is left.
+    """Remove all that the agents of a store, or one of them, know of a user, and check that none is left.
 
     Raises PurgeNotConfirmed, LastActive, StoreBusy, StoreUnavailable, and InvalidInput for a store that isn't
     in tables.
@@ -354,10 +362,16 @@ def purge_user(
     prefix = users_prefix(user)
     if confirm is not True:
         raise PurgeNotConfirmed(user=user)
-    tables = _in_tables(store)
-    names = [each for each in _users_of(tables) if each.startswith(prefix)]
+    tables = in_tables(store)
+    of_one = None if agent is None else prefix + checked_agent(agent)
+
+    def there() -> list[str]:
+        known = _users_of(tables)
+        return [each for each in known if (each.startswith(prefix) if of_one is None else each == of_one)]
+
+    names = there()
     done = _RemovalRun(tables, location, progress, now).done(user, names)
-    if any(each.startswith(prefix) for each in _users_of(tables)):
+    if there():
         raise StoreBusy(
             f"User {user!r} was written about again while it was being purged. End the engines that are "
             "bound to that user, and purge it again."

@@ -1,4 +1,4 @@
-"""Servers over the public API, such as MCP for hosts and agents. Each needs an extra of its own."""
+"""Servers over the public API, such as MCP for hosts and agents, and REST. Each needs an extra of its own."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.ids import id_text
-from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
+from germane.ledger import Assembly, LedgerEntry, LoggedChange, MemoryChange, MemoryChangeKind
 from germane.model.context import EmptyReason, Reason
 from germane.model.memory import Level, Outcome
 from germane.model.query import Filter, TimeRange
@@ -50,6 +50,8 @@ _WHAT: Final = {
     "vector": MemoryChangeKind.EMBEDDED,
     "see": MemoryChangeKind.SEEN,
     "reindex": MemoryChangeKind.REINDEXED,
+    "purge": MemoryChangeKind.PURGED,
+    "expire": MemoryChangeKind.MOVED,
 }
 
 
@@ -156,6 +158,26 @@ class LedgerTables:
             ]
             (gone,) = connection.run("count_purged", values).fetchone()
             return (*found, *(MemoryChange(what=MemoryChangeKind.PURGED) for _ in range(gone)))
+
+    def log(self, agent: str, *, since: int, limit: int | None) -> tuple[LoggedChange, ...]:
+        """What happened to the agent's memories after the change numbered `since`, oldest first.
+
+        Vectors are left out.
+        """
+        with self._connections.reading(agent) as connection:
+            number = number_of(connection, agent)
+            values = {"agent": number, "seq": since, "limit": -1 if limit is None else limit}
+            return tuple(
+                LoggedChange(
+                    number=seq,
+                    what=MemoryChangeKind.REVISED
+                    if what == "insert" and version and version > 1
+                    else _what(what, status),
+                    memory_id=None if raw is None else id_text(raw),
+                    version=version,
+                )
+                for seq, what, raw, version, status in connection.run("logged_changes", values)
+            )
 
     def as_of(self, agent: str, point: Mapping[str, int]) -> Store:
         """A copy of the agent's memories as they were at a point, as far as the store knows.

@@ -79,6 +79,16 @@ class MaintenanceTables:
         with self._connections.reading() as connection:
             return tuple(each.name for each in everyone(connection, self._connections.location))
 
+    def entries(self) -> Mapping[str, str]:
+        """What holds for the whole store: texts by name."""
+        with self._connections.reading() as connection:
+            return dict(connection.run("settings").fetchall())
+
+    def add_entry(self, name: str, value: str) -> None:
+        """Store a text for the whole store; one of that name stays as it is. Raises StoreError."""
+        with self._connections.writing() as connection:
+            connection.run("add_setting", {"name": name, "value": value})
+
     def drop_vectors(self) -> None:
         """Remove the vectors of all agents, so that the model that the store was opened with makes new ones.
 

@@ -202,3 +202,10 @@ WHERE agent = :agent AND num = :num;
 UPDATE {states} SET seq = :seq, judged = :judged, attested = :attested, lived = :lived,
     learning = :learning
 WHERE {states}.agent = :agent;
+
+-- name: logged_changes
+-- What happened to memories after the change :seq, in order, each with what the memory is now.
+SELECT changes.seq, what, chain, version, memories.status
+FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
+WHERE changes.agent = :agent AND changes.seq > :seq AND what NOT IN ('supersede', 'vector')
+ORDER BY changes.seq {limit};

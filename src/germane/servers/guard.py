@@ -1,0 +1,355 @@
+"""What stands before an application: the Host check, the key, and the limits of body, time and concurrency.
+
+A body is read whole before a request counts as running, so that a slow client holds nothing but its socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from germane.servers.identity import Caller, Identities, checked_user
+from germane.servers.problems import problem
+
+OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+"""Addresses without a key; they show nothing of any memory."""
+
+HEADERS: Final[Mapping[str, str]] = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+"""What every answer has, unless it says otherwise itself."""
+
+LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
+_STREAMS: Final = frozenset({"/v1/events"})
+_REPLIES, _REPLY_SECONDS, _REPLY_BYTES = 1000, 86_400, 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a server takes at most; beyond it answers 413, 408, 429 or 503.
+
+    `body` is in bytes; `body_seconds` is how long a client may take to send it, `seconds` how long an answer
+    may take; `running` requests run at once, `waiting` more wait for `wait_seconds`. `per_key` requests of
+    one key are under way at once, and `rate` of them start in a second (0: any). `streams` are open at once.
+    """
+
+    body: int = 4 << 20
+    body_seconds: float = 20.0
+    seconds: float = 60.0
+    running: int = 32
+    waiting: int = 256
+    wait_seconds: float = 10.0
+    per_key: int = 128
+    rate: int = 0
+    streams: int = 64
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a key does now, and its allowance of requests."""
+
+    running: int = 0
+    allowance: float = 0.0
+    at: float = field(default_factory=time.monotonic)
+
+
+class Guard:
+    """An ASGI application before another one, which it lets only checked requests reach."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        identities: Identities,
+        limits: Limits,
+        hosts: Sequence[str] | None,
+        served: Any,
+    ) -> None:
+        """`hosts` are the names that a Host header may have, None for any. `served` counts answers."""
+        self.app = app
+        self.identities = identities
+        self.limits = limits
+        self.hosts = hosts
+        self.served = served
+        self._slots = asyncio.Semaphore(limits.running)
+        self._waiting = 0
+        self._streams = 0
+        self._usage: OrderedDict[str, Usage] = OrderedDict()
+        self._replies = Replies()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or let the application do it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            refused = await self._guarded(scope, receive, sending)
+            if refused is not None:
+                await refused(scope, receive, sending)
+        finally:
+            self.served.add(scope, status, time.perf_counter() - started)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Pass the request on, or return the answer that refuses it."""
+        headers = Headers(scope=scope)
+        if not self._is_host(headers.get("host", "")):
+            return problem(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"Host {headers.get('host', '')[:100]!r} isn't a name of this server. "
+                "Add it: --allow-host NAME.",
+            )
+        # Names in a path may have slashes, which stand encoded in it: routes see it as it was sent.
+        scope["path"] = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        if scope["path"] in OPEN or not _needs_key(scope["path"]):
+            await self.app(scope, receive, send)
+            return None
+        found = await run_in_threadpool(
+            self.identities.caller, headers.get("authorization"), headers.get("germane-user")
+        )
+        if isinstance(found, Response):
+            return found
+        refused = checked_user(found)
+        if refused is not None:
+            return refused
+        scope.setdefault("state", {})["caller"] = found
+        return await self._counted(scope, headers, receive, send)
+
+    async def _counted(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> Response | None:
+        """The same within the allowance of the key."""
+        caller: Caller = scope["state"]["caller"]
+        usage = self._usage.setdefault(caller.key.id, Usage(allowance=float(self.limits.rate)))
+        if usage.running >= self.limits.per_key or not self._allowed(usage):
+            return problem(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"This key has {usage.running} requests under way, or too many in this second. At most "
+                f"{self.limits.per_key} may be under way; send fewer at once.",
+            )
+        usage.running += 1
+        try:
+            if scope["path"] in _STREAMS:
+                return await self._streamed(scope, receive, send)
+            body = await self._body(headers, receive)
+            if isinstance(body, Response):
+                return body
+            return await self._once(scope, headers, body, receive, send)
+        finally:
+            usage.running -= 1
+
+    def _allowed(self, usage: Usage) -> bool:
+        if not self.limits.rate:
+            return True
+        now = time.monotonic()
+        usage.allowance = min(self.limits.rate, usage.allowance + (now - usage.at) * self.limits.rate)
+        usage.at = now
+        if usage.allowance < 1:
+            return False
+        usage.allowance -= 1
+        return True
+
+    async def _streamed(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        if self._streams >= self.limits.streams:
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{self.limits.streams} streams are open, the most there may be.",
+            )
+        self._streams += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._streams -= 1
+        return None
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
+        """The whole body, or the answer to one that is too large, too slow or cut off."""
+        most = self.limits.body
+        too_large = problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The body has more than {most:,} bytes, the limit. Send less at once.",
+        )
+        declared = headers.get("content-length", "0")
+        if declared.isdigit() and int(declared) > most:
+            return too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return problem(HTTPStatus.BAD_REQUEST, "The connection ended within the body.")
+                    size += len(message.get("body", b""))
+                    if size > most:
+                        return too_large
+                    parts.append(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            return problem(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The body didn't arrive within {self.limits.body_seconds:g} s. Send it faster.",
+                headers={"connection": "close"},
+            )
+
+    async def _once(
+        self, scope: Scope, headers: Headers, body: bytes, receive: Receive, send: Send
+    ) -> Response | None:
+        """The same, answered as before where the request has the Idempotency-Key of an earlier one."""
+        key = headers.get("idempotency-key")
+        if (
+            key is None
+            or scope["method"] in ("GET", "HEAD", "OPTIONS")
+            or not scope["path"].startswith("/v1/")
+        ):
+            return await self._run(scope, body, receive, send)
+        caller: Caller = scope["state"]["caller"]
+        name = f"{caller.key.id} {caller.user} {key}"
+        query = scope.get("query_string", b"")
+        mark = hashlib.sha256(
+            b"\n".join([scope["method"].encode(), scope["path"].encode(), query, body])
+        ).hexdigest()
+        earlier = self._replies.begin(name, mark)
+        if earlier is not None:
+            return earlier
+        messages: list[Message] = []
+
+        async def noting(message: Message) -> None:
+            messages.append(message)
+            await send(message)
+
+        try:
+            return await self._run(scope, body, receive, noting)
+        finally:
+            self._replies.end(name, messages)
+
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> Response | None:
+        """Let the application answer when one of its places is free."""
+        if self._waiting >= self.limits.waiting:
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{self._waiting} requests wait already. Try again."
+            )
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self.limits.wait_seconds):
+                await self._slots.acquire()
+        except TimeoutError:
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy. Try again.")
+        finally:
+            self._waiting -= 1
+        has_begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        task = asyncio.create_task(self._called(scope, _given(body, receive), sending))
+        # A verb can't be interrupted: its place is free when it is done, though its client no longer waits.
+        task.add_done_callback(lambda _: self._slots.release())
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                await asyncio.shield(task)
+        except TimeoutError:
+            if has_begun:
+                raise
+            task.cancel()
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"It took longer than {self.limits.seconds:g} s, the limit."
+            )
+        return None
+
+    async def _called(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+    def _is_host(self, header: str) -> bool:
+        return self.hosts is None or re.sub(r":\d+$", "", header).lower() in self.hosts
+
+
+def _needs_key(path: str) -> bool:
+    return path.startswith(("/v1/", "/mcp", "/metrics")) or path == "/v1"
+
+
+def _given(body: bytes, receive: Receive) -> Receive:
+    """What gives a body that was read already, and then what the connection gives."""
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+class Replies:
+    """The answers to requests with an Idempotency-Key, for a day, the latest thousand; in this process."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, tuple[float, str, tuple[Message, ...] | None]] = OrderedDict()
+
+    def begin(self, name: str, mark: str) -> Response | None:
+        """The answer to a request of that name that was made before; None where it is the first."""
+        at, known, messages = self._answers.get(name, (0.0, "", None))
+        if not known or time.monotonic() - at > _REPLY_SECONDS:
+            self._answers[name] = time.monotonic(), mark, None
+            return None
+        if known != mark:
+            return problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "This Idempotency-Key was used for another request. Use a new key for each request.",
+            )
+        if messages is None:
+            return problem(
+                HTTPStatus.CONFLICT,
+                "The request with this Idempotency-Key is still under way.",
+                headers={"retry-after": "1"},
+            )
+        body = b"".join(each.get("body", b"") for each in messages[1:])
+        answer = Response(body, messages[0]["status"])
+        answer.raw_headers = [*messages[0]["headers"], (b"idempotency-replayed", b"true")]
+        return answer
+
+    def end(self, name: str, messages: Sequence[Message]) -> None:
+        """Keep an answer for the next request of that name, unless it says to try again or is too long."""
+        at, mark, _ = self._answers[name]
+        size = sum(len(each.get("body", b"")) for each in messages)
+        final = bool(messages) and not messages[-1].get("more_body", False)
+        status = messages[0]["status"] if messages else HTTPStatus.INTERNAL_SERVER_ERROR
+        passing = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
+        if not final or passing or size > _REPLY_BYTES:
+            del self._answers[name]
+            return
+        self._answers[name] = at, mark, tuple(messages)
+        while len(self._answers) > _REPLIES:
+            self._answers.popitem(last=False)

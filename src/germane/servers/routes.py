@@ -1,0 +1,489 @@
+"""The table of operations: each with its method, its address, its verb and the right that it needs."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from germane.access import AccessRight
+from germane.engine import Engine
+from germane.engine.space import Space
+from germane.ledger import Assembly, AssemblyDiff, Finding, LoggedChange, Metrics, Replay, StoreStats
+from germane.lifecycle import DecisionCalibration, Upkeep
+from germane.model.context import Context, RefreshResult, TraceNote
+from germane.model.conversation import ConversationInfo, Message, Selection, SessionSummary
+from germane.model.learning import Feedback, LearningReport, ObserveResult, OutcomeResult
+from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
+from germane.model.plan import Frame
+from germane.operations.conversation import Conversation
+from germane.operations.ledger import Ledger
+from germane.operations.search import RecallResult
+from germane.operations.stores import Removal
+from germane.operations.working_set import WorkingSet
+from germane.servers import verbs
+from germane.servers.endpoints import FORMS, Route
+from germane.spaces import SpaceEvent, SpaceInfo
+from germane.working_sets import Eviction, WorkingSetEvent, WorkingSetItem
+
+_ADMIN: Final = AccessRight.ADMIN
+_READ: Final = AccessRight.READ
+_TUNING: Final = frozenset({"scorer", "tiers", "shares", "calibration", "previous", "context", "weights"})
+"""Parameters that take objects of Python's."""
+
+_SET: Final = {
+    "name": str,
+    "owner": str,
+    "max_tokens": int,
+    "tokens": int,
+    "utilization": float,
+    "count": int,
+}
+_MOVED: Final = {"id": str, "item": WorkingSetItem | None, "set": _SET}
+
+
+def _memories() -> list[Route]:
+    on: dict[str, Any] = {"in_space": True}
+    one = "/memories/{memory_id}"
+    return [
+        Route(
+            method="POST",
+            path="/memories",
+            verb=Engine.remember,
+            returns=Memory,
+            wrap="memory",
+            status=HTTPStatus.CREATED,
+            **on,
+        ),
+        Route(
+            method="POST",
+            path="/memories/batch",
+            verb=verbs.remember_many,
+            returns=tuple[RememberResult, ...],
+            wrap="results",
+            **on,
+        ),
+        Route(
+            method="GET",
+            path="/memories",
+            verb=verbs.list_memories,
+            returns={
+                "memories": tuple[Memory, ...],
+                "total": int,
+                "after": str | None,
+                "notes": tuple[TraceNote, ...],
+            },
+            **on,
+        ),
+        Route(
+            method="GET",
+            path=one,
+            verb=verbs.show_memory,
+            returns={"memory": Memory, "renditions": Renditions, "lifecycle": LifecycleState},
+            **on,
+        ),
+        Route(method="PATCH", path=one, verb=Engine.revise, returns=Memory, wrap="memory", **on),
+        Route(
+            method="DELETE",
+            path=one,
+            verb=verbs.purge,
+            returns={"id": str, "purged": int},
+            may=_ADMIN,
+            **on,
+        ),
+    ]
+
+
+def _memory() -> list[Route]:
+    """What is done to one memory, and what was done."""
+    on: dict[str, Any] = {"in_space": True}
+    one = "/memories/{memory_id}"
+    return [
+        Route(method="GET", path=f"{one}/text", verb=verbs.expand, returns={"text": str}, **on),
+        Route(
+            method="GET",
+            path=f"{one}/history",
+            verb=Engine.history,
+            returns=tuple[Memory, ...],
+            wrap="versions",
+            **on,
+        ),
+        Route(
+            method="GET",
+            path=f"{one}/events",
+            verb=verbs.page_of_events,
+            returns=tuple[LifecycleEvent, ...],
+            wrap="events",
+        ),
+        *(
+            Route(
+                method="POST",
+                path=f"{one}/{verb.__name__.replace('_', '-')}",
+                verb=verb,
+                returns=Memory,
+                wrap="memory",
+                fields=fields,
+                **on,
+            )
+            for verb, fields in (
+                (verbs.supersede, {}),
+                (Engine.forget, {}),
+                (Engine.restore, {}),
+                (Engine.confirm, {}),
+                (Engine.contradict, {}),
+                (verbs.review, {}),
+                (verbs.record_trigger, {}),
+                (Engine.retire, {}),
+            )
+        ),
+        Route(
+            method="GET",
+            path="/events/lifecycle",
+            verb=verbs.page_of_events,
+            returns=tuple[LifecycleEvent, ...],
+            wrap="events",
+            without=frozenset({"memory_id"}),
+        ),
+        Route(
+            method="GET",
+            path="/changes",
+            verb=verbs.changes,
+            returns=tuple[LoggedChange, ...],
+            wrap="changes",
+        ),
+    ]
+
+
+def _contexts() -> list[Route]:
+    def post(path: str, verb: Any, returns: Any, **more: Any) -> Route:
+        more.setdefault("may", _READ)
+        return Route(
+            method="POST", path=path, verb=verb, returns=returns, without=_TUNING, in_space=True, **more
+        )
+
+    request = {
+        "session": str | None,
+        "provider": str,
+        "counter": str,
+        "window": int,
+        "reserve": int,
+        "limit": int,
+        "tokens": int,
+        "arguments": Any,
+        "memory": Context | None,
+    }
+    write = AccessRight.WRITE
+    assembles: dict[str, Any] = {"like": Engine.assemble}
+    return [
+        post("/recall", verbs.recall, RecallResult, like=Engine.recall, fields={"into": FORMS["str | None"]}),
+        post("/assemble", verbs.assemble, Context, **assembles),
+        post("/explain", verbs.explain, {"tokens": int, "trace": Any, "text": str}, **assembles),
+        post(
+            "/refresh", verbs.refresh, RefreshResult, like=Engine.refresh, fields={"new_input": FORMS["str"]}
+        ),
+        post("/request", verbs.request, request, like=Engine.request),
+        post("/feedback", verbs.feedback, Feedback, may=write),
+        post("/observe", verbs.observe, ObserveResult, may=write),
+        post("/outcome", verbs.outcome, OutcomeResult, may=write),
+        Route(method="GET", path="/frames", verb=Engine.frames, returns=tuple[Frame, ...], wrap="frames"),
+        Route(method="GET", path="/kinds", verb=verbs.kinds, returns=list[dict[str, Any]], wrap="kinds"),
+        Route(method="GET", path="/plans", verb=verbs.plans, returns=tuple[str, ...], wrap="plans"),
+        Route(method="POST", path="/learning", verb=verbs.learning, returns=LearningReport),
+        Route(
+            method="GET",
+            path="/learning",
+            verb=verbs.learning,
+            returns=LearningReport,
+            without=frozenset({"on"}),
+        ),
+        Route(method="DELETE", path="/learning", verb=Engine.reset_learning, returns=int, wrap="removed"),
+    ]
+
+
+def _ledger() -> list[Route]:
+    def ledger(target: Any, _: Any) -> Ledger:
+        found: Ledger = target.ledger()
+        return found
+
+    return [
+        Route(
+            method="GET",
+            path="/ledger",
+            verb=verbs.assemblies,
+            returns=tuple[Any, ...],
+            wrap="assemblies",
+            in_space=True,
+        ),
+        Route(
+            method="GET",
+            path="/ledger/{assembly_id}",
+            verb=Ledger.show,
+            returns=Assembly,
+            on=ledger,
+            in_space=True,
+        ),
+        Route(
+            method="POST",
+            path="/ledger/{assembly_id}/replay",
+            verb=verbs.replay,
+            returns=Replay,
+            on=ledger,
+            may=_READ,
+            in_space=True,
+        ),
+        Route(
+            method="GET",
+            path="/ledger/{first}/diff/{second}",
+            verb=Ledger.diff,
+            returns=AssemblyDiff,
+            on=ledger,
+            in_space=True,
+        ),
+        Route(method="GET", path="/metrics", verb=Engine.metrics, returns=Metrics, in_space=True),
+    ]
+
+
+def _conversations() -> list[Route]:
+    one = "/conversations/{session}"
+    known: dict[str, Any] = {"on": verbs.conversation}
+    return [
+        Route(
+            method="GET",
+            path="/conversations",
+            verb=verbs.sessions,
+            returns=tuple[ConversationInfo, ...],
+            wrap="conversations",
+        ),
+        Route(
+            method="GET",
+            path=one,
+            verb=verbs.show_conversation,
+            returns={
+                "session": str,
+                "anchors": dict[str, str],
+                "state": str,
+                "messages": tuple[Message, ...],
+                "after": int | None,
+            },
+            **known,
+        ),
+        Route(
+            method="DELETE",
+            path=one,
+            verb=verbs.purge_conversation,
+            returns={"session": str, "purged": int},
+            may=_ADMIN,
+            **known,
+        ),
+        Route(
+            method="POST",
+            path=f"{one}/messages",
+            verb=verbs.append,
+            returns=tuple[Message, ...],
+            wrap="messages",
+            status=HTTPStatus.CREATED,
+            on=verbs.any_conversation,
+        ),
+        Route(
+            method="GET",
+            path=f"{one}/messages/{{message_id}}",
+            verb=verbs.expand_message,
+            returns={"content": Any},
+            **known,
+        ),
+    ]
+
+
+def _conversation() -> list[Route]:
+    """What is done to one conversation beside its messages."""
+    one = "/conversations/{session}"
+    known: dict[str, Any] = {"on": verbs.conversation}
+    groups = [
+        Route(
+            method="POST",
+            path=f"{one}/groups/{{group}}/{verb.__name__}",
+            verb=verb,
+            returns=Any,
+            wrap="group",
+            **known,
+        )
+        for verb in (Conversation.hide, Conversation.unhide)
+    ]
+    return [
+        *groups,
+        Route(method="GET", path=f"{one}/window", verb=verbs.window, returns=Selection, **known),
+        Route(
+            method="POST", path=f"{one}/summary", verb=Conversation.summary, returns=SessionSummary, **known
+        ),
+        Route(
+            method="PUT",
+            path=f"{one}/anchors/{{name}}",
+            verb=verbs.set_anchor,
+            returns={"anchors": dict[str, str]},
+            on=verbs.any_conversation,
+        ),
+        Route(
+            method="PUT",
+            path=f"{one}/state",
+            verb=verbs.set_state,
+            returns={"state": str},
+            on=verbs.any_conversation,
+        ),
+    ]
+
+
+def _working_sets() -> list[Route]:
+    one = "/working-sets/{name}"
+    on: dict[str, Any] = {"on": verbs.working_set, "in_space": True}
+
+    def post(path: str, verb: Any, returns: Any) -> Route:
+        return Route(method="POST", path=f"{one}/{path}", verb=verb, returns=returns, **on)
+
+    return [
+        Route(
+            method="GET",
+            path=one,
+            verb=verbs.show_working_set,
+            returns={"set": _SET, "items": tuple[WorkingSetItem, ...]},
+            **on,
+        ),
+        post("items", verbs.add_items, {"items": list[Any], "eviction": Eviction, "set": _SET}),
+        *(post(f"items/{{memory_id}}/{name}", verb, _MOVED) for name, verb in verbs.MOVES.items()),
+        post("resize", verbs.resize, {"set": _SET}),
+        post("clear", verbs.clear, {"left": int, "set": _SET}),
+        post("evict", verbs.evict, {"eviction": Eviction, "set": _SET}),
+        Route(
+            method="POST",
+            path=f"{one}/assemble",
+            verb=WorkingSet.assemble,
+            returns=Context,
+            may=_READ,
+            without=frozenset({"scorer", "decay"}),
+            **on,
+        ),
+        Route(
+            method="GET",
+            path=f"{one}/events",
+            verb=verbs.working_set_events,
+            returns=tuple[WorkingSetEvent, ...],
+            wrap="events",
+            **on,
+        ),
+    ]
+
+
+def _spaces() -> list[Route]:
+    one = "/spaces/{space}"
+    entered: dict[str, Any] = {"on": verbs.space}
+    return [
+        Route(
+            method="POST",
+            path="/spaces",
+            verb=verbs.create_space,
+            returns=SpaceInfo,
+            wrap="space",
+            status=HTTPStatus.CREATED,
+        ),
+        Route(method="GET", path="/spaces", verb=Engine.spaces, returns=tuple[SpaceInfo, ...], wrap="spaces"),
+        Route(method="GET", path=one, verb=Space.info, returns=SpaceInfo, wrap="space", **entered),
+        Route(
+            method="DELETE", path=one, verb=verbs.disband, returns={"disbanded": str}, may=_ADMIN, **entered
+        ),
+        *(
+            Route(
+                method="POST",
+                path=f"{one}/{verb.__name__.replace('_', '-')}",
+                verb=verb,
+                returns=SpaceInfo,
+                wrap="space",
+                fields={
+                    "failed": FORMS["Named"],
+                    "agent": FORMS["Named"] if needed else FORMS["Named"] | None,
+                },
+                **entered,
+            )
+            for verb, needed in (
+                (Space.join, False),
+                (Space.leave, False),
+                (Space.promote, True),
+                (Space.demote, False),
+                (Space.fail_over, True),
+            )
+        ),
+        Route(
+            method="POST",
+            path=f"{one}/share",
+            verb=Space.share,
+            returns=Memory,
+            wrap="memory",
+            fields={"memory_id": FORMS["Named"]},
+            **entered,
+        ),
+        Route(
+            method="GET",
+            path=f"{one}/events",
+            verb=verbs.space_events,
+            returns=tuple[SpaceEvent, ...],
+            wrap="events",
+            **entered,
+        ),
+    ]
+
+
+def _store() -> list[Route]:
+    return [
+        Route(
+            method="GET",
+            path="/me",
+            verb=verbs.me,
+            returns={"agent": str, "user": str | None, "may": list[AccessRight], "expires_at": str | None},
+            by_caller=True,
+        ),
+        Route(method="GET", path="/stats", verb=Engine.stats, returns=StoreStats, in_space=True),
+        Route(
+            method="GET",
+            path="/calibration",
+            verb=Engine.calibration,
+            returns=DecisionCalibration,
+            in_space=True,
+        ),
+        Route(
+            method="GET",
+            path="/doctor",
+            verb=Engine.doctor,
+            returns=tuple[Finding, ...],
+            wrap="findings",
+            may=_ADMIN,
+        ),
+        Route(method="POST", path="/maintain", verb=verbs.maintain, returns=Upkeep, may=_ADMIN),
+        Route(
+            method="GET",
+            path="/users",
+            verb=verbs.users,
+            returns=tuple[str, ...],
+            wrap="users",
+            by_caller=True,
+        ),
+        Route(
+            method="DELETE",
+            path="/users/{user}",
+            verb=verbs.purge_user,
+            returns=Removal,
+            may=_ADMIN,
+            by_caller=True,
+        ),
+    ]
+
+
+def all_routes() -> list[Route]:
+    """Every operation, in the order of the document."""
+    return [
+        *_memories(),
+        *_memory(),
+        *_contexts(),
+        *_ledger(),
+        *_conversations(),
+        *_conversation(),
+        *_working_sets(),
+        *_spaces(),
+        *_store(),
+    ]

@@ -1,0 +1,460 @@
+"""The operations of the REST server: each verb of the engine, with its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from germane.encoding import to_json
+from germane.engine import Engine
+from germane.engine.space import Space
+from germane.errors import InvalidInput, MessageNotFound
+from germane.ledger import (
+    Assembly,
+    LoggedChange,
+    Replay,
+)
+from germane.lifecycle import Upkeep
+from germane.model.context import Context, RefreshResult
+from germane.model.conversation import ConversationInfo, Message
+from germane.model.learning import Impressions, LearningReport, ObserveResult
+from germane.model.memory import LifecycleEvent, Memory
+from germane.operations.conversation import Conversation
+from germane.operations.ledger import Ledger
+from germane.operations.search import RecallResult
+from germane.operations.stores import Removal
+from germane.operations.working_set import WorkingSet
+from germane.plans.layered import PLANS
+from germane.spaces import SpaceEvent, SpaceInfo
+from germane.working_sets import WorkingSetEvent
+
+if TYPE_CHECKING:
+    from germane.model.conversation import Provider
+    from germane.model.memory import Draft, Outcome
+    from germane.model.query import Order
+    from germane.operations.drafts import Quality
+    from germane.operations.feedback import Named
+    from germane.operations.request import Sayable
+    from germane.operations.working_set_items import Policy
+    from germane.servers.identity import Caller
+    from germane.spaces import Right
+    from germane.working_sets import AgeBasis
+
+Page: TypeAlias = int
+"""How many entries an answer has at most."""
+Shown: TypeAlias = Any
+"""The JSON of a context or a recall, as the server answered it."""
+
+
+# Memories.
+
+
+def remember_many(
+    engine: Engine, drafts: Iterable[Draft | str | Mapping[str, Any]], *, quality: Quality = "mark"
+) -> Any:
+    """Store many memories, all or none but for those with a key. Raises InvalidInput."""
+    return engine.remember_many(drafts, quality=quality)
+
+
+def list_memories(
+    engine: Engine,
+    *,
+    where: str | None = None,
+    order: Order | str = "newest",
+    limit: Page = 50,
+    after: str | None = None,
+) -> dict[str, Any]:
+    """The memories that pass a filter, a page at a time; `after` of the answer is that of the next page."""
+    found = engine.memories(where, order=order, limit=limit + 1, after=after)
+    page = found[:limit]
+    return {
+        "memories": page,
+        "total": engine.count(where),
+        "after": page[-1].ref if len(found) > limit else None,
+        "notes": () if where is None else engine.filter_warnings(where),
+    }
+
+
+def show_memory(engine: Engine, memory_id: str) -> dict[str, Any]:
+    """A memory with its text at each level, and where its life stands. Raises NotFound."""
+    memory = engine.get(memory_id)
+    return {
+        "memory": memory,
+        "renditions": memory.renditions,
+        "lifecycle": engine.lifecycle_state(memory.ref),
+    }
+
+
+def page_of_events(
+    engine: Engine, memory_id: str | None = None, *, after: int = 0, limit: Page = 100
+) -> Sequence[LifecycleEvent]:
+    """What moved a memory, or all of them: who, when and why, oldest first."""
+    return engine.events(memory_id, after=after, limit=limit)
+
+
+def expand(engine: Engine, memory_id: str) -> dict[str, str]:
+    """The whole text of a memory, fenced. Raises NotFound."""
+    return {"text": engine.expand(memory_id)}
+
+
+def purge(engine: Engine, memory_id: str, *, confirm: bool = False) -> dict[str, Any]:
+    """Remove a memory for good, with all its versions. Needs `confirm`."""
+    return {"id": memory_id, "purged": engine.purge(memory_id, confirm=confirm)}
+
+
+def supersede(
+    engine: Engine, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
+) -> Memory:
+    """Store a draft as the next version of a memory, as when its source was edited."""
+    return engine.supersede(memory_id, draft, expected=expected)
+
+
+def review(engine: Engine, memory_id: str, outcome: Outcome | str, *, result: str | None = None) -> Memory:
+    """Say how a decision or a procedure turned out, and what came of it."""
+    return engine.review(memory_id, outcome, result=result)
+
+
+def record_trigger(engine: Engine, memory_id: str, *, false_positive: bool = False) -> Memory:
+    """Say that a constraint was triggered, and whether that was a false alarm."""
+    return engine.record_trigger(memory_id, false_positive=false_positive)
+
+
+# Contexts.
+
+
+def recall(
+    engine: Engine, query: str, *, limit: Page = 10, into: str | None = None, **given: Any
+) -> RecallResult:
+    """The memories that have most to do with a question; the best enter the working set `into`."""
+    return engine.recall(query, limit=limit, into=None if into is None else engine.working_set(into), **given)
+
+
+def assemble(engine: Engine, query: str = "", *, session: str | None = None, **given: Any) -> Context:
+    """The best context for a query within a budget; `session` is the conversation under way."""
+    if session is not None:
+        given["conversation"] = conversation(engine, {"session": session})
+    return engine.assemble(query, **given)
+
+
+def explain(engine: Engine, query: str = "", *, session: str | None = None, **given: Any) -> dict[str, Any]:
+    """The trace of a context, with the parts of each score, and the same as text."""
+    made = assemble(engine, query, session=session, **given)
+    return {"tokens": made.tokens, "trace": made.trace, "text": made.explain()}
+
+
+def refresh(engine: Engine, new_input: str, *, ref: str | None = None, **given: Any) -> RefreshResult:
+    """Whether a recorded context still fits the current message, and the new one where it doesn't."""
+    context = None if ref is None else engine.ledger().replay(ref).context
+    return engine.refresh(context, new_input, **given)
+
+
+def request(
+    engine: Engine,
+    *,
+    messages: Sayable | None = None,
+    session: str | None = None,
+    cache: bool = False,
+    **given: Any,
+) -> dict[str, Any]:
+    """A request that fits a model's window, of a conversation or of messages, as its client takes it."""
+    if (messages is None) == (session is None):
+        raise InvalidInput("Give either `messages` or `session`, the name of a conversation.")
+    given_messages: Any = messages if session is None else conversation(engine, {"session": session})
+    made = engine.request(given_messages, **given)
+    return {
+        "session": session,
+        **to_json(made),
+        "arguments": made.arguments(cache=cache),
+        "memory": made.memory,
+    }
+
+
+def feedback(
+    engine: Engine,
+    *,
+    used: Iterable[Named],
+    ref: str | None = None,
+    shown: Shown = None,
+    ignored: Iterable[Named] | None = None,
+) -> Any:
+    """Say which memories of a context were used: of a recorded one by `ref`, or of its JSON in `shown`."""
+    return engine.feedback(_what(engine, ref, shown)[0], used, ignored=ignored)
+
+
+def observe(
+    engine: Engine, response: str, *, ref: str | None = None, shown: Shown = None, count: bool = True
+) -> ObserveResult:
+    """Which memories of a context an answer draws on, by the telling words that it has."""
+    what, question = _what(engine, ref, shown)
+    return engine.observe(what, response, count=count, question=question)
+
+
+def outcome(
+    engine: Engine,
+    outcome: Outcome | str,
+    *,
+    ref: str | None = None,
+    shown: Shown = None,
+    memories: Iterable[Named] | None = None,
+) -> Any:
+    """Say how work turned out with what a context showed."""
+    return engine.outcome(_what(engine, ref, shown)[0], outcome, memories=memories)
+
+
+def _what(engine: Engine, ref: str | None, shown: Any) -> tuple[Assembly | Impressions, str | None]:
+    if (ref is None) == (shown is None):
+        raise InvalidInput("Give either `ref`, of a recorded context, or `shown`, its JSON.")
+    return (engine.ledger().show(ref), None) if ref is not None else Impressions.from_json(shown)
+
+
+def kinds(engine: Engine) -> list[dict[str, Any]]:
+    """The kinds that memories may have, with the section where contexts show them."""
+    names = ("name", "section", "priority", "lifecycle", "strict")
+    return [{name: getattr(kind, name) for name in names} for kind in engine.kinds()]
+
+
+def plans(_: Engine) -> tuple[str, ...]:
+    """The names of the plans."""
+    return PLANS
+
+
+def learning(engine: Engine, *, on: bool | None = None) -> LearningReport:
+    """Switch learning from feedback on or off, and say what is learned."""
+    return engine.set_learning(on)
+
+
+# The ledger.
+
+
+def assemblies(
+    engine: Engine, *, since: datetime | str | None = None, limit: Page = 20
+) -> list[dict[str, Any]]:
+    """The recorded assemblies, the latest first, without their entries."""
+    found = engine.ledger().list(since=since, limit=limit)
+    return [{**to_json(each), "entries": None} for each in found]
+
+
+def replay(ledger: Ledger, assembly_id: str) -> Replay:
+    """Make an assembly again, with the store as it was then, and say whether the bytes are the same."""
+    return ledger.replay(assembly_id)
+
+
+# Conversations.
+
+
+def conversation(engine: Any, path: Mapping[str, str]) -> Conversation:
+    """The existing conversation of that name. Raises MessageNotFound."""
+    session = path["session"]
+    if all(info.session != session for info in engine.sessions()):
+        raise MessageNotFound("conversation", session, session)
+    found: Conversation = engine.conversation(session)
+    return found
+
+
+def any_conversation(engine: Any, path: Mapping[str, str]) -> Conversation:
+    """The conversation of that name, which may be new."""
+    found: Conversation = engine.conversation(path["session"])
+    return found
+
+
+def show_conversation(
+    conversation: Conversation, *, hidden: bool = False, limit: Page = 100, after: int = 0
+) -> dict[str, Any]:
+    """The messages of a conversation after the one numbered `after`, and its anchors."""
+    found = [each for each in conversation.messages(hidden=hidden) if each.seq > after]
+    return {
+        "session": conversation.session,
+        "anchors": conversation.anchors(),
+        "state": conversation.state,
+        "messages": found[:limit],
+        "after": found[limit - 1].seq if len(found) > limit else None,
+    }
+
+
+def append(
+    conversation: Conversation,
+    messages: Iterable[Mapping[str, Any] | Message] | Mapping[str, Any],
+    *,
+    provider: str | Provider | None = None,
+) -> Sequence[Message]:
+    """Add messages at the end, all or none, in any provider's layout."""
+    return conversation.extend(messages, provider=provider)
+
+
+def window(
+    conversation: Conversation, *, groups: int = 0, budget: int | None = None, counter: str | None = None
+) -> Any:
+    """The last groups of messages, of at most `budget` tokens."""
+    return conversation.window(groups, budget=budget, counter=counter)
+
+
+def set_anchor(conversation: Conversation, name: str, text: str) -> dict[str, Any]:
+    """Store a text outside any window; an empty one removes it."""
+    conversation.anchor(name, text)
+    return {"anchors": conversation.anchors()}
+
+
+def set_state(conversation: Conversation, text: str) -> dict[str, str]:
+    """Write another state of the work."""
+    conversation.set_state(text)
+    return {"state": conversation.state}
+
+
+def purge_conversation(conversation: Conversation, *, confirm: bool = False) -> dict[str, Any]:
+    """Delete a conversation and every trace of its text. Needs `confirm`."""
+    return {"session": conversation.session, "purged": conversation.purge(confirm=confirm)}
+
+
+def expand_message(conversation: Conversation, message_id: str) -> dict[str, Any]:
+    """The whole of a message, where a view has cut it."""
+    return {"content": conversation.expand(message_id)}
+
+
+def sessions(
+    engine: Engine, *, since: datetime | str | None = None, limit: Page = 100
+) -> tuple[ConversationInfo, ...]:
+    """The conversations, the latest first."""
+    return engine.sessions(since=since)[:limit]
+
+
+# Working sets.
+
+
+def working_set(target: Any, path: Mapping[str, str]) -> WorkingSet:
+    """The working set of that name."""
+    found: WorkingSet = target.working_set(path["name"])
+    return found
+
+
+def figures(working_set: WorkingSet) -> dict[str, Any]:
+    """A working set without its entries."""
+    items, most = working_set.items(), working_set.max_tokens
+    tokens = sum(item.tokens for item in items)
+    return {
+        "name": working_set.name,
+        "owner": working_set.owner,
+        "max_tokens": most,
+        "tokens": tokens,
+        "utilization": round(tokens / most, 6) if most else 0.0,
+        "count": len(items),
+    }
+
+
+def show_working_set(working_set: WorkingSet) -> dict[str, Any]:
+    """A working set and its entries, the one touched longest ago first."""
+    return {"set": figures(working_set), "items": working_set.items()}
+
+
+def add_items(
+    working_set: WorkingSet,
+    memories: Iterable[Named],
+    *,
+    pinned: bool = False,
+    policy: Policy = "importance",
+    basis: AgeBasis | str = "entered_at",
+) -> dict[str, Any]:
+    """Add memories; as few others as needed are evicted."""
+    added = working_set.add_many(memories, pinned=pinned, policy=policy, basis=basis)
+    return {**to_json(added), "set": figures(working_set)}
+
+
+def _moving(method: str) -> Any:
+    def move(working_set: WorkingSet, memory_id: str) -> dict[str, Any]:
+        getattr(working_set, method)(memory_id)
+        item = next((each for each in working_set if each.memory.id == memory_id), None)
+        return {"id": memory_id, "item": item, "set": figures(working_set)}
+
+    move.__doc__ = getattr(WorkingSet, method).__doc__
+    return move
+
+
+MOVES: Final = {name: _moving(name) for name in ("touch", "remove", "pin", "unpin")}
+"""What is done to one entry of a working set, by its name."""
+
+
+def resize(working_set: WorkingSet, max_tokens: int) -> dict[str, Any]:
+    """Set the maximum; entries that exceed it are evicted, the least important first."""
+    working_set.resize(max_tokens)
+    return {"set": figures(working_set)}
+
+
+def clear(working_set: WorkingSet, *, keep_pinned: bool = False) -> dict[str, Any]:
+    """Remove all entries, or all but the pinned; the memories stay stored."""
+    return {"left": working_set.clear(keep_pinned=keep_pinned), "set": figures(working_set)}
+
+
+def evict(
+    working_set: WorkingSet,
+    tokens: int,
+    *,
+    policy: Policy = "importance",
+    basis: AgeBasis | str = "entered_at",
+) -> dict[str, Any]:
+    """Evict as few entries as free so many tokens."""
+    return {
+        "eviction": working_set.evict(tokens, policy=policy, basis=basis),
+        "set": figures(working_set),
+    }
+
+
+def working_set_events(
+    working_set: WorkingSet, *, after: int = 0, limit: Page = 100
+) -> tuple[WorkingSetEvent, ...]:
+    """The events of a set after the one numbered `after`, oldest first."""
+    return working_set.changes(after=after, limit=limit)
+
+
+# Spaces.
+
+
+def space(engine: Any, path: Mapping[str, str]) -> Space:
+    """The space of that name. Raises UnknownSpace."""
+    found: Space = engine.space(path["space"])
+    return found
+
+
+def create_space(engine: Engine, name: str, *, admits: Right | str | None = "write") -> SpaceInfo:
+    """Make a space, with the agent as its first member."""
+    return engine.space(name, create=True, admits=admits).info()
+
+
+def space_events(space: Space, *, after: int = 0, limit: Page = 100) -> tuple[SpaceEvent, ...]:
+    """What happened in a space after the event numbered `after`, oldest first."""
+    return space.events(after=after, limit=limit)
+
+
+def disband(space: Space, *, confirm: bool = False) -> dict[str, str]:
+    """End a space and purge every memory in it. Needs `confirm`."""
+    space.disband(confirm=confirm)
+    return {"disbanded": space.name}
+
+
+# The store.
+
+
+def changes(engine: Engine, *, after: int = 0, limit: Page = 100) -> tuple[LoggedChange, ...]:
+    """What happened to the memories after the change numbered `after`, in any process."""
+    return engine.changes(after=after, limit=limit)
+
+
+def maintain(engine: Engine, *, dry_run: bool = False) -> Upkeep:
+    """Do what maintenance is due; with `dry_run` nothing is changed."""
+    return engine.maintain(dry_run=dry_run)
+
+
+def users(caller: Caller) -> tuple[str, ...]:
+    """The users of whom the agent knows something."""
+    known = caller.handle.users()
+    return tuple(user for user, agents in known.items() if caller.key.agent in agents)
+
+
+def purge_user(caller: Caller, user: str, *, confirm: bool = False) -> Removal:
+    """Remove all that the agent knows of a user. Needs `confirm`."""
+    return caller.handle.purge_user(user, agent=caller.key.agent, confirm=confirm)
+
+
+def me(caller: Caller) -> dict[str, Any]:
+    """Whose memory a key opens, and what it may do."""
+    key = caller.key
+    return {"agent": key.agent, "user": caller.user, "may": key.may, "expires_at": key.expires_at}

@@ -1,0 +1,279 @@
+"""The REST server over the public API: what it answers, to whom, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+import germane
+from germane.servers import Limits, openapi_document, rest_app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def handle(tmp_path: Path) -> Iterator[Any]:
+    with germane.connect(tmp_path / "m.db", embedder=None) as handle:
+        yield handle
+
+
+def client(handle: Any, key: str, **options: Any) -> TestClient:
+    app = rest_app(handle, hosts=["testserver"], **options)
+    return TestClient(app, headers={"authorization": f"Bearer {key}"}, raise_server_exceptions=False)
+
+
+def agent_client(handle: Any, agent: str, *may: str, **options: Any) -> TestClient:
+    rights = may or ("read", "write", "admin")
+    return client(handle, handle.create_key(agent, may=rights).text, **options)
+
+
+def remember(http: TestClient, content: str, **fields: Any) -> dict[str, Any]:
+    answer = http.post("/v1/memories", json={"content": content, **fields})
+    assert answer.status_code == 201, answer.text
+    memory: dict[str, Any] = answer.json()["memory"]
+    return memory
+
+
+def test_what_is_remembered_is_found_assembled_and_explained(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    memory = remember(http, "We chose PostgreSQL for billing.", kind="decision")
+    found = http.post("/v1/recall", json={"query": "Which database for billing?"}).json()
+    assert [each["memory"]["id"] for each in found["results"]] == [memory["id"]]
+    made = http.post("/v1/assemble", json={"query": "billing", "budget": 200, "record": True}).json()
+    assert "PostgreSQL" in made["text"]
+    assert made["tokens"] <= 200
+    explained = http.post("/v1/explain", json={"query": "billing"}).json()
+    assert explained["trace"]["entries"][0]["parts"]
+    assert http.post(f"/v1/ledger/{made['ref']}/replay").json()["same"] is True
+    counted = http.post("/v1/feedback", json={"ref": made["ref"], "used": [memory["id"]]}).json()
+    assert counted["counted"] == 1
+    assert handle.agent("newton").get(memory["id"]).access_count == 1
+
+
+def test_an_answer_has_the_form_that_the_command_line_prints(handle: Any) -> None:
+    from germane.encoding import to_json  # noqa: PLC0415 - The form itself.
+
+    http = agent_client(handle, "newton")
+    memory = remember(http, "Billing runs at night.", tags=["billing"], metadata={"ratio": 0.123456789})
+    assert memory == json.loads(json.dumps(to_json(handle.agent("newton").get(memory["id"]))))
+
+
+def test_a_write_with_the_etag_of_a_former_version_is_refused(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    address = f"/v1/memories/{remember(http, 'Billing runs at night.')['id']}"
+    tag = http.get(address).headers["etag"]
+    assert http.get(address, headers={"if-none-match": tag}).status_code == 304
+    assert (
+        http.patch(address, json={"content": "Billing runs at noon."}, headers={"if-match": tag}).status_code
+        == 200
+    )
+    again = http.patch(address, json={"content": "Billing runs never."}, headers={"if-match": tag})
+    assert again.status_code == 412
+    assert again.json()["type"] == "germane:StaleRevision"
+    assert http.post(f"{address}/forget", headers={"if-match": tag}).status_code == 412
+    assert http.get(address).json()["memory"]["content"] == "Billing runs at noon."
+
+
+def test_a_request_that_is_sent_again_is_done_once(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    headers = {"idempotency-key": "one"}
+    body = {"messages": [{"role": "user", "content": "Hello there."}]}
+    first = http.post("/v1/conversations/monday/messages", json=body, headers=headers)
+    second = http.post("/v1/conversations/monday/messages", json=body, headers=headers)
+    assert (first.status_code, second.headers["idempotency-replayed"]) == (201, "true")
+    assert first.json() == second.json()
+    assert len(handle.agent("newton").conversation("monday").messages()) == 1
+    other = {"messages": [{"role": "user", "content": "Something else."}]}
+    assert http.post("/v1/conversations/monday/messages", json=other, headers=headers).status_code == 422
+
+
+def test_pages_hold_every_memory_once(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    ids = [remember(http, f"Fact number {number}.")["id"] for number in range(7)]
+    seen, after = [], None
+    while True:
+        page = http.get("/v1/memories", params={"limit": 3, **({"after": after} if after else {})}).json()
+        seen += [each["id"] for each in page["memories"]]
+        after = page["after"]
+        if after is None:
+            break
+    assert (sorted(seen), page["total"]) == (sorted(ids), 7)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status"),
+    [
+        ("GET", "/v1/nothing", {}, 404),
+        ("GET", "/nothing", {}, 404),
+        ("PUT", "/v1/recall", {}, 405),
+        ("POST", "/v1/recall", {"content": b"\xff\xfe"}, 422),
+        ("POST", "/v1/recall", {"content": b'{"query": '}, 422),
+        (
+            "POST",
+            "/v1/recall",
+            {"content": b'{"query": "\xff"}', "headers": {"content-type": "application/json"}},
+            400,
+        ),
+        ("POST", "/v1/recall", {"json": {"query": "x", "unknown": 1}}, 422),
+        ("POST", "/v1/recall", {"json": {"query": 7}}, 422),
+        ("POST", "/v1/memories", {"json": {"content": "x", "kind": "nothing like it"}}, 422),
+        ("POST", "/v1/memories", {"json": {"content": ""}}, 422),
+        ("POST", "/v1/assemble", {"json": {"query": "x", "budget": -1}}, 422),
+        ("GET", "/v1/memories", {"params": {"limit": 0}}, 422),
+        ("GET", "/v1/memories/unknown", {}, 404),
+        ("GET", "/v1/spaces/unknown", {}, 404),
+        ("GET", "/v1/conversations/unknown", {}, 404),
+        ("GET", "/v1/ledger/unknown", {}, 404),
+        ("DELETE", "/v1/memories/unknown", {}, 422),
+    ],
+)
+def test_every_error_is_a_problem(
+    handle: Any, method: str, path: str, sent: dict[str, Any], status: int
+) -> None:
+    answer = agent_client(handle, "newton").request(method, path, **sent)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    shape = answer.json()
+    assert shape["status"] == status
+    assert shape["detail"]
+
+
+def test_another_agents_names_are_not_found(handle: Any) -> None:
+    one, other = agent_client(handle, "newton"), agent_client(handle, "leibniz")
+    memory = remember(one, "Newton keeps this to himself.")
+    made = one.post("/v1/assemble", json={"query": "this", "record": True}).json()
+    one.post(
+        "/v1/conversations/monday/messages", json={"messages": [{"role": "user", "content": "Hi there."}]}
+    )
+    one.post("/v1/spaces", json={"name": "team", "admits": None})
+    one.post("/v1/working-sets/default/items", json={"memories": [memory["id"]]})
+    document = openapi_document()
+    names = {
+        "memory_id": memory["id"],
+        "assembly_id": made["ref"],
+        "first": made["ref"],
+        "second": made["ref"],
+    }
+    names |= {"session": "monday", "space": "team", "name": "default", "group": "x", "message_id": "x"}
+    bodies = {
+        "patch_memories_memory_id": {"content": "Mine."},
+        "post_memories_memory_id_supersede": {"draft": {"content": "Mine."}},
+        "post_memories_memory_id_review": {"outcome": "success"},
+        "post_spaces_space_promote": {"agent": "leibniz"},
+        "post_spaces_space_fail_over": {"failed": "newton"},
+        "post_spaces_space_share": {"memory_id": memory["id"]},
+    }
+    tried = 0
+    for path, methods in document["paths"].items():
+        if not any(
+            f"{{{name}}}" in path for name in ("memory_id", "assembly_id", "first", "session", "space")
+        ):
+            continue
+        for method, operation in methods.items():
+            name = operation["operationId"]
+            if method == "put" or name == "post_conversations_session_messages":
+                continue  # These make a conversation of one's own.
+            address = path.format(**names)
+            sent: dict[str, Any] = {"json": bodies.get(name, {})} if method in ("post", "patch") else {}
+            params = {"confirm": "true"} if method == "delete" else {}
+            answer = other.request(method.upper(), address, params=params, **sent)
+            assert answer.status_code == 404, (method, path, answer.text)
+            assert "himself" not in answer.text
+            tried += 1
+    assert tried > 25
+    assert (
+        one.get(f"/v1/memories/{memory['id']}").json()["memory"]["content"] == "Newton keeps this to himself."
+    )
+    assert other.get("/v1/memories").json()["total"] == 0
+    assert other.get("/v1/ledger").json()["assemblies"] == []
+    assert other.get("/v1/spaces").json()["spaces"] == []
+
+
+def test_a_key_does_what_it_may_until_it_is_revoked(handle: Any) -> None:
+    reader = handle.create_key("newton", may=["read"])
+    http = client(handle, reader.text)
+    assert http.get("/v1/me").json() == {"agent": "newton", "user": None, "may": ["read"], "expires_at": None}
+    assert http.post("/v1/memories", json={"content": "No."}).status_code == 403
+    assert http.post("/v1/assemble", json={"query": "x", "record": True}).status_code == 403
+    assert http.get("/metrics").status_code == 403
+    handle.revoke_key(reader.key.id)
+    assert client(handle, reader.text).get("/v1/me").status_code == 401
+    wrong = client(handle, reader.text[:-1] + "x").get("/v1/me")
+    assert (wrong.status_code, wrong.headers["www-authenticate"]) == (401, 'Bearer realm="germane"')
+    assert reader.text not in str(handle.keys())
+
+
+def test_a_users_key_sees_the_users_memories_and_no_other_users(handle: Any) -> None:
+    agent = agent_client(handle, "newton")
+    user = client(handle, handle.create_key("newton", user="ann", may=["read", "write"]).text)
+    memory = remember(user, "Ann prefers tea.")
+    assert agent.get(f"/v1/memories/{memory['id']}").status_code == 404
+    assert agent.get(f"/v1/memories/{memory['id']}", headers={"germane-user": "ann"}).status_code == 200
+    assert agent.get(f"/v1/memories/{memory['id']}", headers={"germane-user": "bob"}).status_code == 404
+    assert user.get("/v1/me", headers={"germane-user": "bob"}).status_code == 403
+    assert agent.get("/v1/users").json()["users"] == ["ann"]
+    assert agent.delete("/v1/users/ann", params={"confirm": True}).json()["was_there"] is True
+    assert user.get(f"/v1/memories/{memory['id']}").status_code == 404
+
+
+def test_a_body_over_the_limit_and_another_host_are_refused(handle: Any) -> None:
+    http = agent_client(handle, "newton", limits=Limits(body=1000))
+    assert http.post("/v1/memories", json={"content": "x" * 2000}).status_code == 413
+    assert http.get("/healthz", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_more_requests_than_a_key_may_send_have_to_wait(handle: Any) -> None:
+    http = agent_client(handle, "newton", limits=Limits(rate=2))
+    answers = [http.get("/v1/plans") for _ in range(5)]
+    assert [each.status_code for each in answers[:2]] == [200, 200]
+    late = next(each for each in answers if each.status_code == 429)
+    assert int(late.headers["retry-after"]) >= 1
+
+
+def test_every_answer_has_security_headers(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    for path in ("/healthz", "/v1/me", "/v1/nothing"):
+        headers = http.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "'unsafe-inline'" not in headers["content-security-policy"]
+
+
+def test_the_metrics_are_prometheus_text_without_names(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    remember(http, "A secret plan.")
+    text = http.get("/metrics").text
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    assert families["germane_memories"].samples[0].value == 1
+    assert sum(each.value for each in families["germane_requests"].samples) >= 1
+    assert "newton" not in text
+    assert "secret" not in text
+
+
+def test_the_document_is_valid_and_is_the_one_checked_in() -> None:
+    made = openapi_document()
+    validate(made)
+    assert made["openapi"] == "3.1.0"
+    assert _generated("http_reference.py").document() == (ROOT / "docs/reference/openapi.json").read_text(
+        "utf-8"
+    )
+
+
+def test_the_page_of_the_reference_is_current() -> None:
+    assert _generated("http_reference.py").page() == (ROOT / "docs/reference/http.md").read_text("utf-8")
+
+
+def _generated(name: str) -> Any:
+    spec = spec_from_file_location(name.removesuffix(".py"), ROOT / "tools" / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
