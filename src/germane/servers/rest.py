@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI, Header, Request
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import germane
@@ -113,7 +114,7 @@ def _application(handle: StoreHandle, state: _State, served: Served, *, mcp: boo
     add_routes(app, all_routes(), schemas)
     _add_own(app, handle, state, served)
     if mounted is not None:
-        app.mount("/mcp", mounted)
+        app.router.routes.append(Route("/mcp", mounted))
     document: dict[str, Any] = {}
 
     def openapi() -> dict[str, Any]:
