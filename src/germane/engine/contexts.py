@@ -84,10 +84,6 @@ class ContextMethods(MemoryMethods):
         purged since doesn't come back. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         target = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
-        if target is not None and as_of is not None:
-            raise InvalidInput(
-                f"into fills a working set now, and as_of={as_of!r} is of another time. Leave one out."
-            )
         how: dict[str, Any] = {"limit": limit, "scorer": scorer, "ranker": ranker, "gated": gate}
         given: dict[str, Any] = {
             "kinds": kinds,
@@ -102,7 +98,7 @@ class ContextMethods(MemoryMethods):
             "include_abandoned": include_abandoned,
             "where": where,
         }
-        with self._at(as_of, spaces) as (own, beside, then):
+        with self._at(as_of, spaces, into=target) as (own, beside, then):
             if conversations:
                 how["messages"] = operations.message_search.recalling(self._session, gated=gate, until=then)
             admits = operations.search.filter_of(own.clock, **given)
@@ -158,19 +154,13 @@ class ContextMethods(MemoryMethods):
         file ranks lower. `record` fills the ledger. With `as_of` all is as at that time, see `recall`, and
         nothing is recorded. Raises BudgetTooSmall or InvalidInput.
         """
-        if record and as_of is not None:
-            raise InvalidInput(
-                f"record=True records what is shown now, and as_of={as_of!r} is of another time. Leave one "
-                "out."
-            )
-        filter_of = operations.search.filter_of
+        times: dict[str, Any] = {"since": since, "until": until, "min_importance": min_importance}
         beside = operations.frame.MessageFilter.beside
-        with self._at(as_of, spaces) as (own, others, then):
-            where = filter_of(own.clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
+        with self._at(as_of, spaces, record=record or None) as (own, others, then):
             request = operations.assemble.AssembleRequest(
                 query=query,
-                where=filter_of(
-                    own.clock, since=since, until=until, min_importance=min_importance, where=where
+                where=operations.search.filter_of(
+                    own.clock, kinds=kinds, tags=tags, scopes=scopes, where=where, **times
                 ),
                 counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
                 how=operations.frame.PlanInput.of(plan, frame=frame, guidance=guidance, budget=budget),
@@ -183,9 +173,7 @@ class ContextMethods(MemoryMethods):
                 work=TaskInput(task=task, paths=paths, changed=changed),
                 details=operations.assemble.ItemDetails(dates=dates, sources=sources, ids=ids),
             )
-            if then is not None:
-                return operations.assemble.assemble(own, request)
-            return self._assembled(request, record=record)
+            return self._assembled(own, request, record=record if then is None else False)
 
     def frames(self) -> tuple[Frame, ...]:
         """The frames that this engine knows: the built-in ones, and those that it was opened with."""
@@ -361,12 +349,19 @@ class ContextMethods(MemoryMethods):
 
     @contextmanager
     def _at(
-        self, as_of: datetime | str | None, spaces: Sequence[str]
+        self, as_of: datetime | str | None, spaces: Sequence[str], **changes: object
     ) -> Iterator[tuple[AgentContext, tuple[AgentContext, ...], datetime | None]]:
-        """What is read: the agent's own side, the others, and the moment as of which, if it isn't now."""
+        """What is read: the agent's own side, the others, and the moment as of which, if it isn't now.
+
+        `changes` are arguments that change what is stored; a time in the past allows none.
+        """
         if as_of is None:
             yield self._session, operations.search.entered_spaces(self._session, spaces), None
             return
+        if named := [name for name, value in changes.items() if value is not None]:
+            raise InvalidInput(
+                f"{named[0]} is of what is known now, and as_of={as_of!r} is of another time. Leave one out."
+            )
         with operations.past.past(self._session, as_of, spaces) as (own, beside):
             yield own, beside, own.clock()
 
@@ -375,8 +370,8 @@ class ContextMethods(MemoryMethods):
         """Whose moves these are: the agent's own, except where it acts in a space."""
         return self._session.agent
 
-    def _assembled(self, request: AssembleRequest, *, record: bool | None) -> Context:
+    def _assembled(self, own: AgentContext, request: AssembleRequest, *, record: bool | None) -> Context:
         cold, self._assembles_first = self._assembles_first, False
         if self._session.records if record is None else record:
-            return operations.recording.assemble_recorded(self._session, request, cold=cold)
-        return operations.assemble.assemble(self._session, request)
+            return operations.recording.assemble_recorded(own, request, cold=cold)
+        return operations.assemble.assemble(own, request)

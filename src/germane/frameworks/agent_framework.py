@@ -49,14 +49,14 @@ class AgentFrameworkContext(ContextProvider):
         state: dict[str, Any],  # noqa: ARG002 - As above.
     ) -> None:
         """Assemble a context for the last user message of the input, and add it as instructions."""
-        asked = [
+        questions = [
             message.text for message in context.input_messages if message.role == "user" and message.text
         ]
-        if asked:
+        if questions:
             engine = self._engine_of(session)
             # What the session's log contains is among the messages already.
             made = await asyncio.to_thread(
-                engine.assemble, asked[-1], budget=self._budget, conversation=session.session_id
+                engine.assemble, questions[-1], budget=self._budget, conversation=session.session_id
             )
             if made.text:
                 context.extend_instructions(self.source_id, made.text)

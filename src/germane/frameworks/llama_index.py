@@ -41,8 +41,8 @@ class LlamaIndexMemoryBlock(BaseMemoryBlock[str]):
     _question: str = PrivateAttr(default="")
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
-        asked = [each.content for each in messages or () if each.role == "user" and each.content]
-        self._question = str(asked[-1]) if asked else ""
+        questions = [each.content for each in messages or () if each.role == "user" and each.content]
+        self._question = str(questions[-1]) if questions else ""
         return await self._context(self.budget)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:

@@ -12,129 +12,34 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.ids import id_text
 from germane.model.conversation import (
     Message,
-    MessageRole,
     Messages,
-    Provider,
 )
-from germane.model.memory import Memory, Vector, maker
+from germane.model.memory import Memory, Vector
 from germane.model.query import CandidateTable, Query, SearchResult
 from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import LONGEST, Forward
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.conversation_records import (
     CALL_MARK,
+    MOST_MESSAGES,
     RESULT_MARK,
+    ConversationRow,
+    MessageRow,
     Record,
     indexed_words,
     is_indexed,
+    message_of,
+    num_of,
+    number_of,
     record_of,
     rules_of,
+    spread,
     traffic_of,
-    unpacked_parts,
 )
 from germane.stores.relational.signals import Columns, Cosines, distinct, signals_for
-from germane.stores.relational.tables import UNREADABLE, Connection, damaged, microseconds, moment
-
-_SHIFT: Final = 32
-MOST_MESSAGES: Final = (1 << _SHIFT) - 1
-"""The most messages of one conversation."""
-
-_ROLES: Final = {each.value: each for each in MessageRole}
-_PROVIDERS: Final = {each.value: each for each in Provider}
-
-
-class MessageRow(NamedTuple):
-    """A row of `messages`."""
-
-    num: int
-    agent: int
-    conversation: int
-    id: bytes
-    group_name: str | None
-    role: str
-    provider: str
-    form: str
-    created_at: int | None
-    hidden: int
-    parts: str
-    extra: str
-
-
-class ConversationRow(NamedTuple):
-    """A conversation's row; numbers of 0 where it hasn't begun."""
-
-    agent: int = 0
-    conversation: int = 0
-    messages: int = 0
-    revision: int = 0
-    opened: str | None = None
-    language: str = "english"
-
-
-def conversation_row(connection: Connection, agent: str, session: str) -> ConversationRow:
-    """What is stored of a conversation itself."""
-    values = {"agent": agent, "session": session}
-    row = connection.run("conversation", values).fetchone()
-    return ConversationRow._make(row) if row else ConversationRow()
-
-
-def spread(known: ConversationRow, *, above: int = 0) -> dict[str, int]:
-    """The placeholders for the messages of a conversation after the number `above`."""
-    first = known.conversation << _SHIFT
-    return {"agent": known.agent, "above": first + above, "below": first + (1 << _SHIFT)}
-
-
-def number_of(num: int) -> int:
-    """The number within its conversation of the message that a num stands for."""
-    return num & MOST_MESSAGES
-
-
-def conversation_of(num: int) -> tuple[int, int]:
-    """The number of the conversation of a message, and its own within that."""
-    return num >> _SHIFT, num & MOST_MESSAGES
-
-
-def num_of(known: ConversationRow, number: int) -> int:
-    """The num of the message that has this number within its conversation."""
-    return (known.conversation << _SHIFT) + number
-
-
-def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
-    """The message of a row; the names of its agent and session aren't in it."""
-    stored = MessageRow._make(row)
-    try:
-        parts = unpacked_parts(stored.parts)
-    except UNREADABLE as error:
-        raise damaged(f"Message {number_of(stored.num)} of conversation {session!r}", error) from error
-    at = None if stored.created_at is None else moment(stored.created_at)
-    return _message(
-        (
-            _ROLES[stored.role],
-            parts,
-            id_text(stored.id),
-            agent,
-            session,
-            number_of(stored.num),
-            stored.group_name,
-            _PROVIDERS[stored.provider],
-            at,
-            bool(stored.hidden),
-            stored.form,
-            stored.extra,
-        )
-    )
-
-
-_message = maker(
-    Message,
-    *("role", "parts", "id", "agent", "session", "seq", "group", "provider", "created_at", "hidden", "form"),
-    "extra",
-    checks=True,
-)
-
+from germane.stores.relational.tables import Connection, microseconds
 
 # What a process keeps in memory of one conversation: its messages, and its index once it is needed.
 

@@ -10,23 +10,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from germane.model.memory import Memory
 from germane.model.query import Query, SearchResult, TimeRange
-from germane.stores.relational.conversation_cache import (
-    ConversationIndex,
-    ConversationRow,
-    IndexedMessage,
-    MessageRow,
-    Turn,
-    TurnVectors,
-    conversation_of,
-    message_of,
-    spread,
-)
+from germane.stores.relational.conversation_cache import ConversationIndex, IndexedMessage, Turn, TurnVectors
 from germane.stores.relational.conversation_records import (
     CALL_MARK,
     RESULT_MARK,
+    ConversationRow,
+    MessageRow,
     Record,
     begins_with_name,
+    conversation_of,
+    message_of,
     rules_of,
+    spread,
     traffic_of,
 )
 from germane.stores.relational.tables import Connection

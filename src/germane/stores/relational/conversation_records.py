@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 import regex
 
 from germane.errors import InvalidInput
+from germane.ids import id_text
 from germane.model.conversation import (
     Message,
     MessageRole,
     OpaquePart,
     Part,
+    Provider,
     TextPart,
     ToolCall,
     ToolResult,
@@ -21,6 +24,7 @@ from germane.model.conversation import (
 from germane.model.memory import maker
 from germane.model.text import day_in_words
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, term_hash
+from germane.stores.relational.tables import UNREADABLE, Connection, damaged, moment
 
 SPEAKER: Final = regex.compile(r"([\p{L}][\p{L}\p{M}\p{N}'’.-]*(?: [\p{L}\p{M}\p{N}'’.-]+){0,2}): ")
 """The name that a transcript of people puts before what each of them says."""
@@ -152,3 +156,103 @@ def _unpacked(packed: list[Any]) -> Any:
 def _ends(text: str) -> str:
     half = _MOST_INDEXED // 2
     return text if len(text) <= _MOST_INDEXED else f"{text[:half]}\n{text[-half:]}"
+
+
+# The rows of conversations and of their messages.
+
+_SHIFT: Final = 32
+MOST_MESSAGES: Final = (1 << _SHIFT) - 1
+"""The most messages of one conversation."""
+
+_ROLES: Final = {each.value: each for each in MessageRole}
+_PROVIDERS: Final = {each.value: each for each in Provider}
+
+
+class MessageRow(NamedTuple):
+    """A row of `messages`."""
+
+    num: int
+    agent: int
+    conversation: int
+    id: bytes
+    group_name: str | None
+    role: str
+    provider: str
+    form: str
+    created_at: int | None
+    hidden: int
+    parts: str
+    extra: str
+
+
+class ConversationRow(NamedTuple):
+    """A conversation's row; numbers of 0 where it hasn't begun."""
+
+    agent: int = 0
+    conversation: int = 0
+    messages: int = 0
+    revision: int = 0
+    opened: str | None = None
+    language: str = "english"
+
+
+def conversation_row(connection: Connection, agent: str, session: str) -> ConversationRow:
+    """What is stored of a conversation itself."""
+    values = {"agent": agent, "session": session}
+    row = connection.run("conversation", values).fetchone()
+    return ConversationRow._make(row) if row else ConversationRow()
+
+
+def spread(known: ConversationRow, *, above: int = 0) -> dict[str, int]:
+    """The placeholders for the messages of a conversation after the number `above`."""
+    first = known.conversation << _SHIFT
+    return {"agent": known.agent, "above": first + above, "below": first + (1 << _SHIFT)}
+
+
+def number_of(num: int) -> int:
+    """The number within its conversation of the message that a num stands for."""
+    return num & MOST_MESSAGES
+
+
+def conversation_of(num: int) -> tuple[int, int]:
+    """The number of the conversation of a message, and its own within that."""
+    return num >> _SHIFT, num & MOST_MESSAGES
+
+
+def num_of(known: ConversationRow, number: int) -> int:
+    """The num of the message that has this number within its conversation."""
+    return (known.conversation << _SHIFT) + number
+
+
+def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
+    """The message of a row; the names of its agent and session aren't in it."""
+    stored = MessageRow._make(row)
+    try:
+        parts = unpacked_parts(stored.parts)
+    except UNREADABLE as error:
+        raise damaged(f"Message {number_of(stored.num)} of conversation {session!r}", error) from error
+    at = None if stored.created_at is None else moment(stored.created_at)
+    return _message(
+        (
+            _ROLES[stored.role],
+            parts,
+            id_text(stored.id),
+            agent,
+            session,
+            number_of(stored.num),
+            stored.group_name,
+            _PROVIDERS[stored.provider],
+            at,
+            bool(stored.hidden),
+            stored.form,
+            stored.extra,
+        )
+    )
+
+
+_message = maker(
+    Message,
+    *("role", "parts", "id", "agent", "session", "seq", "group", "provider", "created_at", "hidden", "form"),
+    "extra",
+    checks=True,
+)

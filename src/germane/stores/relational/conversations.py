@@ -29,21 +29,23 @@ from germane.model.conversation import (
 from germane.model.memory import Vector
 from germane.model.query import Query, SearchResult
 from germane.stores.relational.cache import Caches
-from germane.stores.relational.conversation_cache import (
+from germane.stores.relational.conversation_cache import ConversationCache, MadeTurn, TurnVectors
+from germane.stores.relational.conversation_log import AgentLog, PastTurns
+from germane.stores.relational.conversation_records import (
     MOST_MESSAGES,
-    ConversationCache,
     ConversationRow,
-    MadeTurn,
     MessageRow,
-    TurnVectors,
+    Record,
     conversation_row,
+    is_indexed,
     message_of,
     num_of,
     number_of,
+    packed_parts,
+    record_of,
+    row_of,
     spread,
 )
-from germane.stores.relational.conversation_log import AgentLog, PastTurns
-from germane.stores.relational.conversation_records import Record, is_indexed, packed_parts, record_of, row_of
 from germane.stores.relational.inserts import packed_vector
 from germane.stores.relational.settings import (
     agent_state,
