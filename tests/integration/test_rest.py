@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -14,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 import germane
+from commandline import run
 from germane.servers import Limits, openapi_document, rest_app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,12 +58,13 @@ def test_what_is_remembered_is_found_assembled_and_explained(handle: Any) -> Non
     assert handle.agent("newton").get(memory["id"]).access_count == 1
 
 
-def test_an_answer_has_the_form_that_the_command_line_prints(handle: Any) -> None:
-    from germane.encoding import to_json  # noqa: PLC0415 - The form itself.
-
+def test_an_answer_has_the_form_that_the_command_line_prints(handle: Any, tmp_path: Path) -> None:
     http = agent_client(handle, "newton")
     memory = remember(http, "Billing runs at night.", tags=["billing"], metadata={"ratio": 0.123456789})
-    assert memory == json.loads(json.dumps(to_json(handle.agent("newton").get(memory["id"]))))
+    shown = run("memory", "show", memory["id"], "--agent", "newton", "--json", db=tmp_path / "m.db").json()[
+        "memory"
+    ]
+    assert {name: shown[name] for name in memory} == memory
 
 
 def test_a_write_with_the_etag_of_a_former_version_is_refused(handle: Any) -> None:

@@ -10,18 +10,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread, current_thread
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, NotFound
 from germane.forks import renewed
 from germane.ledger import Finding, Progress
-from germane.model.conversation import Message
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.query import Filter
 from germane.operations.inputs import checked_count, embed_texts, is_eager
 from germane.protocols import Embedder, Store
 from germane.stores.location import CONVERSATIONS
-from germane.stores.relational.conversation_records import indexed_words
+
+if TYPE_CHECKING:
+    from germane.model.conversation import Message
 
 _EAGER_BATCH: Final = 1000
 _SLOW_BATCH: Final = 64
@@ -104,6 +105,8 @@ class _WaitingMessage:
     @property
     def content(self) -> str:
         """The text to embed."""
+        from germane.stores.relational.conversation_records import indexed_words  # noqa: PLC0415 - With messages.
+
         return indexed_words(self.message)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
+from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.access import AccessRight
-from germane.engine import Engine
-from germane.engine.space import Space
 from germane.ledger import Assembly, AssemblyDiff, Finding, LoggedChange, Metrics, Replay, StoreStats
 from germane.lifecycle import DecisionCalibration, Upkeep
 from germane.model.context import Context, RefreshResult, TraceNote
@@ -15,14 +14,10 @@ from germane.model.conversation import ConversationInfo, Message, Selection, Ses
 from germane.model.learning import Feedback, LearningReport, ObserveResult, OutcomeResult
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
 from germane.model.plan import Frame
-from germane.operations.conversation import Conversation
-from germane.operations.ledger import Ledger
-from germane.operations.search import RecallResult
-from germane.operations.stores import Removal
-from germane.operations.working_set import WorkingSet
 from germane.servers import verbs
 from germane.servers.endpoints import FORMS, Route
 from germane.spaces import SpaceEvent, SpaceInfo
+from germane.stores import Removal
 from germane.working_sets import Eviction, WorkingSetEvent, WorkingSetItem
 
 _ADMIN: Final = AccessRight.ADMIN

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
-from germane.engine import Engine
-from germane.engine.space import Space
 from germane.errors import InvalidInput, MessageNotFound
 from germane.ledger import (
     Assembly,
@@ -20,13 +19,9 @@ from germane.model.context import Context, RefreshResult
 from germane.model.conversation import ConversationInfo, Message
 from germane.model.learning import Impressions, LearningReport, ObserveResult
 from germane.model.memory import LifecycleEvent, Memory
-from germane.operations.conversation import Conversation
-from germane.operations.ledger import Ledger
-from germane.operations.search import RecallResult
-from germane.operations.stores import Removal
-from germane.operations.working_set import WorkingSet
 from germane.plans.layered import PLANS
 from germane.spaces import SpaceEvent, SpaceInfo
+from germane.stores import Removal
 from germane.working_sets import WorkingSetEvent
 
 if TYPE_CHECKING:

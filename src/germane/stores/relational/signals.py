@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.conditions import And, Comparison, Condition, Not, microseconds_of
 from germane.model.query import Filter, Order, Query, TimeRange
 from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
 from germane.retrieval.quality import shares_of
@@ -22,6 +21,12 @@ from germane.retrieval.tokenizer import term_hash
 from germane.scopes import covers
 from germane.stores.relational.tables import Connection, Dialect, microseconds, placeholder
 from germane.stores.sql import queries
+
+if TYPE_CHECKING:
+    from germane.model.conditions import Comparison, Condition
+
+if TYPE_CHECKING:
+    from germane.model.conditions import Comparison, Condition
 
 
 class Cosines(Protocol):
@@ -516,6 +521,8 @@ class _Compiler:
 
     def sql(self, condition: Condition) -> str:
         """The text of the condition, which is true or false and never NULL."""
+        from germane.model.conditions import And, Comparison, Not  # noqa: PLC0415 - Few filters have a condition.
+
         if isinstance(condition, Comparison):
             return f"{'NOT ' * (condition.operator == '!=')}{self._field(condition)}"
         if isinstance(condition, Not):
@@ -544,6 +551,8 @@ class _Compiler:
             return
         raw = one.is_own and self._dialect == "sqlite"
         texts = [each if raw else _without_nul(each) for each in one.values if isinstance(each, str)]
+        from germane.model.conditions import microseconds_of  # noqa: PLC0415 - As above.
+
         moments = [microseconds_of(each) for each in one.values if isinstance(each, datetime)]
         types = [json.dumps(each) for each in one.values if each is None or isinstance(each, bool)]
         numbers = [
