@@ -17,7 +17,11 @@ import pytest
 
 from commandline import COMMANDS, filled, id_of, parser, run
 
-NEVER_ENDS = {"watch": "It ends only when it is interrupted; its options are those of `import`."}
+NEVER_ENDS = {
+    "watch": "It ends only when it is interrupted; its options are those of `import`.",
+    "serve": "It serves until it is interrupted.",
+    "hook": "It answers a host: whatever is wrong it logs, and ends well; test_hook tries wrong options.",
+}
 LONG, HUGE = "x" * 5000, "9" * 40
 TEXTS = ("", "-1", "\0", LONG, HUGE, "\udcff")
 NUMBERS = ("", "-1", "x", HUGE, "nan", "1e400", "\0")
@@ -73,6 +77,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     message = '{"role": "user", "content": "It runs.", "id": 1}'
     (data / "chat.jsonl").write_text(message + '\n{"question": "What runs?", "evidence": 1}')
     run("chat", "import", str(talk), db=db)
+    key = run("keys", "create", "--agent", "default", "--may", "read", "--json", db=db).json()["id"]
     fact, assembly = id_of(db, "Postgres port"), run("ledger", "list", "--json", db=db).json()[0]["id"]
     arguments = {
         "ID": fact,
@@ -94,6 +99,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "memory review ID": id_of(db, "ChromaDB"),
         "memory record-trigger ID": id_of(db, "log a password"),
         "space create SPACE": "another",
+        "keys revoke ID": key,
         **{f"ledger {verb} ID": assembly for verb in ("show", "diff", "replay")},
     }
     options = {

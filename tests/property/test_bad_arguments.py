@@ -285,7 +285,8 @@ _RESULTS = tuple(
         "OutcomeResult PartUsage Payload Question Ranked RecallResult RefreshResult RememberResult",
         "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
-        "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds",
+        "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds AccessKey NewKey",
+        "LoggedChange RestServer",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice",
@@ -301,7 +302,8 @@ def _fields() -> Iterator[tuple[Any, str]]:
     public = {
         name: getattr(import_module(module), name)
         for module in PUBLIC
-        if module not in ("germane.evaluation", "germane.importers", "germane.summarizers")
+        if module
+        not in ("germane.evaluation", "germane.frameworks", "germane.importers", "germane.summarizers")
         for name in import_module(module).__all__
     }
     for name, made in public.items():

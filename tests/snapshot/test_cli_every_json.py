@@ -36,7 +36,7 @@ TALK: list[dict[str, Any]] = [
 VARYING = frozenset(
     {"bytes", "cold_start", "makers", "newest_version", "schema_version", "seconds", "sha256"}
 )
-UNTIL_INTERRUPTED = frozenset({"hook", "mcp", "watch"})
+UNTIL_INTERRUPTED = frozenset({"serve", "hook", "mcp", "watch"})
 """Commands that don't end by themselves; test_cli_import_json has what `watch` prints of a step."""
 
 
@@ -229,6 +229,9 @@ def operate(session: Session) -> None:
     take("recall", "tea", *AT, *ADA, "--user", "ana", named="of a user")
     take("db", "users")
     take("db", "purge-user", "ana", "--yes")
+    key = take("keys", "create", "--agent", "ada", "--may", "read", form=True)["id"]
+    take("keys", "list", form=True)
+    take("keys", "revoke", key, form=True)
     take("db", "migrate")
     take("db", "copy", "--to", str(session.folder / "copy.db"))
     take("db", "reindex")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from germane.errors import InvalidInput
+from germane.model.validation import checked_fields
 from germane.servers.identity import Caller, Identities, checked_user
 from germane.servers.problems import problem
 
@@ -44,12 +47,14 @@ _REPLIES, _REPLY_SECONDS, _REPLY_BYTES = 1000, 86_400, 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Limits:
     """What a server takes at most; beyond it answers 413, 408, 429 or 503.
 
     `body` is in bytes; `body_seconds` is how long a client may take to send it, `seconds` how long an answer
     may take; `running` requests run at once, `waiting` more wait for `wait_seconds`. `per_key` requests of
     one key are under way at once, and `rate` of them start in a second (0: any). `streams` are open at once.
+    Raises InvalidInput for a negative or infinite one.
     """
 
     body: int = 4 << 20
@@ -61,6 +66,14 @@ class Limits:
     per_key: int = 128
     rate: int = 0
     streams: int = 64
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not 0 <= value < math.inf:
+                raise InvalidInput(
+                    f"{each.name}={value!r} is out of range. Use a finite number of 0 or more."
+                )
 
 
 @dataclass(slots=True)
