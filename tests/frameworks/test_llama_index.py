@@ -46,20 +46,22 @@ def memory_of(engine: germane.Engine, *, session: str, limit: int = 600) -> Memo
 
 def test_the_context_of_the_last_question_is_in_the_messages(engine: germane.Engine) -> None:
     memory = memory_of(engine, session="a")
-    messages = memory.get(input="Which allergy does Anna have?")
+    messages = asyncio.run(memory.aget(input="Which allergy does Anna have?"))
     assert "Anna is allergic to nuts." in str(messages[0].content)
 
 
 def test_what_leaves_the_short_term_memory_is_found_in_the_next_session(engine: germane.Engine) -> None:
-    memory = memory_of(engine, session="a", limit=300)
-    for number in range(40):
-        memory.put(
-            ChatMessage(role="user", content=f"Note {number}: the code of locker {number} is {number * 37}.")
-        )
-        memory.put(ChatMessage(role="assistant", content="Noted."))
+    async def chat() -> None:
+        memory = memory_of(engine, session="a", limit=300)
+        for number in range(40):
+            text = f"Note {number}: the code of locker {number} is {number * 37}."
+            await memory.aput(ChatMessage(role="user", content=text))
+            await memory.aput(ChatMessage(role="assistant", content="Noted."))
+
+    asyncio.run(chat())
     assert engine.conversation("a").messages()
 
-    later = memory_of(engine, session="b").get(input="What is the code of locker 3?")
+    later = asyncio.run(memory_of(engine, session="b").aget(input="What is the code of locker 3?"))
     assert "the code of locker 3 is 111" in str(later[0].content)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_ai import Agent
@@ -18,6 +19,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.run import AgentRunResult
 
 import germane
 from germane.frameworks import PydanticAIMemory
@@ -30,6 +32,11 @@ def engine() -> Iterator[germane.Engine]:
         yield engine
 
 
+def ran(agent: Agent[Any, str], prompt: str, **options: Any) -> AgentRunResult[str]:
+    """What `run_sync` returns, without the event loop that it leaves open."""
+    return asyncio.run(agent.run(prompt, **options))
+
+
 def echo(_: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """Answers with the instructions."""
     return ModelResponse(parts=[TextPart(info.instructions or "none")])
@@ -38,7 +45,7 @@ def echo(_: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 def test_the_context_is_in_the_instructions_within_its_budget(engine: germane.Engine) -> None:
     memory = PydanticAIMemory(engine, budget=100)
     agent = Agent(FunctionModel(echo), instructions="Be brief.", capabilities=[memory])
-    answer = agent.run_sync("Which allergy does Anna have?").output
+    answer = ran(agent, "Which allergy does Anna have?").output
     assert "Be brief." in answer
     assert "Anna is allergic to nuts." in answer
     assert engine.counter.count(answer.replace("Be brief.", "").strip()) <= 100
@@ -51,11 +58,11 @@ def test_runs_are_logged_and_quoted_by_later_sessions(tmp_path: Path) -> None:
             support, engine_of=lambda deps: support.for_user(deps[0]), session_of=lambda deps: deps[1]
         )
         agent = Agent(FunctionModel(echo), deps_type=tuple, capabilities=[memory])
-        agent.run_sync("I moved to Oslo in May.", deps=("anna", "1"))
+        ran(agent, "I moved to Oslo in May.", deps=("anna", "1"))
         logged = support.for_user("anna").conversation("1").messages()
         assert [one.role for one in logged] == ["user", "assistant"]
-        assert "I moved to Oslo in May." in agent.run_sync("Where did I move?", deps=("anna", "2")).output
-        assert "Oslo" not in agent.run_sync("Where did I move?", deps=("ben", "3")).output
+        assert "I moved to Oslo in May." in ran(agent, "Where did I move?", deps=("anna", "2")).output
+        assert "Oslo" not in ran(agent, "Where did I move?", deps=("ben", "3")).output
 
 
 def test_a_model_uses_the_tools_and_reads_their_errors(engine: germane.Engine) -> None:
@@ -75,7 +82,7 @@ def test_a_model_uses_the_tools_and_reads_their_errors(engine: germane.Engine) -
         return ModelResponse(parts=[TextPart("\n".join(seen))])
 
     agent = Agent(FunctionModel(steps), capabilities=[PydanticAIMemory(engine)])
-    answer = agent.run_sync("Find out.").output
+    answer = ran(agent, "Find out.").output
     assert "Anna is allergic to nuts." in answer
     assert "No memory" in answer
     assert "Stored as" in answer
@@ -84,7 +91,7 @@ def test_a_model_uses_the_tools_and_reads_their_errors(engine: germane.Engine) -
 
 def test_the_frameworks_own_test_model_calls_a_tool(engine: germane.Engine) -> None:
     model = TestModel(call_tools=["recall"])
-    result = Agent(model, capabilities=[PydanticAIMemory(engine)]).run_sync("hello")
+    result = ran(Agent(model, capabilities=[PydanticAIMemory(engine)]), "hello")
     returned = [
         part.tool_name
         for one in result.all_messages()
