@@ -275,7 +275,7 @@ def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecy
     return replace(state, stage=stage_of(lifecycle, memory))
 
 
-def _state_row(connection: Connection, agent: int, num: tuple[int] | None) -> LifecycleState | None:
+def _state_row(connection: Connection, agent: int, num: tuple[Any, ...] | None) -> LifecycleState | None:
     if num is None:
         return None
     row = connection.run("standing", {"agent": agent, "num": num[0]}).fetchone()
@@ -491,7 +491,7 @@ def _keep_event(connection: Connection, agent: int, num: int, event: LifecycleEv
     other = None
     if event.other is not None:
         row = connection.run("num", {"agent": agent, **named(event.other)}).fetchone()
-        (other,) = row or (None,)
+        other = row[0] if row else None
     connection.run("count_life_event", {"agent": agent})
     connection.run("insert_life_event", {**values, "by": event.by, "other": other})
     return True

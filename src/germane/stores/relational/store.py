@@ -402,7 +402,7 @@ def _edge(
     found = values["id"] and connection.run("num", {"agent": number, **values}).fetchone()
     if not found:
         raise NotFound(after, agent)
-    (num,) = found
+    num = found[0]
     edge, at, importance = connection.run("edge", {"agent": number, "num": num}).fetchone()
     return {"edge_id": edge, "edge_time": at, "edge_importance": importance}
 

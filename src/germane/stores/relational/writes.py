@@ -287,8 +287,8 @@ class WriteTransaction:
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:
-        num = self._num(change.memory_id)
-        self._note(num, "status", stood=self._load(num).status)
+        num, stood = self._found(change.memory_id)
+        self._note(num, "status", stood=stood)
         holding = sets_holding(self.connection, self.agent, num)
         values = {"status": change.status.value, "updated_at": microseconds(change.at, name="at")}
         self.connection.run("set_status", {"agent": self.agent, "num": num, **values})
@@ -431,11 +431,14 @@ class WriteTransaction:
         return self._records([num])[0][1]
 
     def _num(self, memory_id: str) -> int:
+        return self._found(memory_id)[0]
+
+    def _found(self, memory_id: str) -> tuple[int, Status]:
         values = named(memory_id)
         found = values["id"] and self.connection.run("num", {"agent": self.agent, **values}).fetchone()
         if not found:
             raise NotFound(memory_id, self.name)
-        return int(found[0])
+        return int(found[0]), Status(found[1])
 
     def _chain(self, memory_id: str) -> list[VersionRow]:
         return chain_of(versions(self.connection, self.agent, memory_id), memory_id, self.name)

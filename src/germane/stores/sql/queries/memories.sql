@@ -86,12 +86,12 @@ SELECT purge_memory(:agent, :num);
 DELETE FROM vectors WHERE agent = :agent AND num > :above AND num < :below;
 
 -- name: num
--- The number of a version of a memory, by the memory's id or a former id of a version; version 0 is the latest.
-SELECT num FROM (
-    SELECT num, version FROM memories
+-- The number and status of a version, by the memory's id or a former id of a version; version 0 is the latest.
+SELECT num, status FROM (
+    SELECT num, version, status FROM memories
     WHERE agent = :agent AND id = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
     UNION ALL
-    SELECT num, version FROM memories
+    SELECT num, version, status FROM memories
     WHERE agent = :agent AND version > 1
       AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 ) AS versions WHERE :version::bigint IN (0, version) ORDER BY version DESC, num DESC LIMIT 1;
