@@ -269,6 +269,7 @@ class AsyncConversation:
     summary = _awaited(Conversation.summary)
     without_state = _awaited(Conversation.without_state)
     expand = _awaited(Conversation.expand)
+    items = _awaited(Conversation.items)
     payload = _awaited(Conversation.payload)
     window = _awaited(Conversation.window)
     ranked = _awaited(Conversation.ranked)

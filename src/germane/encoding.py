@@ -74,7 +74,7 @@ FORMS: Mapping[str, Form] = {
     "RecallResult": Form("ranked", {"results": "ranked"}),
     "RememberResult": Form("quality_flag updated", {"what": "what"}),
     "Replay": Form("assembly context", {"id": "assembly.id", "tokens": "context.tokens"}),
-    "Request": Form("state memory calibration stable head texts costs"),
+    "Request": Form("state memory calibration stable head texts costs origins shortened"),
     "Selection": Form("notes scores"),
     "SpaceInfo": Form("joined"),
     "TimeRange": Form("", {"since": "start", "until": "end"}),

@@ -51,11 +51,16 @@ _OLD = "function_call"
 
 
 class RequestEntry(NamedTuple):
-    """One message in the provider's format; `place` orders the entries of a request."""
+    """One message in the provider's format; `place` orders the entries of a request.
+
+    `origins` are the indexes of the given messages in it, `cut` those of them whose result is shortened.
+    """
 
     place: tuple[int, int]
     text: str
     tokens: int
+    origins: tuple[int, ...] = ()
+    cut: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,15 @@ class _Slot:
     place: int
     message: Message
     results: dict[int, tuple[int, ToolResult, Message]] = field(default_factory=dict)
+
+
+class _Answer(NamedTuple):
+    """A result as a message in the provider's format, or the placeholder of a missing one."""
+
+    place: int
+    written: dict[str, Any]
+    origins: tuple[int, ...]
+    cut: tuple[int, ...]
 
 
 class Arrangement:
@@ -257,30 +271,45 @@ class Arrangement:
             ):
                 # The result of a provider's own tool has a special format, so no placeholder is possible.
                 continue
-            made = [entry_of(each, self, (slot.place, 0)) for each in WRITE[self.provider]([slot.message])]
+            own = WRITE[self.provider]([slot.message])
+            made = [entry_of(each, self, (slot.place, 0), origins=(slot.place,)) for each in own]
             entries += made
             if slot.message.role is MessageRole.USER:
                 prompt += sum(entry.tokens for entry in made)
-            answers: list[tuple[int, dict[str, Any]]] = []
+            answers: list[_Answer] = []
             for index, call in enumerate(calls):
                 place, answer, shortened = self._answered(slot, index, call, form, results)
+                origins = (place,) if index in slot.results else ()
                 results += index in slot.results
                 cut += shortened
-                answers += [(place, each) for each in WRITE[self.provider]([answer])]
+                answers += [
+                    _Answer(place, each, origins, origins if shortened else ())
+                    for each in WRITE[self.provider]([answer])
+                ]
             entries += self._answers(slot, answers)
         entries.sort(key=lambda entry: entry.place)
         tokens = sum(entry.tokens for entry in entries)
         return RenderedGroup(entries=tuple(entries), tokens=tokens, results=results, cut=cut, prompt=prompt)
 
-    def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[RequestEntry]:
+    def _answers(self, slot: _Slot, answers: Sequence[_Answer]) -> list[RequestEntry]:
         if self.provider is Provider.RESPONSES:
             # Its items name their calls, so each can stay in its place.
-            return [entry_of(each, self, (place, 1)) for place, each in answers]
-        written = [each for _, each in answers]
-        if self.provider is Provider.ANTHROPIC and written:
-            written = [{"role": "user", "content": [part for each in written for part in each["content"]]}]
+            return [
+                entry_of(each.written, self, (each.place, 1), origins=each.origins, cut=each.cut)
+                for each in answers
+            ]
+        if self.provider is Provider.ANTHROPIC and answers:
+            parts = [part for each in answers for part in each.written["content"]]
+            origins = tuple(dict.fromkeys(place for each in answers for place in each.origins))
+            cut = tuple(dict.fromkeys(place for each in answers for place in each.cut))
+            answers = [_Answer(slot.place, {"role": "user", "content": parts}, origins, cut)]
         parallel = len(slot.message.calls) > 1
-        return [entry_of(each, self, (slot.place, 1), parallel=parallel) for each in written]
+        return [
+            entry_of(
+                each.written, self, (slot.place, 1), parallel=parallel, origins=each.origins, cut=each.cut
+            )
+            for each in answers
+        ]
 
     def _answered(
         self, slot: _Slot, index: int, call: ToolCall, form: ResultLimit | None, number: int
@@ -310,11 +339,17 @@ class Arrangement:
 
 
 def entry_of(
-    written: Mapping[str, Any], arranged: Arrangement, place: tuple[int, int], *, parallel: bool = False
+    written: Mapping[str, Any],
+    arranged: Arrangement,
+    place: tuple[int, int],
+    *,
+    parallel: bool = False,
+    origins: tuple[int, ...] = (),
+    cut: tuple[int, ...] = (),
 ) -> RequestEntry:
     """The entry of a message in the provider's format; `parallel` as in `message_tokens`."""
     tokens = message_tokens(written, arranged.provider, arranged.counter, parallel=parallel)
-    return RequestEntry(place, as_json(written), tokens)
+    return RequestEntry(place, as_json(written), tokens, origins, cut)
 
 
 # The specification of a request.

@@ -100,6 +100,8 @@ def request_of(
         head=(solved.head.tools, solved.head.system),
         texts=tuple(entry.text for entry in entries),
         costs=costs,
+        origins=tuple(entry.origins for entry in entries),
+        shortened=frozenset(place for entry in entries for place in entry.cut),
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from germane.engine import Engine
 from germane.errors import MessageNotFound, MissingExtra
@@ -22,8 +21,8 @@ except ImportError as error:
 
 __all__ = ["OpenAIAgentsSession", "openai_agents_filter"]
 
-_FIELD = "openai_agents"
-"""The field of a logged message that holds the item as the SDK gave it."""
+_FORM = "openai-responses"
+"""The layout of the SDK's items."""
 _Result = TypeVar("_Result")
 
 
@@ -48,7 +47,7 @@ class OpenAIAgentsSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items in their order; the latest `limit`, which falls back to that of the settings."""
         most = resolve_session_limit(limit, self.session_settings)
-        items = [item for _, item in await _threaded(self._items)]
+        items = await _threaded(self._items)
         return (
             items
             if most is None
@@ -60,8 +59,8 @@ class OpenAIAgentsSession(SessionABC):
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items, all or none. Raises InvalidInput for one that isn't JSON."""
         if items:
-            logged = [_logged(item) for item in items]
-            await _threaded(lambda: self._conversation.extend(logged, provider="openai"))
+            given = [dict(item) for item in items]
+            await _threaded(lambda: self._conversation.extend(given, provider=_FORM))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the latest item; None if there is none."""
@@ -72,18 +71,15 @@ class OpenAIAgentsSession(SessionABC):
         with suppress(MessageNotFound):  # Nothing was added yet.
             await _threaded(lambda: self._conversation.purge(confirm=True))
 
-    def _items(self) -> list[tuple[str, TResponseInputItem]]:
-        logged = [
-            (message.id, json.loads(message.extra or "{}")) for message in self._conversation.messages()
-        ]
-        return [(name, fields[_FIELD]) for name, fields in logged if _FIELD in fields]
+    def _items(self) -> list[TResponseInputItem]:
+        return cast("list[TResponseInputItem]", self._conversation.items(_FORM))
 
     def _pop(self) -> TResponseInputItem | None:
-        items = self._items()
-        if not items:
+        messages = self._conversation.messages()
+        if not messages:
             return None
-        name, item = items[-1]
-        self._conversation.remove_message(name)
+        item = self._items()[-1]
+        self._conversation.remove_message(messages[-1].id)
         return item
 
 
@@ -111,7 +107,7 @@ def openai_agents_filter(
             items: list[Any] = list(given.input)
             made = chosen.request(
                 items,
-                provider="openai-responses",
+                provider=_FORM,
                 system=given.instructions,
                 memory=memory,
                 window=window,
@@ -126,31 +122,3 @@ def openai_agents_filter(
 
 async def _threaded(work: Callable[[], _Result]) -> _Result:
     return await asyncio.shield(asyncio.to_thread(work))
-
-
-def _logged(item: TResponseInputItem) -> dict[str, Any]:
-    """An item as a message in OpenAI's chat form, with itself in a field of its own."""
-    own: Mapping[str, Any] = dict(item)
-    kind = own.get("type", "message")
-    logged: dict[str, Any] = {_FIELD: own}
-    if kind == "function_call":
-        call = {"name": str(own.get("name")), "arguments": _text(own.get("arguments"))}
-        calls = [{"id": str(own.get("call_id")), "type": "function", "function": call}]
-        return logged | {"role": "assistant", "content": None, "tool_calls": calls}
-    if kind == "function_call_output":
-        return logged | {
-            "role": "tool",
-            "tool_call_id": str(own.get("call_id")),
-            "content": _text(own.get("output")),
-        }
-    role = own.get("role", "assistant")
-    known = role if role in ("system", "developer", "user", "assistant") else "assistant"
-    return logged | {"role": known, "content": _text(own.get("content")) if kind == "message" else ""}
-
-
-def _text(value: Any) -> str:
-    """The text of a string, or of the parts of a list that have some."""
-    if isinstance(value, str):
-        return value
-    parts: Sequence[Any] = value if isinstance(value, list | tuple) else ()
-    return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and part.get("text"))

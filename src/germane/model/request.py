@@ -94,6 +94,11 @@ class Request:
     made anew each time that they are read, so changing them changes no request. `memory` is the context
     that was shown, where one was made for this request. The first `stable` messages stand before the
     current group and what was put just before it.
+
+    `origins` has, for each message, the indexes in the given list of what it consists of: mostly one, several
+    where a provider takes the results of parallel calls as one message, and none for what was put in (memory,
+    anchors, a placeholder for a missing result). The given messages in no origin are left out, or are system
+    messages that the provider takes in `system`. `shortened` are the indexes of those whose result is cut.
     """
 
     provider: Provider
@@ -112,6 +117,8 @@ class Request:
     head: tuple[str, str] = ("[]", "null")
     texts: tuple[str, ...] = field(default=(), repr=False)
     costs: tuple[int, ...] = field(default=(), repr=False)
+    origins: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    shortened: frozenset[int] = field(default=frozenset(), repr=False)
 
     def __repr__(self) -> str:
         return (

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from germane.conversation import formats
 from germane.conversation.compaction import cost_by
-from germane.conversation.formats import Payload, as_provider, read_message, read_messages, write_messages
+from germane.conversation.formats import (
+    Payload,
+    as_provider,
+    read_message,
+    read_messages,
+    write_messages,
+    written_alone,
+)
 from germane.conversation.formats.parts import in_parts, in_words, named, names_of_calls
 from germane.conversation.groups import (
     WEIGHTS,
@@ -276,6 +283,17 @@ class Conversation:
         if any(isinstance(part, OpaquePart) and named(part) for part in content):
             return in_parts(message, names)
         return in_words(message, names)
+
+    def items(self, provider: str | Provider) -> list[dict[str, Any]]:
+        """The visible messages as they were appended, one after the other, in a provider's layout.
+
+        Unlike `payload`, it moves and drops nothing: a result without its call stays, and so does a call
+        without its result. A provider's own messages are what was appended, field for field; those of another
+        are sent as text. Texts that were given beside the messages (`system`, `instructions`) are no items.
+        Raises InvalidInput for an unknown provider.
+        """
+        wanted = as_provider(provider) or Provider.PLAIN
+        return [item for message in self.messages() for item in written_alone(message, wanted)]
 
     def payload(self, provider: str | Provider, messages: Iterable[Message] | None = None) -> Payload:
         """Messages in a provider's layout; all visible ones unless a view's are given.

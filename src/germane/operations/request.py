@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 from germane.conversation.compaction import ANCHOR, Compacting, compacted
-from germane.conversation.formats import PROVIDERS, anthropic, as_provider, read_messages
+from germane.conversation.formats import PROVIDERS, anthropic, as_provider, openai, read_messages
 from germane.conversation.formats.parts import to_json
 from germane.conversation.groups import grouped
 from germane.conversation.layout import Arrangement, MemoryBlock, Recall, RequestShares, RequestSpec
@@ -152,10 +152,25 @@ def request(
         )
         sizes = {"window": spending.window, "reserve": spending.reserve}
         made = request_of(arranged, spec, **sizes, notes=notes, calibration=calibration, remembered=contexts)
+    if isinstance(given, Mapping):
+        made = _counted_without(made, sum(each.form in _BESIDE for each in messages[:2]))
     if recorder is not None:
         options = {MADE_FOR: "request"}
         recorder.record(made.memory, options=options, cold=selection.cold and len(contexts) == 1)
     return made
+
+
+_BESIDE: Final = frozenset({anthropic.SYSTEM, openai.INSTRUCTIONS})
+"""The forms of the messages that a provider's arguments name beside the list of messages."""
+
+
+def _counted_without(made: Request, opening: int) -> Request:
+    """The request with origins counted in the list of messages alone, which `opening` messages precede."""
+    return replace(
+        made,
+        origins=tuple(tuple(place - opening for place in places) for places in made.origins),
+        shortened=frozenset(place - opening for place in made.shortened),
+    )
 
 
 def _check_gathers(session: AgentContext, selection: MemorySelection) -> None:

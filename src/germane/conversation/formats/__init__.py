@@ -250,6 +250,12 @@ def write_messages(messages: Iterable[Message], provider: str | Provider) -> Pay
     return Payload(provider=wanted, messages=WRITE[wanted](sent), system=system)
 
 
+def written_alone(message: Message, provider: Provider) -> Sequence[dict[str, Any]]:
+    """One message for a provider, whatever stands around it; as text where it is another provider's."""
+    own = provider is Provider.PLAIN or message.provider in (provider, Provider.PLAIN)
+    return WRITE[provider]([message] if own else translated((message,), provider))
+
+
 def _opened(value: object, provider: Provider | None) -> list[tuple[Any, Any]]:
     """Each message with the function that reads it."""
     opened: list[tuple[Any, Any]] = []
