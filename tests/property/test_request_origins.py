@@ -92,7 +92,7 @@ def test_a_lone_result_is_an_item_and_no_part_of_a_payload() -> None:
 
 def test_a_cut_result_is_named_and_a_placeholder_has_no_origin(engine: Engine) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Read the file."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "line\n" * 4000},
