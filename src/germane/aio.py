@@ -119,10 +119,16 @@ def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         running: _Running = self._running
-        return await running.call(verb, self._behind, *args, **kwargs)
+        return await running.call(_own(verb, self._behind), *args, **kwargs)
 
     update_wrapper(awaited, verb)
     return awaited
+
+
+def _own(verb: Callable[Concatenate[Any, P], R], behind: object) -> Callable[P, R]:
+    """The object's own form of a verb: a subclass may have another."""
+    found: Callable[P, R] = getattr(behind, getattr(verb, "__name__"))  # noqa: B009 - See `checking`.
+    return found
 
 
 def _awaited_last(verb: Callable[[Engine], None]) -> Callable[[AsyncEngine], Coroutine[Any, Any, None]]:
@@ -145,7 +151,7 @@ def _awaited_of_conversation(verb: Callable[..., R]) -> Callable[..., Coroutine[
     async def awaited(self: Any, /, *args: Any, **kwargs: Any) -> R:
         given: Any = [each.conversation if isinstance(each, AsyncConversation) else each for each in args]
         running: _Running = self._running
-        return await running.call(verb, self._behind, *given, **kwargs)
+        return await running.call(_own(verb, self._behind), *given, **kwargs)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -168,7 +174,7 @@ def _awaited_as(
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> A:
         running: _Running = self._running
-        return kind(await running.call(verb, self._behind, *args, **kwargs), running)
+        return kind(await running.call(_own(verb, self._behind), *args, **kwargs), running)
 
     update_wrapper(awaited, verb)
     return awaited

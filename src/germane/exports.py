@@ -35,6 +35,7 @@ SUBMODULES: Final = (
     "germane.spaces",
     "germane.stores",
     "germane.summarizers",
+    "germane.telemetry",
     "germane.testing.contract",
     "germane.testing.fakes",
     "germane.tokens",

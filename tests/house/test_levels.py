@@ -38,6 +38,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "germane.frameworks",
         "germane.importers",
         "germane.servers",
+        "germane.telemetry",
         "germane.testing",
     ),
     ("germane.demo", "germane.cli", "germane.__main__"),

@@ -26,7 +26,7 @@ __all__ = ["FIGURES", "Figure", "measured", "table"]
 
 _SOURCE = ROOT / "src" / "germane"
 _PROGRAM = Path(__file__).with_name("warm_assemble.py")
-_BESIDES_CORE = ("importers", "evaluation", "cli", "frameworks", "servers", "testing", "demo")
+_BESIDES_CORE = ("importers", "evaluation", "cli", "frameworks", "servers", "testing", "demo", "telemetry.py")
 # Protocols that users implement; each other one describes what only some stores can do.
 _FOR_USERS = {"Embedder", "Reranker", "Store", "Summarizer", "TokenCounter"}
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)

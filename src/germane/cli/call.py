@@ -6,6 +6,7 @@ import inspect
 import re
 import signal
 import string
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -34,9 +35,11 @@ from germane.stores.location import exists, location_of
 
 if TYPE_CHECKING:
     from germane import Engine, Memory, Space
+    from germane.engine.handle import StoreHandle
     from germane.ledger import Assembly
 
 F = TypeVar("F", bound=Callable[..., Any])
+Served = TypeVar("Served", "Engine", "StoreHandle")
 
 DEFAULT_AGENT: Final = "default"
 _AGENT_HELP = "Owner of the memories."
@@ -67,6 +70,18 @@ _SHORTENED, _SHORTENED_PLACE = 30, 58
 """The numbers of characters of a value, and of a path, that every message shows."""
 
 _functions: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, Any]]]] = {}
+
+
+def observed(served: Served) -> Served:
+    """The engine or handle of a server, instrumented where OpenTelemetry's SDK was set up before it started.
+
+    That is what `opentelemetry-instrument germane ...` does.
+    """
+    if "opentelemetry.sdk" not in sys.modules:
+        return served
+    from germane.telemetry import instrument  # noqa: PLC0415 - Most servers need none of it.
+
+    return instrument(served)
 
 
 def command(name: str, *, space: bool = False, **others: Any) -> Callable[[F], F]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from germane.cli.call import Call, check_exists, command
+from germane.cli.call import Call, check_exists, command, observed
 from germane.cli.hook_client import DEADLINE, log_of, write_log
 from germane.cli.options import opt
 from germane.errors import GermaneError, InvalidInput, MissingExtra
@@ -183,7 +183,7 @@ def _server(
     except ModuleNotFoundError as error:
         raise MissingExtra(feature="The MCP server", extra="mcp") from error
     return mcp_server(
-        lambda: stack.enter_context(call.engine(makes=not read_only)),
+        lambda: observed(stack.enter_context(call.engine(makes=not read_only))),
         agent=call.agent,
         tools=tools.value,
         read_only=read_only,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import germane
 from germane import InvalidInput
 from germane.access import AccessKey
-from germane.cli.call import ANY_AGENT, Call, check_exists, command
+from germane.cli.call import ANY_AGENT, Call, check_exists, command, observed
 from germane.cli.options import arg, opt
 from germane.cli.output import print_columns, print_text, warn
 from germane.errors import MissingExtra
@@ -61,7 +61,8 @@ def _serve(
     token = None if keys else rest.local_token()
     names = [*rest.LOCAL_HOSTS, *(each.lower() for each in allow_host or ())]
     with ExitStack() as stack:
-        handle = stack.enter_context(germane.connect(call.database, read_only=read_only, record=record))
+        opened = germane.connect(call.database, read_only=read_only, record=record)
+        handle = observed(stack.enter_context(opened))
         app = rest.rest_app(
             handle,
             agent=call.agent,

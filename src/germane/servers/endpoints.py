@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
@@ -234,7 +235,7 @@ def _answer(
             arguments.setdefault("expected", version)
     try:
         on = caller if route.by_caller else route.on(target, path)
-        value = route.verb(on, **arguments)
+        value = _bound(route.verb, on)(**arguments)
     except NotAllowed as error:
         if not any(each.name == error.space for each in engine.spaces()):
             # Who is no member doesn't learn that there is such a space.
@@ -354,6 +355,13 @@ def _responses(route: Route, schema: dict[str, Any]) -> dict[int | str, dict[str
     for status, description in PROBLEMS.items():
         found[status] = {"description": description, "content": {MEDIA_TYPE: {"schema": reference}}}
     return found
+
+
+def _bound(verb: Callable[..., Any], on: object) -> Callable[..., Any]:
+    """The verb of an object: its own form of a method of its class, or a function that takes it first."""
+    name = verb.__name__
+    is_method = any(vars(each).get(name) is verb for each in type(on).__mro__)
+    return getattr(on, name) if is_method else partial(verb, on)
 
 
 def _summary(verb: Callable[..., Any]) -> str:
