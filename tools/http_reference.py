@@ -53,7 +53,6 @@ def page() -> str:
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in PROBLEMS.items()),
         "| 405 | The address has no such method. |",
-        "| 408 | The body didn't arrive in time. |",
         "| 421 | The Host header names another server. |",
     ]
     return "\n".join(rows) + "\n"

@@ -29,7 +29,9 @@ from germane.model.query import Order
 from germane.operations.drafts import Quality
 from germane.operations.inputs import RANKERS
 from germane.ranking.eviction import EvictionPolicy
+from germane.servers.guard import HEADER_FORMS, HEADER_MOST
 from germane.servers.problems import MEDIA_TYPE, PROBLEM_SCHEMA, problem, problem_of
+from germane.servers.replies import Replies
 from germane.servers.schemas import Schemas
 from germane.spaces import Right, Role
 from germane.working_sets import AgeBasis
@@ -41,18 +43,28 @@ MOST: Final = 1000
 """The most entries of a page."""
 
 
+_LONGEST_NAME: Final = 200
+
+
 def _only_text(value: object) -> object:
     if not isinstance(value, str | datetime):
         raise ValueError("write a time as ISO 8601")  # noqa: TRY004 - pydantic asks for a ValueError.
     return value
 
 
+def _whole(value: object) -> object:
+    # JSON has one kind of number: 2.0 is 2.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 Text = Annotated[str, Field(max_length=1_000_000)]
+SpaceName = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME)]
+_PATH_FORMS: Final[Mapping[str, Any]] = {"space": SpaceName, "user": SpaceName}
 Names = Annotated[list[Name], Field(max_length=MOST)]
 Objects = Annotated[list[dict[str, Any]], Field(max_length=10_000)]
 Time = Annotated[datetime, BeforeValidator(_only_text), Field(strict=False)]
-Count = Annotated[int, Field(ge=0, le=10_000_000)]
+Count = Annotated[int, Field(ge=0, le=10_000_000), BeforeValidator(_whole)]
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Where = Text | dict[str, Any]
 
@@ -123,7 +135,7 @@ FORMS: Final[Mapping[str, Any]] = {
     "RecencyScope": Name,
     "ClusterBy": Name,
     "Shown": dict[str, Any] | None,
-    "Page": Annotated[int, Field(ge=1, le=MOST)],
+    "Page": Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole)],
 }
 """The JSON form of each annotation of a verb's parameters."""
 
@@ -191,10 +203,18 @@ def add_routes(app: FastAPI, routes: list[Route], schemas: Schemas) -> None:
 def _endpoint(route: Route) -> Callable[..., Response]:
     fields = _model_of(route)
     is_query = route.method in ("GET", "DELETE")
+    in_query = {"space"} if route.in_space else set()
+    if is_query and fields is not None:
+        in_query |= set(fields.model_fields)
 
-    def handle(request: Request, given: BaseModel | None = None, **_: str) -> Response:
+    def handle(request: Request, given: BaseModel | None = None, **path: str) -> Response:
         caller: Caller = request.state.caller
-        path = {name: unquote(value) for name, value in request.path_params.items()}
+        unknown = sorted(set(request.query_params) - in_query)
+        if unknown:
+            known = ", ".join(sorted(in_query)) or "none"
+            return problem(
+                422, f"query.{unknown[0][:40]}: there is no such parameter here; there is: {known}."
+            )
         arguments = {} if given is None else given.model_dump(exclude_unset=True)
         records = arguments.get("record") or arguments.get("into") is not None
         refused = caller.refusal(route.right) or (caller.refusal(AccessRight.WRITE) if records else None)
@@ -202,14 +222,29 @@ def _endpoint(route: Route) -> Callable[..., Response]:
             return refused
         space = arguments.pop("space", None) if is_query else request.query_params.get("space")
         match = request.headers.get("if-match")
-        try:
-            return _answer(route, request, path, arguments, space if route.in_space else None)
-        except GermaneError as error:
-            return problem_of(error, precondition=match is not None)
+
+        def answer() -> Response:
+            try:
+                return _answer(route, request, path, dict(arguments), space if route.in_space else None)
+            except GermaneError as error:
+                return problem_of(error, precondition=match is not None)
+
+        key = request.headers.get("idempotency-key")
+        if key is None or route.method == "GET":
+            return answer()
+        replies: Replies = request.app.state.replies
+        asked = [route.name, path, space, match, arguments]
+        mark = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+        return replies.once(f"{caller.key.id} {caller.user} {key}", mark, answer)
 
     parameters = [inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]
     parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Name) for name in route.in_path
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[_PATH_FORMS.get(name, Name), BeforeValidator(unquote)],
+        )
+        for name in route.in_path
     ]
     if fields is not None:
         marker = Query() if is_query else Body()
@@ -293,7 +328,7 @@ def _model_of(route: Route) -> type[BaseModel] | None:
         default = ... if each.default is inspect.Parameter.empty else to_json(each.default)
         fields[name] = (form, default)
     if is_query and route.in_space:
-        fields["space"] = (Name | None, None)
+        fields["space"] = (SpaceName | None, None)
     if not fields:
         return None
     config = ConfigDict(extra="forbid", strict=not is_query, use_enum_values=True, validate_default=False)
@@ -302,18 +337,11 @@ def _model_of(route: Route) -> type[BaseModel] | None:
 
 
 def _headers(route: Route) -> list[dict[str, Any]]:
-    text = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"}
-    found = [
-        _header(
-            "Germane-User",
-            "One user of the agent, percent-encoded.",
-            {**text, "pattern": "^[A-Za-z0-9._~%-]+$"},
-        )
-    ]
+    found = [_header("Germane-User", "One user of the agent, percent-encoded.")]
     if route.method != "GET":
-        found.append(_header("Idempotency-Key", "The same key again is answered as it was before.", text))
+        found.append(_header("Idempotency-Key", "The same key again is answered as it was before."))
         if "memory_id" in route.in_path:
-            found.append(_header("If-Match", "The ETag of the version that was read.", text))
+            found.append(_header("If-Match", "The ETag of the version that was read."))
         if route.in_space and route.method != "DELETE":
             found.append(
                 {
@@ -321,15 +349,21 @@ def _headers(route: Route) -> list[dict[str, Any]]:
                     "in": "query",
                     "required": False,
                     "description": "A space of the agent.",
-                    "schema": {"type": "string", "minLength": 1},
+                    "schema": {"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME},
                 }
             )
     elif route.returns is Memory or route.wrap == "memory":
-        found.append(_header("If-None-Match", "The ETag of what is known already.", text))
+        found.append(_header("If-None-Match", "The ETag of what is known already."))
     return found
 
 
-def _header(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _header(name: str, description: str) -> dict[str, Any]:
+    schema = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": HEADER_MOST,
+        "pattern": HEADER_FORMS[name.lower()],
+    }
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 
@@ -338,11 +372,13 @@ PROBLEMS: Final = {
     401: "The key is missing, wrong, revoked or has expired.",
     403: "The key, or the member of the space, may not do this.",
     404: "There is nothing of that name that belongs to the caller.",
+    408: "The request didn't arrive in time.",
     409: "Somebody else changed it first, or the same request is under way.",
     412: "If-Match names another version.",
     413: "The body is too large.",
     422: "A value can't be accepted; nothing was stored.",
     429: "Too many requests of this key.",
+    431: "The request line and the headers are too large.",
     503: "The server or the store is busy; Retry-After says when to try again.",
 }
 

@@ -6,7 +6,6 @@ A body is read whole before a request counts as running, so that a slow client h
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import re
 import time
@@ -41,9 +40,19 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 """What every answer has, unless it says otherwise itself."""
 
+_TAGS: Final = "^[!-~]([ -~]*[!-~])?$"
+HEADER_FORMS: Final[Mapping[str, str]] = {
+    "germane-user": "^[A-Za-z0-9._~%-]+$",
+    "idempotency-key": "^[!-~]+$",
+    "if-match": _TAGS,
+    "if-none-match": _TAGS,
+}
+"""The headers that requests may have beside the key, and the pattern of each."""
+HEADER_MOST: Final = 2000
+"""The most characters of such a header."""
+
 LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 _STREAMS: Final = frozenset({"/v1/events"})
-_REPLIES, _REPLY_SECONDS, _REPLY_BYTES = 1000, 86_400, 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +116,6 @@ class Guard:
         self._waiting = 0
         self._streams = 0
         self._usage: OrderedDict[str, Usage] = OrderedDict()
-        self._replies = Replies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or let the application do it."""
@@ -142,6 +150,9 @@ class Guard:
                 f"Host {headers.get('host', '')[:100]!r} isn't a name of this server. "
                 "Add it: --allow-host NAME.",
             )
+        wrong = _wrong_header(headers)
+        if wrong is not None:
+            return wrong
         # Names in a path may have slashes, which stand encoded in it: routes see it as it was sent.
         scope["path"] = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         if scope["path"] in OPEN or not _needs_key(scope["path"]):
@@ -175,7 +186,7 @@ class Guard:
             body = await self._body(headers, receive)
             if isinstance(body, Response):
                 return body
-            return await self._once(scope, headers, body, receive, send)
+            return await self._run(scope, body, receive, send)
         finally:
             usage.running -= 1
 
@@ -233,37 +244,6 @@ class Guard:
                 headers={"connection": "close"},
             )
 
-    async def _once(
-        self, scope: Scope, headers: Headers, body: bytes, receive: Receive, send: Send
-    ) -> Response | None:
-        """The same, answered as before where the request has the Idempotency-Key of an earlier one."""
-        key = headers.get("idempotency-key")
-        if (
-            key is None
-            or scope["method"] in ("GET", "HEAD", "OPTIONS")
-            or not scope["path"].startswith("/v1/")
-        ):
-            return await self._run(scope, body, receive, send)
-        caller: Caller = scope["state"]["caller"]
-        name = f"{caller.key.id} {caller.user} {key}"
-        query = scope.get("query_string", b"")
-        mark = hashlib.sha256(
-            b"\n".join([scope["method"].encode(), scope["path"].encode(), query, body])
-        ).hexdigest()
-        earlier = self._replies.begin(name, mark)
-        if earlier is not None:
-            return earlier
-        messages: list[Message] = []
-
-        async def noting(message: Message) -> None:
-            messages.append(message)
-            await send(message)
-
-        try:
-            return await self._run(scope, body, receive, noting)
-        finally:
-            self._replies.end(name, messages)
-
     async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> Response | None:
         """Let the application answer when one of its places is free."""
         if self._waiting >= self.limits.waiting:
@@ -307,6 +287,19 @@ class Guard:
         return self.hosts is None or re.sub(r":\d+$", "", header).lower() in self.hosts
 
 
+def _wrong_header(headers: Headers) -> Response | None:
+    """The answer to a header whose value isn't of its form; None where all are."""
+    for name, form in HEADER_FORMS.items():
+        value = headers.get(name)
+        if value is not None and (len(value) > HEADER_MOST or not re.fullmatch(form, value)):
+            return problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"The header {name} is {value[:40]!r}; it has to match {form}, in "
+                f"at most {HEADER_MOST:,} characters.",
+            )
+    return None
+
+
 def _needs_key(path: str) -> bool:
     return path.startswith(("/v1/", "/mcp", "/metrics")) or path == "/v1"
 
@@ -323,46 +316,3 @@ def _given(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
-
-
-class Replies:
-    """The answers to requests with an Idempotency-Key, for a day, the latest thousand; in this process."""
-
-    def __init__(self) -> None:
-        self._answers: OrderedDict[str, tuple[float, str, tuple[Message, ...] | None]] = OrderedDict()
-
-    def begin(self, name: str, mark: str) -> Response | None:
-        """The answer to a request of that name that was made before; None where it is the first."""
-        at, known, messages = self._answers.get(name, (0.0, "", None))
-        if not known or time.monotonic() - at > _REPLY_SECONDS:
-            self._answers[name] = time.monotonic(), mark, None
-            return None
-        if known != mark:
-            return problem(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                "This Idempotency-Key was used for another request. Use a new key for each request.",
-            )
-        if messages is None:
-            return problem(
-                HTTPStatus.CONFLICT,
-                "The request with this Idempotency-Key is still under way.",
-                headers={"retry-after": "1"},
-            )
-        body = b"".join(each.get("body", b"") for each in messages[1:])
-        answer = Response(body, messages[0]["status"])
-        answer.raw_headers = [*messages[0]["headers"], (b"idempotency-replayed", b"true")]
-        return answer
-
-    def end(self, name: str, messages: Sequence[Message]) -> None:
-        """Keep an answer for the next request of that name, unless it says to try again or is too long."""
-        at, mark, _ = self._answers[name]
-        size = sum(len(each.get("body", b"")) for each in messages)
-        final = bool(messages) and not messages[-1].get("more_body", False)
-        status = messages[0]["status"] if messages else HTTPStatus.INTERNAL_SERVER_ERROR
-        passing = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
-        if not final or passing or size > _REPLY_BYTES:
-            del self._answers[name]
-            return
-        self._answers[name] = at, mark, tuple(messages)
-        while len(self._answers) > _REPLIES:
-            self._answers.popitem(last=False)

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from germane import errors
 from germane.encoding import error_json
@@ -121,10 +122,16 @@ def add_handlers(app: FastAPI) -> None:
         return problem(HTTPStatus.UNPROCESSABLE_ENTITY, first, errors=listed)
 
     @app.exception_handler(HTTPException)
-    def _framework(_: Request, error: Exception) -> Response:
+    def _framework(request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             return _unexpected(error)
-        return problem(error.status_code, str(error.detail), headers=error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            # The framework names the methods of one route; each verb of an address is a route of its own.
+            routes = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
+            methods = {name for each in routes if each.path == routes[0].path for name in each.methods or ()}
+            headers["Allow"] = ", ".join(sorted(methods))
+        return problem(error.status_code, str(error.detail), headers=headers)
 
     @app.exception_handler(Exception)
     def _other(_: Request, error: Exception) -> Response:

@@ -20,11 +20,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import germane
 from germane.access import AccessKey, AccessRight
 from germane.errors import GermaneError, InvalidInput
+from germane.servers.connections import HEAD_BYTES, Connection
 from germane.servers.endpoints import add_routes
 from germane.servers.guard import LOCAL_HOSTS, Guard, Limits
 from germane.servers.identity import Caller, Identities
 from germane.servers.live import Served, event_stream
 from germane.servers.problems import PROBLEM_SCHEMA, add_handlers, problem
+from germane.servers.replies import Replies
 from germane.servers.routes import all_routes
 from germane.servers.schemas import Schemas
 
@@ -108,6 +110,7 @@ def _application(handle: StoreHandle, state: _State, served: Served, *, mcp: boo
                 await mounted.close()
 
     app = FastAPI(title=_TITLE, version=germane.__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.state.replies = Replies()
     add_handlers(app)
     schemas = Schemas()
     schemas.components["Problem"] = dict(PROBLEM_SCHEMA)
@@ -272,6 +275,8 @@ def serve(app: RestServer, *, host: str = "127.0.0.1", port: int = 8766, sockets
         app,
         host=host,
         port=port,
+        http=Connection,
+        h11_max_incomplete_event_size=HEAD_BYTES,
         log_level="warning",
         access_log=False,
         server_header=False,

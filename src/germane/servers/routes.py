@@ -15,7 +15,7 @@ from germane.model.learning import Feedback, LearningReport, ObserveResult, Outc
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
 from germane.model.plan import Frame
 from germane.servers import verbs
-from germane.servers.endpoints import FORMS, Route
+from germane.servers.endpoints import FORMS, Route, SpaceName
 from germane.spaces import SpaceEvent, SpaceInfo
 from germane.stores import Removal
 from germane.working_sets import Eviction, WorkingSetEvent, WorkingSetItem
@@ -377,6 +377,7 @@ def _spaces() -> list[Route]:
             returns=SpaceInfo,
             wrap="space",
             status=HTTPStatus.CREATED,
+            fields={"name": SpaceName},
         ),
         Route(method="GET", path="/spaces", verb=Engine.spaces, returns=tuple[SpaceInfo, ...], wrap="spaces"),
         Route(method="GET", path=one, verb=Space.info, returns=SpaceInfo, wrap="space", **entered),

@@ -205,7 +205,7 @@ def _what(engine: Engine, ref: str | None, shown: Any) -> tuple[Assembly | Impre
 
 def kinds(engine: Engine) -> list[dict[str, Any]]:
     """The kinds that memories may have, with the section where contexts show them."""
-    names = ("name", "section", "priority", "lifecycle", "strict")
+    names = ("name", "section", "priority", "lifecycle")
     return [{name: getattr(kind, name) for name in names} for kind in engine.kinds()]
 
 
