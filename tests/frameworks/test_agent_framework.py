@@ -82,3 +82,16 @@ def test_messages_come_back_as_they_were() -> None:
         assert [each.to_dict() for each in back] == [each.to_dict() for each in messages]
         assert asyncio.run(history.get_messages("other")) == []
         assert len(engine.conversation("s").groups()) == 1
+
+
+def test_a_history_has_the_latest_exchanges_that_fit_its_budget() -> None:
+    with germane.open(":memory:", agent="support") as engine:
+        agent = Agent(Client(), context_providers=[AgentFrameworkHistory(engine, budget=400)])
+        for turn in range(40):
+            answered(agent, f"Question {turn}: " + "word " * 30, session="a")
+        texts = [message.text for message in Client.last]
+        numbers = [int(text.split()[1][:-1]) for text in texts if text.startswith("Question")]
+        assert numbers == list(range(numbers[0], 40))
+        tokens = engine.counter.count("\n".join(texts[:-1]))
+        assert 250 < tokens <= 400
+        assert len(engine.conversation("a").messages()) == 80

@@ -113,3 +113,53 @@ def test_fifty_runs_at_once_log_each_its_own(tmp_path: Path) -> None:
         for number in range(50):
             assert engine.conversation(f"s{number}").messages()[0].text == f"I am number {number}."
         assert memory == PydanticAIMemory(engine, session_of=memory.session_of, tools=False)
+
+
+def test_a_long_talk_with_tools_fit_the_window_and_stay_stored(engine: germane.Engine) -> None:
+    """Never over by the counter, no call without its result or the other way round, nothing lost."""
+    sizes: list[int] = []
+
+    def steps(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        called = {
+            part.tool_call_id for one in messages for part in one.parts if isinstance(part, ToolCallPart)
+        }
+        results = [part for one in messages for part in one.parts if isinstance(part, ToolReturnPart)]
+        assert called == {part.tool_call_id for part in results}
+        texts = [
+            str(getattr(part, "content", getattr(part, "args", ""))) for one in messages for part in one.parts
+        ]
+        sizes.append(engine.counter.count("\n".join([info.instructions or "", *texts])))
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        if isinstance(last.parts[-1], ToolReturnPart):
+            return ModelResponse(parts=[TextPart("Looked up. " + "word " * 20)])
+        assert "Question" in str(last.parts[-1])
+        return ModelResponse(parts=[ToolCallPart("look_up", {"what": "it"})])
+
+    memory = PydanticAIMemory(engine, budget=200, window=2000, reserve=400, tools=False)
+    agent = Agent(FunctionModel(steps), instructions="Be brief.", capabilities=[memory])
+
+    @agent.tool_plain
+    def look_up(what: str) -> str:
+        return f"{what}: " + "a long answer " * 60
+
+    async def talk() -> list[ModelMessage]:
+        history: list[ModelMessage] = []
+        for turn in range(40):
+            result = await agent.run(f"Question {turn} on nuts?", message_history=history)
+            history = result.all_messages()
+        return history
+
+    history = asyncio.run(talk())
+    assert len(history) == 160
+    assert len(sizes) == 80
+    assert max(sizes) <= 1600
+    assert max(sizes) > 1200
+    assert "a long answer " * 60 in str(history[2])
+
+
+def test_a_window_that_is_too_small_is_refused(engine: germane.Engine) -> None:
+    memory = PydanticAIMemory(engine, window=60, tools=False)
+    agent = Agent(FunctionModel(echo), capabilities=[memory])
+    with pytest.raises(germane.RequestTooLarge):
+        ran(agent, "Tell me " + "a lot of words " * 50)

@@ -66,18 +66,21 @@ class AgentFrameworkHistory(HistoryProvider):
     """The messages of each session in the engine's conversation log, as they were.
 
     The log survives restarts and is searched with the agent's memory in later sessions; the running session
-    is never quoted to itself. `engine_of` is as for `AgentFrameworkContext`, by the session's id.
+    is never quoted to itself. `engine_of` is as for `AgentFrameworkContext`, by the session's id. With `budget`,
+    a run gets the latest exchanges that fit in so many tokens, each whole; the log keeps all.
     """
 
     def __init__(
         self,
         engine: Engine,
         *,
+        budget: int | None = None,
         engine_of: Callable[[str], Engine] | None = None,
         source_id: str = "germane-history",
         **options: Any,
     ) -> None:
         super().__init__(source_id, **options)
+        self._budget = budget
         self._engine_of = engine_of or (lambda _: engine)
 
     async def get_messages(
@@ -87,7 +90,7 @@ class AgentFrameworkHistory(HistoryProvider):
         state: dict[str, Any] | None = None,  # noqa: ARG002 - As above.
         **_: Any,
     ) -> list[Message]:
-        """The messages of a session in their order; none without a session's id."""
+        """The messages of a session in their order; none without a session's id. Raises BudgetTooSmall."""
         return await asyncio.to_thread(self._read, session_id) if session_id else []
 
     async def save_messages(
@@ -103,7 +106,9 @@ class AgentFrameworkHistory(HistoryProvider):
             await asyncio.shield(asyncio.to_thread(self._append, session_id, list(messages)))
 
     def _read(self, session_id: str) -> list[Message]:
-        logged = self._engine_of(session_id).conversation(session_id).messages()
+        conversation = self._engine_of(session_id).conversation(session_id)
+        budget = self._budget
+        logged = conversation.messages() if budget is None else conversation.window(budget=budget).messages
         fields = [json.loads(message.extra) for message in logged if message.extra]
         return [Message.from_dict(each[_FIELD]) for each in fields if _FIELD in each]
 
