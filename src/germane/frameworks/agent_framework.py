@@ -66,8 +66,8 @@ class AgentFrameworkHistory(HistoryProvider):
     """The messages of each session in the engine's conversation log, as they were.
 
     The log survives restarts and is searched with the agent's memory in later sessions; the running session
-    is never quoted to itself. `engine_of` is as for `AgentFrameworkContext`, by the session's id. With `budget`,
-    a run gets the latest exchanges that fit in so many tokens, each whole; the log keeps all.
+    is never quoted to itself. `engine_of` is as for `AgentFrameworkContext`, by the session's id. With
+    `budget`, a run gets the latest exchanges that fit in so many tokens, each whole; the log keeps all.
     """
 
     def __init__(
