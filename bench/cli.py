@@ -3,15 +3,18 @@
     python bench/cli.py [--memories 300] [--runs 15] [--json]
 
 Each command runs in a process of its own on a small store; p50 and p95 of the wall time, the
-processes' own CPU time, and the peak memory of the largest of all. Python has to be allowed to keep
-what it compiles (PYTHONDONTWRITEBYTECODE unset), as it is where the package is installed.
+processes' own CPU time, and the peak memory of the largest of all. A `hook` is one prompt of a host: its
+CPU time is that of the short process, and in parentheses that of the background process for it. Python has to
+be allowed to keep what it compiles (PYTHONDONTWRITEBYTECODE unset), as it is where the package is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +40,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "memory show": ("memory", "show", _KNOWN),
     "memory forget": ("memory", "forget", _KNOWN),
 }
+_PROMPTS = ("Why did the login retry change?", "Go ahead.", "Which cache do we use?", "What is the deadline?")
 
 
 def main() -> None:
@@ -53,6 +57,7 @@ def main() -> None:
         figures = {
             "(python alone)": _timed([sys.executable, "-c", "pass"], given.runs),
             **{name: _timed(_command(store, known, *words), given.runs) for name, words in _COMMANDS.items()},
+            **_hooks(store, Path(folder), given.runs),
         }
     peak = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, 1)
     if given.json:
@@ -61,7 +66,8 @@ def main() -> None:
     print(f"{given.memories} memories, {given.runs} runs, ms of wall time; peak memory {peak:.0f} MB")
     print(f"{'':18}{'p50':>8}{'p95':>8}{'CPU p50':>9}")
     for name, each in figures.items():
-        print(f"{name:18}{each['p50']:>8.0f}{each['p95']:>8.0f}{each['cpu_p50']:>9.0f}")
+        behind = f" ({each['background_cpu']:.0f})" if "background_cpu" in each else ""
+        print(f"{name:18}{each['p50']:>8.0f}{each['p95']:>8.0f}{each['cpu_p50']:>9.0f}{behind}")
 
 
 def _command(store: str, known: str, *words: str) -> list[str]:
@@ -70,12 +76,48 @@ def _command(store: str, known: str, *words: str) -> list[str]:
     return [sys.executable, "-m", "germane", *words, *shared]
 
 
-def _timed(command: Sequence[str], runs: int) -> dict[str, float]:
+def _hooks(store: str, folder: Path, runs: int) -> dict[str, dict[str, float]]:
+    """The time of the short process per prompt, and what the background process takes for one."""
+    if not Path("/proc/self/stat").exists():
+        return {}
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    command = [*_command(store, "", "hook"), "--idle", "30", "--deadline", "60"]
+    events = [
+        json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt})
+        for prompt in _PROMPTS
+    ]
+    for event in events[-1:] + events[-1:]:  # The first starts the background process.
+        subprocess.run(command, check=True, input=event, text=True, stdout=subprocess.DEVNULL)  # noqa: S603 - As below.
+    (server,) = [
+        int(each.name)
+        for each in Path("/proc").iterdir()
+        if each.name.isdigit() and str(folder / "germane").encode() in _arguments(each)
+    ]
+    before = _processor_seconds(server)
+    figures = _timed(command, runs, events)
+    worked = 1000 * (_processor_seconds(server) - before) / (runs + 1)
+    os.kill(server, signal.SIGTERM)
+    return {"hook": {**figures, "background_cpu": round(worked, 1)}}
+
+
+def _arguments(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:  # It has ended.
+        return b""
+
+
+def _processor_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _timed(command: Sequence[str], runs: int, inputs: Sequence[str] = ("",)) -> dict[str, float]:
     taken, busy = [], []
-    for _ in range(runs + 1):
+    for run in range(runs + 1):
         before, worked = perf_counter(), _children()
-        quiet = subprocess.DEVNULL
-        subprocess.run(command, check=True, stdout=quiet, stderr=quiet)  # noqa: S603 - this very interpreter.
+        given, quiet = inputs[run % len(inputs)].encode(), subprocess.DEVNULL
+        subprocess.run(command, check=True, input=given, stdout=quiet, stderr=quiet)  # noqa: S603 - this very interpreter.
         taken.append(1000 * (perf_counter() - before))
         busy.append(1000 * (_children() - worked))
     # The first run fills the file cache.

@@ -93,6 +93,47 @@ def test_a_prompt_that_the_last_context_serves_gets_nothing(engine: Engine) -> N
     assert "five days" in ask("How long do refunds take?")
 
 
+def test_another_process_goes_on_from_the_last_context(tmp_path: Path) -> None:
+    refs = tmp_path / "refs.json"
+
+    def ask(prompt: str, event: str = "UserPromptSubmit") -> str:
+        with germane.open(tmp_path / "m.db", agent="project", clock=clock, record=True) as engine:
+            if not engine.count():
+                fill(engine)
+            events = HostEvents(engine, budget=BUDGET, refs=refs)
+            return events.answer({"hook_event_name": event, "session_id": "s1", "prompt": prompt})
+
+    shown = ask("Why do we use PostgreSQL?")
+    assert "PostgreSQL" in shown
+    assert ask("Why do we use PostgreSQL, again?") == ""
+    assert "five days" in ask("How long do refunds take?")
+    assert "PostgreSQL" not in refs.read_text(encoding="utf-8")
+    ask("", "SessionStart")
+    ask("", "PreCompact")
+    assert ask("Why do we use PostgreSQL?") == shown
+
+
+def test_a_context_that_the_ledger_lost_is_made_anew(tmp_path: Path) -> None:
+    refs = tmp_path / "refs.json"
+    refs.write_text(json.dumps({"s1": "01a20e28-f560-7000-8122-7cc2992760f8"}), encoding="utf-8")
+    with germane.open(":memory:", agent="project", clock=clock, record=True) as engine:
+        fill(engine)
+        events = HostEvents(engine, budget=BUDGET, refs=refs)
+        prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Why PostgreSQL?"}
+        assert "PostgreSQL" in events.answer(prompt)
+
+
+def test_the_refs_of_256_sessions_are_stored_the_latest(tmp_path: Path) -> None:
+    refs = tmp_path / "refs.json"
+    with germane.open(":memory:", embedder=None, record=True) as engine:
+        events = HostEvents(engine, refs=refs)
+        for number in [*range(258), 2]:
+            start = {"hook_event_name": "SessionStart", "session_id": str(number)}
+            events.answer(start)
+    names = list(json.loads(refs.read_text(encoding="utf-8")))
+    assert names == [*map(str, range(3, 258)), "2"]
+
+
 def test_a_transcript_is_taken_in_once_and_grows(engine: Engine, tmp_path: Path) -> None:
     events = HostEvents(engine)
     path = transcript(tmp_path / "s1.jsonl")
@@ -198,6 +239,11 @@ def test_as_a_process(tmp_path: Path) -> None:
     assert (first.returncode, second.returncode) == (0, 0)
     assert "PostgreSQL" in first.stdout
     assert second.stdout == ""
+
+    (socket_of_the_process,) = (tmp_path / "germane").glob("*.sock")
+    socket_of_the_process.unlink()  # The next event starts another.
+    third, _ = hook(tmp_path, json.dumps(event), "--deadline", "60")
+    assert (third.returncode, third.stdout) == (0, "")
 
     broken, _ = hook(tmp_path, "no JSON", "--deadline", "60")
     assert (broken.returncode, broken.stdout, broken.stderr) == (0, "", "")

@@ -8,6 +8,7 @@ import shutil
 import sys
 from contextlib import ExitStack, suppress
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from germane.cli.call import Call, check_exists, command, observed
-from germane.cli.hook_client import DEADLINE, log_of, write_log
+from germane.cli.hook_client import DEADLINE, folder, log_of, write_log
 from germane.cli.options import opt
 from germane.errors import GermaneError, InvalidInput, MissingExtra
-from germane.stores.location import is_address
+from germane.stores.location import is_address, location_of
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -124,8 +125,8 @@ def _hook(
         typer.echo(json.dumps({"hooks": hooks}, indent=2))
         return
     path = log_of([] if log is None else ["--log", str(log)])
-    with call.engine(makes=True) as engine:
-        events = HostEvents(engine, budget=budget)
+    with call.engine(makes=True, record=True) as engine:
+        events = HostEvents(engine, budget=budget, refs=None if check else _refs_of(call))
         if check:
             text = events.answer({"hook_event_name": "SessionStart"})
             errors = path.read_text(encoding="utf-8").splitlines()[-10:] if path.exists() else []
@@ -136,6 +137,12 @@ def _hook(
             typer.echo(events.answer(sys.stdin.buffer.read()), nl=False)
         else:
             _listen(Path(str(listen)), events, idle=idle, log=path)
+
+
+def _refs_of(call: Call) -> Path:
+    """The file of the hook's last contexts in this memory."""
+    words = [location_of(call.database), call.agent, call.user or ""]
+    return folder() / f"{sha256(chr(0).join(words).encode()).hexdigest()[:16]}.json"
 
 
 def _listen(address: Path, events: HostEvents, *, idle: int, log: Path) -> None:

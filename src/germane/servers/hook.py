@@ -8,12 +8,14 @@ https://code.claude.com/docs/en/hooks
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from germane.errors import InvalidInput
+from germane.errors import AssemblyNotFound, InvalidInput
 from germane.importers.host_transcripts import read_host_transcript
 from germane.model.context import RefreshReason
 from germane.model.text import fenced
@@ -38,10 +40,15 @@ _MOST_SESSIONS: Final = 256
 class HostEvents:
     """Answers a host's events from an agent's memory, and remembers the last context of each session."""
 
-    def __init__(self, engine: Engine, *, budget: int = 800) -> None:
-        """`budget` are the tokens of a context."""
+    def __init__(self, engine: Engine, *, budget: int = 800, refs: Path | None = None) -> None:
+        """`budget` are the tokens of a context.
+
+        `refs` is a file with the id of each session's last context in the ledger, and no text. Another
+        process goes on from there, with an engine that records.
+        """
         self._engine = engine
         self._budget = budget
+        self._refs = refs
         self._contexts: OrderedDict[str, Context] = OrderedDict()
 
     def answer(self, event: str | bytes | Mapping[str, Any]) -> str:
@@ -55,19 +62,19 @@ class HostEvents:
         fields = _fields(event)
         name, session = str(fields.get("hook_event_name")), str(fields.get("session_id") or "default")
         if name == "SessionStart":
-            self._contexts.pop(session, None)
+            self._forget(session)
             return self._shown(session, lambda budget: self._engine.assemble("", budget=budget))
         if name == "UserPromptSubmit":
             return self._at_prompt(session, str(fields.get("prompt") or ""))
         if name in EVENTS:
             if name == "PreCompact":
                 # What was shown so far leaves the window.
-                self._contexts.pop(session, None)
+                self._forget(session)
             self._take_in(session, fields, ends=name == "SessionEnd")
         return ""
 
     def _at_prompt(self, session: str, prompt: str) -> str:
-        last = self._contexts.get(session)
+        last = self._last(session)
         conversation = self._engine.conversation(session)
         refreshed = self._engine.refresh(last, prompt, budget=self._budget, conversation=conversation)
         if not refreshed.needed or refreshed.reason is RefreshReason.PRESSURE:
@@ -94,8 +101,41 @@ class HostEvents:
         self._contexts.move_to_end(session)
         while len(self._contexts) > _MOST_SESSIONS:
             self._contexts.popitem(last=False)
+        if made.ref is not None:
+            others = {name: ref for name, ref in self._read().items() if name != session}
+            self._write(others | {session: made.ref})
         # The model has it already.
         return "" if last is not None and last.text == made.text else text
+
+    def _last(self, session: str) -> Context | None:
+        """The session's last context, of this process or another."""
+        ref = self._read().get(session)
+        if session not in self._contexts and ref is not None:
+            with suppress(AssemblyNotFound):  # Somebody has cleared the ledger.
+                made = self._engine.ledger().replay(ref).context
+                if made is not None:
+                    self._contexts[session] = made
+        return self._contexts.get(session)
+
+    def _forget(self, session: str) -> None:
+        self._contexts.pop(session, None)
+        refs = self._read()
+        if refs.pop(session, None) is not None:
+            self._write(refs)
+
+    def _read(self) -> dict[str, str]:
+        if self._refs is None or not self._refs.exists():
+            return {}
+        found: dict[str, str] = json.loads(self._refs.read_text(encoding="utf-8"))
+        return found
+
+    def _write(self, refs: Mapping[str, str]) -> None:
+        """Write the latest sessions' refs, whole or not at all."""
+        if self._refs is not None:
+            latest = dict(list(refs.items())[-_MOST_SESSIONS:])
+            new = self._refs.with_suffix(f".{os.getpid()}")
+            new.write_text(json.dumps(latest), encoding="utf-8")
+            new.replace(self._refs)
 
     def _take_in(self, session: str, fields: Mapping[str, Any], *, ends: bool) -> None:
         path = fields.get("transcript_path")
