@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 class MemoryMethods:
     """What an engine and a space do with single memories: write and read them, and learn from their use.
 
+    The id of a memory may be its last eight digits, as results show it; InvalidInput names the whole ids
+    where several memories have these.
     Every public method checks its arguments before it runs; see `germane.operations.inputs`.
     """
 

@@ -46,7 +46,7 @@ from germane.operations.frame import (
     within_domain,
 )
 from germane.operations.inputs import check_ranker, settled
-from germane.operations.read import head_of
+from germane.operations.read import head_of, whole_id
 from germane.operations.search import (
     ParsedQuery,
     gather_together,
@@ -556,7 +556,8 @@ def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[M
 
     Raises NotFound or InvalidInput.
     """
-    ids = tuple(dict.fromkeys(checked_words(pins, name="pins")))
+    names = checked_words(pins, name="pins")
+    ids = tuple(dict.fromkeys(whole_id(sessions[0], name) for name in names))
     found: dict[str, Memory] = {}
     for session in sessions if ids else ():
         stored = zip(ids, session.store.get(session.agent, ids), strict=True)

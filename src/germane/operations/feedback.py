@@ -13,7 +13,7 @@ import numpy as np
 from germane.errors import InvalidInput
 from germane.ledger import Assembly
 from germane.model.change import ImportUsage, RecordOutcome, RecordUse, UsageHistory, UsageRecord, version_of
-from germane.model.context import Context, Entry, Item, Ranked
+from germane.model.context import Context, Entry, Item, Ranked, short_id
 from germane.model.learning import (
     Example,
     Feedback,
@@ -160,14 +160,18 @@ def _learnable_parts(parts: Mapping[str, float]) -> Mapping[str, float] | None:
 
 
 def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[str]:
-    """The names by which `shown` has what is named, each once. Raises InvalidInput for what wasn't shown."""
+    """The names by which `shown` has what is named, by short ids too, each once.
+
+    Raises InvalidInput for what wasn't shown, and for a short id of several that were.
+    """
     if isinstance(named, Memory | Item | Ranked | WorkingSetItem):
         raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
     given = named if isinstance(named, str) else [_id_of(one) for one in named]
     # Of two versions of a memory its id names the later one.
     versions = {split_id(one)[0]: one for one in sorted(shown.parts, key=split_id)}
     ids: dict[str, None] = {}
-    for one in checked_words(given, name=name):
+    for text in checked_words(given, name=name):
+        one = _whole_id(text, versions)
         version = one if one in shown.parts else versions.get(split_id(one)[0])
         if version is None:
             raise InvalidInput(
@@ -176,6 +180,14 @@ def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[
             )
         ids[version] = None
     return list(ids)
+
+
+def _whole_id(text: str, shown: Iterable[str]) -> str:
+    memory, at, version = text.partition("@")
+    named = [each for each in shown if short_id(each) == memory]
+    if len(named) > 1:
+        raise InvalidInput(f"{text!r} names {len(named)} memories: {', '.join(named)}. Give a whole id.")
+    return f"{named[0]}{at}{version}" if named else text
 
 
 def _id_of(named: Named) -> str:

@@ -35,7 +35,6 @@ from germane.model.query import Filter, Order
 from germane.model.validation import (
     as_utc,
     checked_flag,
-    checked_id,
     checked_text,
     checked_word,
     checked_words,
@@ -53,6 +52,7 @@ from germane.operations.read import (
     side_of,
     store_version,
     stored_pages,
+    whole_id,
     with_mark,
 )
 from germane.ranking.similarity import could_be_same, normalised
@@ -155,8 +155,9 @@ def restored(session: AgentContext, memory: Memory) -> Memory | None:
 
 def lifecycle_state(session: AgentContext, memory_id: str) -> LifecycleState:
     """The stage of a memory now, whichever version is named, and what is counted. Raises NotFound."""
-    session = side_of(session, checked_id(memory_id))
-    return lifecycle_states(session, [current(session, memory_id).id])[0]
+    name = whole_id(session, memory_id)
+    session = side_of(session, name)
+    return lifecycle_states(session, [current(session, name).id])[0]
 
 
 def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[LifecycleState, ...]:
@@ -164,7 +165,7 @@ def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[Lifecyc
 
     Raises NotFound.
     """
-    names = checked_words(ids, name="ids")
+    names = [whole_id(session, name) for name in checked_words(ids, name="ids")]
     if session.base is not None:
         alone = replace(session, base=None)
         sides = (alone if side_of(session, name) is session else session.base for name in names)
@@ -273,7 +274,7 @@ def _blocking(session: AgentContext, memory: Memory) -> Memory | None:
 
 def _in_use(session: AgentContext, memory_id: str) -> Memory:
     """The current version of a memory that is in use, or of the one that it was merged into."""
-    memory = head_of(session, get_many(session, [checked_id(memory_id)])[0])
+    memory = head_of(session, get_many(session, [whole_id(session, memory_id)])[0])
     if memory.status is Status.FORGOTTEN:
         raise InvalidInput(
             f"Memory {memory.id!r} is {memory.stage or memory.status} and out of use. Restore it first."

@@ -39,7 +39,7 @@ from germane.operations.inputs import (
     vectors_to_store,
 )
 from germane.operations.lifecycle import move, restored
-from germane.operations.read import checked_quotations, current, get_many, head_of, store_version
+from germane.operations.read import checked_quotations, current, get_many, head_of, store_version, whole_id
 from germane.ranking.similarity import could_be_same, normalised
 from germane.retrieval.tokenizer import query_terms
 
@@ -273,7 +273,7 @@ def supersede(
 def forget_many(session: AgentContext, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
     """Keep memories out of everything, in one transaction: all of them or none. Raises NotFound."""
     at = as_utc(session.clock(), name="clock")
-    ids = _ids(memory_ids)
+    ids = _ids(session, memory_ids)
     changes = [
         SetStatus(memory_id=head_of(session, memory).id, status=Status.FORGOTTEN, at=at)
         for memory in get_many(session, ids)
@@ -304,7 +304,7 @@ def purge_many(session: AgentContext, memory_ids: Iterable[str], *, confirm: boo
     if confirm is not True:
         raise PurgeNotConfirmed
     at = as_utc(session.clock(), name="clock")
-    changes = [Purge(memory_id=memory_id, at=at) for memory_id in _ids(memory_ids)]
+    changes = [Purge(memory_id=memory_id, at=at) for memory_id in _ids(session, memory_ids)]
     purged = sum(each.purged for each in session.store.apply(session.agent, changes)) if changes else 0
     session.lines.clear()  # They have the texts in them, and so have the passages.
     session.passages.clear()
@@ -324,10 +324,10 @@ def _expected(session: AgentContext, memory_id: str, expected: int | None, *, be
     return memory
 
 
-def _ids(memory_ids: Iterable[str]) -> tuple[str, ...]:
-    """Each id once."""
+def _ids(session: AgentContext, memory_ids: Iterable[str]) -> tuple[str, ...]:
+    """Each whole id once."""
     given = checked_sequence(memory_ids, name="memory_ids")
-    return tuple(dict.fromkeys(map(checked_id, given)))
+    return tuple(dict.fromkeys(whole_id(session, checked_id(each)) for each in given))
 
 
 def _set_status(session: AgentContext, memory_id: str, status: Status) -> Memory:

@@ -43,7 +43,7 @@ from germane.ranking.similarity import is_quoted
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import LIFECYCLE
 
-_SHORT_ID = re.compile(r"[0-9a-f]{8}")
+_SHORT_ID = re.compile(r"([0-9a-f]{8})(@\d+)?")
 _PAGE = 1000
 EVERY: Final = Filter(statuses=tuple(Status))
 """What every memory passes, whatever its status."""
@@ -52,9 +52,9 @@ EVERY: Final = Filter(statuses=tuple(Status))
 def get(session: AgentContext, memory_id: str) -> Memory:
     """The memory of that id in its current version, or the version `id@n`, whatever its status.
 
-    For one user that may be the agent's own. Raises NotFound.
+    For one user that may be the agent's own. Raises NotFound, or InvalidInput as `whole_id` does.
     """
-    name = checked_id(memory_id)
+    name = whole_id(session, memory_id)
     return get_many(side_of(session, name), [name])[0]
 
 
@@ -109,8 +109,11 @@ def get_many(session: AgentContext, memory_ids: Sequence[str]) -> list[Memory]:
 
 
 def current(session: AgentContext, memory_id: str) -> Memory:
-    """The current version of a memory to change, whichever version is named. Raises as `get_many` does."""
-    memory = get_many(session, [checked_id(memory_id)])[0]
+    """The current version of a memory to change, whichever version is named.
+
+    Raises as `get_many` and `whole_id` do.
+    """
+    memory = get_many(session, [whole_id(session, memory_id)])[0]
     return memory if memory.superseded_by is None else get_many(session, [memory.id])[0]
 
 
@@ -129,8 +132,9 @@ def head_of(session: AgentContext, memory: Memory) -> Memory:
 
 def history(session: AgentContext, memory_id: str) -> tuple[Memory, ...]:
     """Every version of a memory, the first one first, whichever version is named. Raises NotFound."""
-    session = side_of(session, checked_id(memory_id))
-    last = current(session, memory_id)
+    name = whole_id(session, memory_id)
+    session = side_of(session, name)
+    last = current(session, name)
     names = [f"{last.id}@{number}" for number in range(1, last.version)]
     stored = session.store.get(session.agent, names) if names else ()
     # An import may have brought the later versions alone.
@@ -140,27 +144,27 @@ def history(session: AgentContext, memory_id: str) -> tuple[Memory, ...]:
 def expand(session: AgentContext, memory_id: str) -> str:
     """The whole text of a memory, fenced like everything that goes to a model.
 
-    It is meant as the result of a tool call, beside the context and not inside it. A short id, as a context
-    with `ids` shows it, names a memory too. Raises NotFound, or InvalidInput for a short id that several
-    memories have.
+    It is meant as the result of a tool call, beside the context and not inside it. Raises NotFound, or
+    InvalidInput for a short id that several memories have.
     """
-    return "\n".join(fence(get(session, whole_id(session, memory_id)).renditions.at(Level.FULL).text))
+    return "\n".join(fence(get(session, memory_id).renditions.at(Level.FULL).text))
 
 
 def whole_id(session: AgentContext, name: str) -> str:
-    """The id of a memory named by it or by its short id. Raises InvalidInput where several have that one."""
-    return _by_short_id(session, name) if _SHORT_ID.fullmatch(name) else name
+    """The id of a memory named by it or by its short id, the last eight digits; `@n` stays.
 
-
-def _by_short_id(session: AgentContext, short: str) -> str:
-    """The whole id of the memory whose id ends so; all memories are looked through."""
+    A short id of no memory is returned as it is. Raises InvalidInput where several memories have it.
+    """
+    short = _SHORT_ID.fullmatch(checked_id(name))
+    if short is None or any(side.store.get(side.agent, [name])[0] is not None for side in session.sides):
+        return name
     every = chain.from_iterable(pages(partial(memories, session), EVERY))
-    found = {memory.id for memory in every if short_id(memory.id) == short}
+    found = {memory.id for memory in every if short_id(memory.id) == short[1]}
     if len(found) > 1:
         raise InvalidInput(
-            f"{short!r} names {len(found)} memories: {', '.join(sorted(found))}. Give a whole id."
+            f"{name!r} names {len(found)} memories: {', '.join(sorted(found))}. Give a whole id."
         )
-    return found.pop() if found else short
+    return found.pop() + (short[2] or "") if found else name
 
 
 def memories(

@@ -25,6 +25,7 @@ from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.frame import PlanInput
 from germane.operations.inputs import checked_count, checking_verbs
+from germane.operations.read import whole_id
 from germane.operations.recording import assembly_of
 from germane.operations.working_set_items import (
     Policy,
@@ -144,7 +145,7 @@ class WorkingSet:
 
     def holds(self, memory: Named) -> bool:
         """Whether a memory is in the set."""
-        wanted = id_of(memory)
+        wanted = self._id(memory)
         return any(one.memory.id == wanted for one in self.items())
 
     def has_space(self, tokens: int) -> bool:
@@ -203,19 +204,22 @@ class WorkingSet:
 
     def touch(self, memory: Named) -> None:
         """Record that a memory of the set was used now, which makes it the latest. Raises NotInWorkingSet."""
-        self._view.apply([Touch(memory_id=id_of(memory), at=self._view.now())])
+        self._view.apply([Touch(memory_id=self._id(memory), at=self._view.now())])
 
     def remove(self, memory: Named) -> None:
         """Remove a memory from the set; it stays stored. Raises NotInWorkingSet."""
-        self._view.apply([RemoveItem(memory_id=id_of(memory), at=self._view.now())])
+        self._view.apply([RemoveItem(memory_id=self._id(memory), at=self._view.now())])
 
     def pin(self, memory: Named) -> None:
         """Protect an entry from eviction, and its importance from learning. Raises NotInWorkingSet."""
-        self._view.apply([Pin(memory_id=id_of(memory), pinned=True, at=self._view.now())])
+        self._view.apply([Pin(memory_id=self._id(memory), pinned=True, at=self._view.now())])
 
     def unpin(self, memory: Named) -> None:
         """Undo a pin of this set; a memory that was remembered as pinned stays so. Raises NotInWorkingSet."""
-        self._view.apply([Pin(memory_id=id_of(memory), pinned=False, at=self._view.now())])
+        self._view.apply([Pin(memory_id=self._id(memory), pinned=False, at=self._view.now())])
+
+    def _id(self, memory: Named) -> str:
+        return whole_id(self._view.session, id_of(memory))
 
     def clear(self, *, keep_pinned: bool = False) -> int:
         """Remove all entries, or all but those pinned in this set; returns how many. They stay stored."""

@@ -20,7 +20,7 @@ from germane.model.validation import as_utc, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count
-from germane.operations.read import head_of
+from germane.operations.read import head_of, whole_id
 from germane.operations.search import ParsedQuery, query_of, understand
 from germane.packing.layout import assemble_list
 from germane.plans.layered import working
@@ -83,7 +83,7 @@ def add(
     too few tokens; then nothing has changed.
     """
     at = view.now()
-    memories = _current_versions(view.session, [id_of(one) for one in named])
+    memories = _current_versions(view.session, [whole_id(view.session, id_of(one)) for one in named])
     basis = _checked_basis(basis)
     while True:
         state = view.read(policy=policy, basis=basis)

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias
 
 from mcp.server.mcpserver import MCPServer
@@ -176,7 +177,7 @@ class MemoryTools:
 
     def expand(self, id: str) -> str:  # noqa: A002 - The name that models see.
         """The whole text of a memory by its id, such as 7d8125f7."""
-        return self.engine.expand(id)
+        return self.engine.expand(_bare(id))
 
     def remember(
         self,
@@ -190,7 +191,7 @@ class MemoryTools:
         engine = self.engine
         draft = {"content": content, "kind": kind, "subject": subject, "tags": _words(tags)}
         if replaces is not None:
-            memory = engine.supersede(self._whole_id(replaces), draft)
+            memory = engine.supersede(_bare(replaces), draft)
             return f"Stored as [{_short(memory.id)}], version {memory.version}."
         (done,) = engine.remember_many([draft])
         what = "Stored" if done.created else "Known already"
@@ -198,13 +199,13 @@ class MemoryTools:
 
     def forget(self, id: str) -> str:  # noqa: A002 - As above.
         """Hide a memory from all results. The owner can restore it."""
-        memory = self.engine.forget(self._whole_id(id))
+        memory = self.engine.forget(_bare(id))
         return f"Forgotten: [{_short(memory.id)}]. The owner can restore it."
 
     def feedback(self, ref: str, used: Words, outcome: str | None = None) -> str:
         """Count which memories of a context were used, and how the task turned out."""
         shown, engine = self._shown(ref), self.engine
-        ids = [self._whole_id(each) for each in _words(used)]
+        ids = [_bare(each) for each in _words(used)]
         counts = engine.feedback(shown, ids)
         text = f"Counted {counts.counted} memories as used."
         if outcome is not None:
@@ -256,9 +257,7 @@ class MemoryTools:
         return f"(ref {ref}; {len(made.items)} memories{f'; left out: {left}' if left else ''})"
 
     def _remember_context(self, made: Context) -> str:
-        from germane.operations.feedback import shown_of  # noqa: PLC0415 - Loaded with the engine.
-
-        ref = shown_of(made).key[:8]
+        ref = sha256(f"{made.trace.question.text}\0{made.text}".encode()).hexdigest()[:8]
         with self._guard:
             self._contexts[ref] = made
             while len(self._contexts) > _REMEMBERED:
@@ -269,12 +268,6 @@ class MemoryTools:
         with self._guard:
             known = self._contexts.get(ref)
         return self.engine.ledger().show(ref) if known is None else known
-
-    def _whole_id(self, name: str) -> str:
-        """The id of a memory from the short id that results show."""
-        from germane.operations.read import whole_id  # noqa: PLC0415 - Loaded with the engine.
-
-        return whole_id(self.engine._session, name.strip("[] "))  # noqa: SLF001 - No verb takes short ids but `expand`.
 
 
 def _tool(function: Callable[..., str], name: str) -> Tool:
@@ -360,6 +353,11 @@ def _add_prompts(server: MCPServer, *, writes: bool) -> None:
 
 def _words(given: Words | Sequence[str]) -> Sequence[str]:
     return [given] if isinstance(given, str) else given
+
+
+def _bare(name: str) -> str:
+    """An id without the brackets in which results show it."""
+    return name.strip("[] ")
 
 
 def _short(memory_id: str) -> str:
