@@ -44,12 +44,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(database: Path | str, *options: str, agent: str = "newton") -> Iterator[Serving]:
-    """A server of a store, ended with the context."""
+def serving(
+    database: Path | str, *options: str, agent: str = "newton", embedder: str | None = "none"
+) -> Iterator[Serving]:
+    """A server of a store, ended with the context; `embedder` is None for the default one."""
     port = free_port()
     command = [sys.executable, "-m", "germane", "serve", "--db", str(database), "--agent", agent]
     command += ["--port", str(port), "--json", *options]
-    environment = {**os.environ, "GERMANE_EMBEDDER": "none"}
+    environment = {**os.environ, **({} if embedder is None else {"GERMANE_EMBEDDER": embedder})}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None

@@ -85,11 +85,19 @@ class Identities:
             return problem(HTTPStatus.FORBIDDEN, "This key is for one user, and Germane-User names another.")
         return Caller(handle=self._handle, key=key, user=key.user or named, opens=self._engine)
 
+    def knows(self, authorization: str | None) -> bool:
+        """Whether `caller` need not read the store for that header."""
+        text = (authorization or "").partition(" ")[2].strip()
+        if self._local is not None:
+            return True
+        with self._guard:
+            at, _ = self._known.get(_digest(text), (-KNOWN_SECONDS, None))
+        return time.monotonic() - at < KNOWN_SECONDS
+
     def _key(self, text: str) -> AccessKey | None:
         if self._local is not None:
             return self._local if compare_digest(text.encode(), (self._token or "").encode()) else None
-        # Neither the text of a key nor what a memory dump could be searched for stays here.
-        digest, now = sha256(text.encode("utf-8", "surrogatepass")).digest(), time.monotonic()
+        digest, now = _digest(text), time.monotonic()
         with self._guard:
             at, key = self._known.get(digest, (-KNOWN_SECONDS, None))
         if now - at < KNOWN_SECONDS:
@@ -115,6 +123,11 @@ class Identities:
             while len(self._engines) > _MOST_ENGINES:
                 self._engines.popitem(last=False)
         return used
+
+
+def _digest(text: str) -> bytes:
+    # Neither the text of a key nor what a memory dump could be searched for stays in this process.
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def checked_user(caller: Caller) -> Response | None:

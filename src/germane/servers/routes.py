@@ -9,7 +9,7 @@ from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSe
 from germane.access import AccessRight
 from germane.ledger import Assembly, AssemblyDiff, Finding, LoggedChange, Metrics, Replay, StoreStats
 from germane.lifecycle import DecisionCalibration, Upkeep
-from germane.model.context import Context, RefreshResult, TraceNote
+from germane.model.context import RefreshReason, TraceNote
 from germane.model.conversation import ConversationInfo, Message, Selection, SessionSummary
 from germane.model.learning import Feedback, LearningReport, ObserveResult, OutcomeResult
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
@@ -164,16 +164,25 @@ def _contexts() -> list[Route]:
         "limit": int,
         "tokens": int,
         "arguments": Any,
-        "memory": Context | None,
+        "memory": verbs.AssembledContext | None,
     }
     write = AccessRight.WRITE
     assembles: dict[str, Any] = {"like": Engine.assemble}
     return [
         post("/recall", verbs.recall, RecallResult, like=Engine.recall, fields={"into": FORMS["str | None"]}),
-        post("/assemble", verbs.assemble, Context, **assembles),
+        post("/assemble", verbs.assemble, verbs.AssembledContext, **assembles),
         post("/explain", verbs.explain, {"tokens": int, "trace": Any, "text": str}, **assembles),
         post(
-            "/refresh", verbs.refresh, RefreshResult, like=Engine.refresh, fields={"new_input": FORMS["str"]}
+            "/refresh",
+            verbs.refresh,
+            {
+                "needed": bool,
+                "reason": RefreshReason | None,
+                "context": verbs.AssembledContext,
+                "similarity": float | None,
+            },
+            like=Engine.refresh,
+            fields={"new_input": FORMS["str"]},
         ),
         post("/request", verbs.request, request, like=Engine.request),
         post("/feedback", verbs.feedback, Feedback, may=write),
@@ -349,8 +358,9 @@ def _working_sets() -> list[Route]:
         Route(
             method="POST",
             path=f"{one}/assemble",
-            verb=WorkingSet.assemble,
-            returns=Context,
+            verb=verbs.assemble_working_set,
+            like=WorkingSet.assemble,
+            returns=verbs.AssembledContext,
             may=_READ,
             without=frozenset({"scorer", "decay"}),
             **on,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,7 +16,7 @@ from germane.ledger import (
     Replay,
 )
 from germane.lifecycle import Upkeep
-from germane.model.context import Context, RefreshResult
+from germane.model.context import Context, Item, Trace
 from germane.model.conversation import ConversationInfo, Message
 from germane.model.learning import Impressions, LearningReport, ObserveResult
 from germane.model.memory import LifecycleEvent, Memory
@@ -125,8 +126,38 @@ def recall(
     return engine.recall(query, limit=limit, into=None if into is None else engine.working_set(into), **given)
 
 
-def assemble(engine: Engine, query: str = "", *, session: str | None = None, **given: Any) -> Context:
-    """The best context for a query within a budget; `session` is the conversation under way."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledContext:
+    """A context as an answer has it: the trace, which is some hundred times as long, only if asked for."""
+
+    text: str
+    tokens: int
+    items: tuple[Item, ...]
+    trace: Trace | None
+    ref: str | None
+
+
+def _answered(context: Context, *, trace: bool) -> AssembledContext:
+    return AssembledContext(
+        text=context.text,
+        tokens=context.tokens,
+        items=tuple(context.items),
+        trace=context.trace if trace else None,
+        ref=context.ref,
+    )
+
+
+def assemble(
+    engine: Engine, query: str = "", *, session: str | None = None, trace: bool = False, **given: Any
+) -> AssembledContext:
+    """The best context for a query within a budget; `session` is the conversation under way.
+
+    The answer has the trace of it if that is asked for.
+    """
+    return _answered(_assembled(engine, query, session=session, **given), trace=trace)
+
+
+def _assembled(engine: Engine, query: str, *, session: str | None, **given: Any) -> Context:
     if session is not None:
         given["conversation"] = conversation(engine, {"session": session})
     return engine.assemble(query, **given)
@@ -134,14 +165,22 @@ def assemble(engine: Engine, query: str = "", *, session: str | None = None, **g
 
 def explain(engine: Engine, query: str = "", *, session: str | None = None, **given: Any) -> dict[str, Any]:
     """The trace of a context, with the parts of each score, and the same as text."""
-    made = assemble(engine, query, session=session, **given)
+    made = _assembled(engine, query, session=session, **given)
     return {"tokens": made.tokens, "trace": made.trace, "text": made.explain()}
 
 
-def refresh(engine: Engine, new_input: str, *, ref: str | None = None, **given: Any) -> RefreshResult:
+def refresh(
+    engine: Engine, new_input: str, *, ref: str | None = None, trace: bool = False, **given: Any
+) -> dict[str, Any]:
     """Whether a recorded context still fits the current message, and the new one where it doesn't."""
     context = None if ref is None else engine.ledger().replay(ref).context
-    return engine.refresh(context, new_input, **given)
+    made = engine.refresh(context, new_input, **given)
+    return {
+        "needed": made.needed,
+        "reason": made.reason,
+        "context": _answered(made.context, trace=trace),
+        "similarity": made.similarity,
+    }
 
 
 def request(
@@ -150,6 +189,7 @@ def request(
     messages: Sayable | None = None,
     session: str | None = None,
     cache: bool = False,
+    trace: bool = False,
     **given: Any,
 ) -> dict[str, Any]:
     """A request that fits a model's window, of a conversation or of messages, as its client takes it."""
@@ -161,7 +201,7 @@ def request(
         "session": session,
         **to_json(made),
         "arguments": made.arguments(cache=cache),
-        "memory": made.memory,
+        "memory": None if made.memory is None else _answered(made.memory, trace=trace),
     }
 
 
@@ -334,6 +374,13 @@ def figures(working_set: WorkingSet) -> dict[str, Any]:
         "utilization": round(tokens / most, 6) if most else 0.0,
         "count": len(items),
     }
+
+
+def assemble_working_set(
+    working_set: WorkingSet, query: str = "", *, trace: bool = False, **given: Any
+) -> AssembledContext:
+    """The context of a working set's entries alone; the trace of it if that is asked for."""
+    return _answered(working_set.assemble(query, **given), trace=trace)
 
 
 def show_working_set(working_set: WorkingSet) -> dict[str, Any]:
