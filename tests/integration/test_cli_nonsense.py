@@ -20,6 +20,7 @@ from commandline import COMMANDS, filled, id_of, parser, run
 NEVER_ENDS = {
     "watch": "It ends only when it is interrupted; its options are those of `import`.",
     "serve": "It serves until it is interrupted.",
+    "inspect": "As `serve`.",
     "hook": "It answers a host: whatever is wrong it logs, and ends well; test_hook tries wrong options.",
 }
 LONG, HUGE = "x" * 5000, "9" * 40

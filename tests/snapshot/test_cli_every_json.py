@@ -36,7 +36,7 @@ TALK: list[dict[str, Any]] = [
 VARYING = frozenset(
     {"bytes", "cold_start", "makers", "newest_version", "schema_version", "seconds", "sha256"}
 )
-UNTIL_INTERRUPTED = frozenset({"serve", "hook", "mcp", "watch"})
+UNTIL_INTERRUPTED = frozenset({"serve", "inspect", "hook", "mcp", "watch"})
 """Commands that don't end by themselves; test_cli_import_json has what `watch` prints of a step."""
 
 

@@ -31,6 +31,20 @@ def test_saying_the_same_again_is_counted_and_not_doubled(engine: Engine) -> Non
     assert engine.remember("Tim prefers Celsius", kind="fact", source="chat 7").id != first.id
 
 
+def test_an_assembly_without_a_memory_is_that_of_a_store_without_it(engine: Engine) -> None:
+    texts = {"constraint": "Never log a password", "fact": "Redis needs a password", "note": "Redis is fast"}
+    ids = {kind: engine.remember(text, kind=kind, pinned=kind == "note").id for kind, text in texts.items()}
+    for kind, left in ids.items():
+        made = engine.assemble("redis password", budget=500, without=[left])
+        assert texts[kind] not in made.text
+        assert left not in {entry.memory_id for entry in made.trace.entries}
+        engine.forget(left)
+        assert engine.assemble("redis password", budget=500).text == made.text
+        engine.restore(left)
+    with pytest.raises(InvalidInput, match="pins and without both name"):
+        engine.assemble("redis", pins=[ids["fact"]], without=[ids["fact"]])
+
+
 def test_what_is_forgotten_is_nowhere_until_it_is_restored(engine: Engine) -> None:
     memory = engine.remember("Redis needs a password", kind="fact")
     engine.forget(memory.id)

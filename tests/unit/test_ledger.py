@@ -203,6 +203,18 @@ def test_what_cannot_be_stored_has_to_be_given_again(engine: germane.Engine) -> 
         engine.ledger().replay(one.id, budget=5)
 
 
+def test_memories_that_took_no_part_have_to_be_given_again(engine: germane.Engine) -> None:
+    left = engine.recall("redis")[0].id
+    made = engine.assemble("redis", without=[left], record=True)
+    assert made.ref is not None
+
+    replay = engine.ledger().replay(made.ref)
+
+    assert not replay.same
+    assert any("without" in sentence for sentence in replay.why)
+    assert engine.ledger().replay(made.ref, without=[left]).same
+
+
 def test_another_embedder_is_reported(tmp_path: Path) -> None:
     with germane.open(tmp_path / "agent.db", embedder=None) as engine:
         engine.remember("Redis caches sessions.", kind="fact")

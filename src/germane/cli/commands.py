@@ -112,7 +112,8 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "hook": "Add memory to a session of a host such as Claude Code, at its events.",
     },
     "serving": {
-        "serve": "Serve the memory over HTTP: REST, MCP and metrics in one process.",
+        "serve": "Serve the memory over HTTP: REST, MCP, metrics and the inspector in one process.",
+        "inspect": "Open the inspector: a page that shows why a context is as it is.",
         "keys create": "Create a key for an agent, and print it once.",
         "keys list": "List the keys of a store.",
         "keys revoke": "Revoke a key permanently.",

@@ -1,10 +1,14 @@
-"""The commands `serve` and `keys …`: a store over HTTP, and the keys that open it."""
+"""The commands `serve`, `inspect` and `keys …`: a store over HTTP, and the keys that open it."""
 
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+import socket
+import webbrowser
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import germane
@@ -17,6 +21,7 @@ from germane.errors import MissingExtra
 
 if TYPE_CHECKING:
     from germane.engine.handle import StoreHandle
+    from germane.servers.rest import RestServer
 
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 _SPAN: Final = re.compile(r"(\d+)([hdw])")
@@ -52,26 +57,14 @@ def _serve(
             f"--host {host} would let other machines read this memory without a key of their own. Create "
             "one with `germane keys create`, and add --keys."
         )
-    try:
-        from germane.servers import rest  # noqa: PLC0415 - An extra, which takes a second.
-    except ModuleNotFoundError as error:
-        raise MissingExtra(feature="The HTTP server", extra="server") from error
-    if read_only:
-        check_exists(call.database)
-    token = None if keys else rest.local_token()
-    names = [*rest.LOCAL_HOSTS, *(each.lower() for each in allow_host or ())]
-    with ExitStack() as stack:
-        opened = germane.connect(call.database, read_only=read_only, record=record)
-        handle = observed(stack.enter_context(opened))
-        app = rest.rest_app(
-            handle,
-            agent=call.agent,
-            user=call.user,
-            token=token,
-            may=("read",) if read_only else ("read", "write", "admin"),
-            hosts=names,
-            limits=rest.Limits(body=max_body, seconds=timeout, running=concurrency, rate=rate),
-        )
+    options: dict[str, Any] = {
+        "keys": keys,
+        "allow_host": allow_host,
+        "read_only": read_only,
+        "record": record,
+    }
+    limits = {"body": max_body, "seconds": timeout, "running": concurrency, "rate": rate}
+    with _opened(call, **options, limits=limits) as (rest, app, token):
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         started = {"address": address, "token": token}
         if not call.prints(started, on_a_line=True):
@@ -82,6 +75,67 @@ def _serve(
                 else "Serving."
             )
         rest.serve(app, host=host, port=port)
+
+
+@command("inspect")
+def _inspect(
+    call: Call,
+    *,
+    port: Annotated[int, opt("--port N", "The port; 0: a free one.", min=0, max=65535)] = 0,
+    read_only: Annotated[bool, opt("--read-only", "Show no button that changes anything.")] = False,
+    no_browser: Annotated[bool, opt("--no-browser", "Print the address, and open nothing.")] = False,
+) -> None:
+    """It serves this machine alone until Ctrl-C. The page's address has the token that is its only key."""
+    check_exists(call.database)
+    with _opened(call, read_only=read_only) as (rest, app, token), socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InvalidInput(
+                f"--port {port} can't be used: {error.strerror}. Use another, or 0."
+            ) from error
+        # The browser may ask before the server runs: it waits for an answer.
+        listening.listen()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        page = f"{address}/#token={token}"
+        if not call.prints({"address": address, "token": token}, on_a_line=True):
+            print_text(page)
+            warn("Serving the inspector. Ctrl-C ends it.")
+        if not (no_browser or call.as_json or webbrowser.open(page)):
+            warn("No browser could be started. Open the address above.")
+        rest.serve(app, sockets=[listening])
+
+
+@contextmanager
+def _opened(
+    call: Call,
+    *,
+    keys: bool = False,
+    allow_host: list[str] | None = None,
+    read_only: bool = False,
+    record: bool = False,
+    limits: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[tuple[Any, RestServer, str | None]]:
+    """The server's module, the application on the call's store, and the token that is its only key."""
+    try:
+        from germane.servers import rest  # noqa: PLC0415 - An extra, which takes a second.
+    except ModuleNotFoundError as error:
+        raise MissingExtra(feature="The HTTP server", extra="server") from error
+    if read_only:
+        check_exists(call.database)
+    token = None if keys else rest.local_token()
+    with germane.connect(call.database, read_only=read_only, record=record) as handle:
+        app = rest.rest_app(
+            observed(handle),
+            agent=call.agent,
+            user=call.user,
+            token=token,
+            may=("read",) if read_only else ("read", "write", "admin"),
+            hosts=[*rest.LOCAL_HOSTS, *(each.lower() for each in allow_host or ())],
+            limits=rest.Limits(**limits),
+        )
+        yield rest, app, token
 
 
 @command("keys create", user=None)

@@ -119,6 +119,7 @@ class ContextMethods(MemoryMethods):
         guidance: bool | None = None,
         counter: str | TokenCounter | None = None,
         pins: Sequence[str] = (),
+        without: Sequence[str] = (),
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
@@ -149,10 +150,10 @@ class ContextMethods(MemoryMethods):
         `dates` and `sources` end items with their day and a short source; `ids` ends each item with an id
         that `expand` takes. What a running `conversation` (a text or the engine's) contains is left out;
         messages of others stand under a heading, unless `conversations` is False. `pins` are ids that must
-        stand in it, whatever the filters. These bind all else, but for a time that is lifted for what is
-        always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a `changed`
-        file ranks lower. `record` fills the ledger. With `as_of` all is as at that time, see `recall`, and
-        nothing is recorded. Raises BudgetTooSmall or InvalidInput.
+        stand in it, whatever the filters, and `without` ids that take no part. These bind all else, but for a
+        time that is lifted for what is always shown. `plan="scoped"` is for a `task`, by id or in words, and
+        `paths`; a note on a `changed` file ranks lower. `record` fills the ledger. With `as_of` all is as at
+        that time, see `recall`, and nothing is recorded. Raises BudgetTooSmall or InvalidInput.
         """
         times: dict[str, Any] = {"since": since, "until": until, "min_importance": min_importance}
         beside = operations.frame.MessageFilter.beside
@@ -166,6 +167,7 @@ class ContextMethods(MemoryMethods):
                 how=operations.frame.PlanInput.of(plan, frame=frame, guidance=guidance, budget=budget),
                 spaces=others,
                 pins=pins,
+                without=without,
                 scorer=scorer,
                 conversation=conversation,
                 messages=beside(self._session, conversation, on=conversations, until=then),

@@ -40,6 +40,7 @@ from germane.operations.frame import (
     MessageFilter,
     PlanInput,
     associated,
+    excluding,
     framed,
     in_conversation,
     reranked,
@@ -93,9 +94,9 @@ class AssembleRequest:
     """The arguments of one assembly with any plan, checked when they are built.
 
     `where` is all of the caller's filter; `spaces` are the agent's sides of spaces that take part, and `pins`
-    ids of what must stand in the context. `gate` None is the plan's own way. What `conversation` contains is
-    left out, and `messages` of other conversations take part. `work` is for a scoped plan. Raises
-    InvalidInput for work beside any other plan.
+    ids of what must stand in the context; ids of `without` take no part. `gate` None is the plan's own way.
+    What `conversation` contains is left out, and `messages` of other conversations take part. `work` is for a
+    scoped plan. Raises InvalidInput for work beside any other plan.
     """
 
     query: str
@@ -104,6 +105,7 @@ class AssembleRequest:
     how: PlanInput = field(default_factory=PlanInput)
     spaces: tuple[AgentContext, ...] = ()
     pins: Sequence[str] = ()
+    without: Sequence[str] = ()
     scorer: Scorer | None = None
     conversation: str | Conversation | None = None
     gate: bool | None = None
@@ -112,6 +114,10 @@ class AssembleRequest:
     details: ItemDetails = field(default_factory=ItemDetails)
 
     def __post_init__(self) -> None:
+        if self.without and (
+            both := sorted(set(self.pins).intersection(checked_words(self.without, name="without")))
+        ):
+            raise InvalidInput(f"pins and without both name {', '.join(both)}. Take it out of one of them.")
         if self.work and scoped_named(self.how.plan) is None:
             plan = self.how.plan
             raise InvalidInput(
@@ -139,6 +145,8 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         found = _with_rest(session, parsed, framing, found)
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     framing, found = _with_messages(session, request, parsed, framing, found)
+    if request.without:
+        found, pinned = excluding(found, pinned, request.without)
     plan, unadvised = advised(framing.plan, judgement)
     passages = passage_search(session, query, found)
     warnings = (
@@ -174,11 +182,9 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         passages=None if passages is None else passages.scores,
     )
     context = _made(session, request, given, found)
-    more: tuple[TraceNote, ...] = ()
+    more: Sequence[TraceNote] = [_estimate(context, session.counter)] if how and how.estimate else ()
     if framing.searches and how is None and (when := parsed.question.when or request.where.when):
         more = _of_another_time(context, framing.plan, found, when)
-    elif how is not None and how.estimate:
-        more = (_estimate(context, session.counter),)
     return _noted(context, request, more)
 
 

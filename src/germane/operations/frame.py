@@ -17,7 +17,7 @@ from germane.kinds import Kinds
 from germane.model.context import Context, Reason, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.plan import AUTO, Frame, FrameChoice, Plan, Section
-from germane.model.query import Candidate, Query, SearchResult, Slice
+from germane.model.query import Candidate, CandidateTable, Query, SearchResult, Slice
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME
 from germane.model.validation import checked_text
 from germane.operations.context import AgentContext
@@ -412,6 +412,21 @@ CONTAINED = 0.8
 
 _LINES = 3
 _LONGEST = 20_000
+
+
+def excluding(
+    found: SearchResult, pinned: frozenset[str], ids: Iterable[str]
+) -> tuple[SearchResult, frozenset[str]]:
+    """What was found and is pinned, as if the memories with these ids were not stored."""
+    gone = frozenset(ids)
+    slices, refs = [], set[str]()
+    for part in found.slices:
+        table = CandidateTable.of(part)
+        stay = [place for place, memory in enumerate(table.memories) if memory.id not in gone]
+        refs.update(memory.ref for memory in table.memories if memory.id in gone)
+        slices.append(part if len(stay) == len(part) else table.at(stay))
+    stored, admitted = found.stored - len(refs), found.admitted - len(refs)
+    return replace(found, slices=tuple(slices), stored=stored, admitted=admitted), pinned - refs
 
 
 def in_conversation(

@@ -112,15 +112,16 @@ class Ledger:
     def replay(self, assembly_id: str, /, **given: Any) -> Replay:
         """Make an assembly again, with the store as it was then, and say whether the bytes are the same.
 
-        Give again what isn't recorded: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
-        `assemble`. The agent's memories of then are copied into memory for it, some seconds for each 100,000.
+        Give again what isn't recorded: `plan`, `frame`, `scorer`, `conversation`, `counter` or `without`, as
+        to `assemble`. The agent's memories of then are copied into memory for it, some seconds for each
+        100,000.
         Raises AssemblyNotFound, or InvalidInput for what no assembly takes.
         """
-        unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter"})
+        unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter", "without"})
         if unknown:
             raise InvalidInput(
                 f"{', '.join(unknown)} can't be given to a replay: they stand in the record. Give plan, "
-                "frame, scorer, conversation or counter."
+                "frame, scorer, conversation, counter or without."
             )
         assembly = self.show(assembly_id)
         alterations = self._store.changes_since(assembly.agent, assembly.points[assembly.agent])
@@ -192,6 +193,7 @@ def _again(session: AgentContext, assembly: Assembly, given: dict[str, Any]) -> 
             budget=assembly.budget if assembly.given_budget else None,
         ),
         pins=[entry.memory_id for entry in assembly.entries if entry.pinned],
+        without=given.get("without", ()),
         scorer=given.get("scorer"),
         conversation=given.get("conversation"),
         gate=options.get("gate"),

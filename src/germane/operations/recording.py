@@ -116,6 +116,7 @@ def assembly_of(
         "scorer": request.scorer is not None,
         "conversation": request.conversation is not None,
         "messages": bool(request.messages.texts),
+        "without": bool(request.without),
     }
     return Assembly(
         id=session.ids.next(session.clock()),

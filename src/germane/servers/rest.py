@@ -24,6 +24,7 @@ from germane.servers.connections import HEAD_BYTES, Connection
 from germane.servers.endpoints import add_routes
 from germane.servers.guard import LOCAL_HOSTS, Guard, Limits
 from germane.servers.identity import Caller, Identities
+from germane.servers.inspector import add_inspector
 from germane.servers.live import Served, event_stream
 from germane.servers.problems import PROBLEM_SCHEMA, add_handlers, problem
 from germane.servers.replies import Replies
@@ -116,6 +117,7 @@ def _application(handle: StoreHandle, state: _State, served: Served, *, mcp: boo
     schemas.components["Problem"] = dict(PROBLEM_SCHEMA)
     add_routes(app, all_routes(), schemas)
     _add_own(app, handle, state, served)
+    add_inspector(app)
     if mounted is not None:
         app.router.routes.append(Route("/mcp", mounted))
     document: dict[str, Any] = {}
