@@ -51,7 +51,7 @@ export async function open(area, { query }) {
     const started = performance.now();
     try {
       const [context, next] = await Promise.all([
-        post("/assemble", body(), { signal }),
+        post("/assemble", body({ trace: true }), { signal }),
         post("/explain", body({ budget: state.budget + STEP }), { signal }).catch((error) => { if (error.name === "AbortError") throw error; return null; }),
       ]);
       base = context;
