@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -29,7 +30,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("upstream") / "venv"
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    needed = ("langgraph", "langgraph-checkpoint-sqlite", "openai-agents", *_TOOLS)
+    needed = ("langchain", "langgraph", "langgraph-checkpoint-sqlite", "openai-agents", *_TOOLS)
     done = _pip(python, "install", "-c", str(ROOT / "constraints.txt"), *needed, str(ROOT))
     if done.returncode:
         pytest.skip(f"The package index can't be reached: {done.stderr.strip()[-200:]}")
@@ -78,6 +79,17 @@ def test_the_agents_sdks_own_tests_of_its_session_pass(environment: Path, tmp_pa
         r"test_sqlite_session_.*(?:connection|closed_rejects|corrupt|file_lock|failed_|rollback|post_commit)"
     )
     assert [name for name in failed if not inside.match(name)] == []
+
+
+def test_langchains_tests_of_a_retriever_pass(environment: Path, tmp_path: Path) -> None:
+    done = _pip(environment, "install", "-c", str(ROOT / "constraints.txt"), "langchain-tests")
+    if done.returncode:
+        pytest.skip(f"The package index can't be reached: {done.stderr.strip()[-200:]}")
+    # In a folder of its own no settings of this project hold.
+    tests = shutil.copy(Path(__file__).parent / "upstream" / "langchain_retriever.py", tmp_path)
+    command = [str(environment), "-m", "pytest", tests, "--asyncio-mode=auto", "-q"]
+    ran = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert re.search(r"^5 passed", ran.stdout, re.MULTILINE), ran.stdout[-2000:] + ran.stderr[-2000:]
 
 
 def _failed(python: Path, package: str, files: Sequence[str], plugin: str, folder: Path) -> set[str]:

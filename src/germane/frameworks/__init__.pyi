@@ -4,6 +4,10 @@ from germane.frameworks.agent_framework import AgentFrameworkContext as AgentFra
 from germane.frameworks.agent_framework import AgentFrameworkHistory as AgentFrameworkHistory
 from germane.frameworks.anthropic import AnthropicMemoryTool as AnthropicMemoryTool
 from germane.frameworks.anthropic import AsyncAnthropicMemoryTool as AsyncAnthropicMemoryTool
+from germane.frameworks.google_adk import ADKMemoryService as ADKMemoryService
+from germane.frameworks.langchain import LangChainHistory as LangChainHistory
+from germane.frameworks.langchain import LangChainMemory as LangChainMemory
+from germane.frameworks.langchain import LangChainRetriever as LangChainRetriever
 from germane.frameworks.langgraph import LangGraphStore as LangGraphStore
 from germane.frameworks.llama_index import LlamaIndexMemoryBlock as LlamaIndexMemoryBlock
 from germane.frameworks.llama_index import LlamaIndexRetriever as LlamaIndexRetriever
