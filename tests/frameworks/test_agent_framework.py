@@ -59,7 +59,7 @@ def test_a_session_goes_on_after_a_restart_and_is_known_in_the_next(tmp_path: Pa
             return answered(agent, question, session=session)
 
     assert run("I moved to Oslo in May.", "1") == "1 messages"
-    assert run("And I got a dog.", "1") == "3 messages"
+    assert run("Where did I move?", "1") == "3 messages"
     assert "Oslo" not in Client.instructions  # The session's own messages are there already.
     assert run("Where did I move?", "2") == "1 messages"
     assert "I moved to Oslo in May." in Client.instructions

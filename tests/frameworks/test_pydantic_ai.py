@@ -65,6 +65,12 @@ def test_runs_are_logged_and_quoted_by_later_sessions(tmp_path: Path) -> None:
         assert "Oslo" not in ran(agent, "Where did I move?", deps=("ben", "3")).output
 
 
+def test_a_session_is_not_quoted_to_itself(engine: germane.Engine) -> None:
+    agent = Agent(FunctionModel(echo), capabilities=[PydanticAIMemory(engine, session="chat-1")])
+    ran(agent, "I moved to Oslo in May.")
+    assert "Oslo" not in ran(agent, "Where did I move?").output
+
+
 def test_a_model_uses_the_tools_and_reads_their_errors(engine: germane.Engine) -> None:
     def steps(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         calls = sum(isinstance(each, ModelResponse) for each in messages)

@@ -55,8 +55,9 @@ class AgentFrameworkContext(ContextProvider):
         if questions:
             engine = self._engine_of(session)
             # What the session's log contains is among the messages already.
+            log = engine.conversation(session.session_id)
             made = await asyncio.to_thread(
-                engine.assemble, questions[-1], budget=self._budget, conversation=session.session_id
+                engine.assemble, questions[-1], budget=self._budget, conversation=log
             )
             if made.text:
                 context.extend_instructions(self.source_id, made.text)

@@ -164,8 +164,9 @@ class PydanticAIMemory(AbstractCapability[Any]):
         return fitted
 
     def _assembled(self, run: RunContext[Any], question: str) -> str:
-        session = self._session(run)
-        return self._engine(run).assemble(question, budget=self.budget, conversation=session).text
+        engine, session = self._engine(run), self._session(run)
+        log = None if session is None else engine.conversation(session)
+        return engine.assemble(question, budget=self.budget, conversation=log).text
 
 
 def _refused(call: Callable[[], str | None]) -> str:
