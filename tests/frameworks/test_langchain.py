@@ -133,6 +133,18 @@ def test_messages_are_the_given_objects_with_what_was_put_in(engine: germane.Eng
     assert "Anna is allergic to nuts." in added.text
 
 
+def test_tools_of_a_provider_are_passed_on_as_they_are(engine: germane.Engine) -> None:
+    tools: list[Any] = [look, {"type": "web_search"}, {"type": "computer_2030", "width": 100}]
+    system = SystemMessage([{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}])
+    model = Model()
+    agent = create_agent(
+        model, tools, system_prompt=system, middleware=[LangChainMemory(engine, window=4000)]
+    )
+    agent.invoke(prompt("Which allergy does Anna have?"))
+    assert model.calls[0][0] == system
+    assert "Anna is allergic to nuts." in model.calls[0][1].text
+
+
 def test_a_turn_that_does_not_fit_raises(engine: germane.Engine) -> None:
     agent = create_agent(Model(), middleware=[LangChainMemory(engine, window=300)])
     with pytest.raises(RequestTooLarge):

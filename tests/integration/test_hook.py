@@ -113,9 +113,10 @@ def test_another_process_goes_on_from_the_last_context(tmp_path: Path) -> None:
     assert ask("Why do we use PostgreSQL?") == shown
 
 
-def test_a_context_that_the_ledger_lost_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['{"s1": "01a20e28-f560-7000-8122-7cc2992760f8"}', '{"s1": "01a2', ""])
+def test_a_context_that_is_lost_is_made_anew(text: str, tmp_path: Path) -> None:
     refs = tmp_path / "refs.json"
-    refs.write_text(json.dumps({"s1": "01a20e28-f560-7000-8122-7cc2992760f8"}), encoding="utf-8")
+    refs.write_text(text, encoding="utf-8")
     with germane.open(":memory:", agent="project", clock=clock, record=True) as engine:
         fill(engine)
         events = HostEvents(engine, budget=BUDGET, refs=refs)

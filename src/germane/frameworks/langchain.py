@@ -119,7 +119,7 @@ class LangChainMemory(AgentMiddleware[Any, Any, Any]):
         context = thread.context = self._context(engine, session, thread.context, given.messages)
         sent = [(place, each) for place, one in enumerate(given.messages) for each in _openai_forms(one)]
         system = [] if given.system_message is None else [given.system_message]
-        tools: Any = [convert_to_openai_tool(tool) for tool in given.tools]
+        tools: Any = [one if isinstance(one, dict) else convert_to_openai_tool(one) for one in given.tools]
         limit = free = self._window - self._reserve
         memory = context if context.text else None
         while True:

@@ -126,7 +126,10 @@ class HostEvents:
     def _read(self) -> dict[str, str]:
         if self._refs is None or not self._refs.exists():
             return {}
-        found: dict[str, str] = json.loads(self._refs.read_text(encoding="utf-8"))
+        try:
+            found: dict[str, str] = dict(json.loads(self._refs.read_text(encoding="utf-8")))
+        except ValueError:  # Cut off by a power failure; contexts are made anew.
+            return {}
         return found
 
     def _write(self, refs: Mapping[str, str]) -> None:
