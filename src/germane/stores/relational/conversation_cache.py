@@ -250,7 +250,8 @@ class ConversationIndex:
         self.language = language
         self.read = read
         self._records: dict[int, Record] = {}
-        self._postings = Postings()
+        self._postings: Postings | None = None
+        self._is_searched = False
         self._columns = Columns()
         self._turns: list[list[IndexedMessage]] = []
         self._of_call: dict[tuple[int, str], int] = {}
@@ -267,7 +268,8 @@ class ConversationIndex:
     @property
     def nbytes(self) -> int:
         """About how much memory the index takes."""
-        return self._postings.nbytes + self._columns.nbytes + _OF_A_TURN * len(self._turns)
+        postings = 0 if self._postings is None else self._postings.nbytes
+        return postings + self._columns.nbytes + _OF_A_TURN * len(self._turns)
 
     @property
     def dead(self) -> int:
@@ -293,7 +295,6 @@ class ConversationIndex:
         }
         self._records |= made
         touched: dict[int, None] = {}
-        known = len(self._turns)
         for each in new:
             turn = self._turn_of(each)
             for call in each.calls:
@@ -305,7 +306,7 @@ class ConversationIndex:
             self._parts[self._columns.session(place)] = pauses
         self._waiting = []
         if touched:
-            self._index(list(touched), is_first=not known)
+            self._index(list(touched))
         return made
 
     def remove(self, conversation: int) -> None:
@@ -314,7 +315,8 @@ class ConversationIndex:
         turns = self._of_conversation.pop(conversation, ())
         self._of_call = {key: turn for key, turn in self._of_call.items() if key[0] != conversation}
         for turn in turns:
-            self._postings.remove(turn)
+            if self._postings is not None:
+                self._postings.remove(turn)
             self._columns.remove(turn)
             self._unembedded.pop(turn, None)
             if self._vectors is not None:
@@ -358,7 +360,7 @@ class ConversationIndex:
             self._windows = columns.sessions(columns.alive)
         signals, words, window_bound = signals_for(
             query,
-            postings=lambda _: self._postings,
+            postings=self._holding,
             sessions=self._windows,
             turns=columns.turns,
             compared=None if vectors is None else self._compared(query.vector, vectors),
@@ -455,20 +457,36 @@ class ConversationIndex:
         if packed and self._vectors is not None:
             self._vectors.put(np.array(list(packed), dtype=np.int64), list(packed.values()))
 
-    def _index(self, turns: Sequence[int], *, is_first: bool) -> None:
+    def _index(self, turns: Sequence[int]) -> None:
         self._windows = None
         self._unembedded |= dict.fromkeys(turns)
-        documents = [[self._records[message.number] for message in self._turns[turn]] for turn in turns]
-        ordinals = np.array(turns, dtype=np.int64)
-        lengths, counts, hashes, frequencies = _joined(documents)
-        if is_first:
-            self._postings = Postings.from_arrays(ordinals, lengths, counts, hashes, frequencies)
+        if self._postings is None:
             return
+        lengths, counts, hashes, frequencies = _joined(self._documents(turns))
         end = 0
         for ordinal, length, count in zip(turns, lengths.tolist(), counts.tolist(), strict=True):
             own = slice(end, end := end + count)
             forward = Forward(hashes=hashes[own], frequencies=frequencies[own], length=length)
             self._postings.add(ordinal, forward)
+
+    def _holding(self, terms: Sequence[int]) -> Postings:
+        """An index that holds at least the postings of the terms with these hashes.
+
+        Many processes search once, so the first search sorts the postings of its own terms alone.
+        """
+        if self._postings is not None:
+            return self._postings
+        turns = [turn for turn, messages in enumerate(self._turns) if messages]
+        arrays = _joined(self._documents(turns), None if self._is_searched else terms)
+        whole = (len(turns), int(arrays[0].sum()))
+        found = Postings.from_arrays(np.array(turns, dtype=np.int64), *arrays, whole=whole)
+        if self._is_searched:
+            self._postings = found
+        self._is_searched = True
+        return found
+
+    def _documents(self, turns: Iterable[int]) -> list[list[Record]]:
+        return [[self._records[message.number] for message in self._turns[turn]] for turn in turns]
 
 
 def _turn_vectors(of_turn: Mapping[int, Sequence[bytes]]) -> dict[int, bytes]:
@@ -490,33 +508,36 @@ def _turn_vectors(of_turn: Mapping[int, Sequence[bytes]]) -> dict[int, bytes]:
 _Arrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 
 
-def _joined(documents: Sequence[Sequence[Record]]) -> _Arrays:
-    """The records of each document as one: lengths, numbers of terms, and all hashes and frequencies."""
+def _joined(documents: Sequence[Sequence[Record]], terms: Sequence[int] | None = None) -> _Arrays:
+    """The records of each document as one: lengths, numbers of terms, and all hashes and frequencies.
+
+    With `terms`, only those of these hashes.
+    """
     records = list(chain.from_iterable(documents))
-    if len(records) == len(documents):
-        # Nearly every turn is a single message, whose record has each term once.
-        return (
-            np.minimum(np.array([each.length for each in records], dtype=np.int64), LONGEST),
-            np.array([len(each.frequencies) for each in records], dtype=np.int64),
-            np.frombuffer(b"".join(each.hashes for each in records), dtype="<u4"),
-            np.frombuffer(b"".join(each.frequencies for each in records), dtype=np.uint8),
-        )
-    of_record = np.repeat(np.arange(len(documents)), [len(each) for each in documents])
+    of_record = np.repeat(np.arange(len(documents)), np.fromiter(map(len, documents), dtype=np.int64))
+    hashes = np.frombuffer(b"".join([each.hashes for each in records]), dtype="<u4")
+    frequencies = np.frombuffer(b"".join([each.frequencies for each in records]), dtype=np.uint8)
+    sizes = np.fromiter((len(each.frequencies) for each in records), dtype=np.int64)
     lengths = np.zeros(len(documents), dtype=np.int64)
     np.add.at(lengths, of_record, [each.length for each in records])
-    of_entry = np.repeat(of_record, [len(each.frequencies) for each in records])
+    if terms is None:
+        of_entry = np.repeat(of_record, sizes)
+    else:
+        having = [np.flatnonzero(hashes == term) for term in set(terms)]
+        places = np.concatenate([np.empty(0, dtype=np.int64), *having])
+        of_entry = of_record[np.searchsorted(np.cumsum(sizes), places, side="right")]
+        hashes, frequencies = hashes[places], frequencies[places]
     entries = of_entry.astype(np.uint64) << _TURN_SHIFT
-    hashes = np.frombuffer(b"".join(each.hashes for each in records), dtype="<u4")
     entries |= hashes.astype(np.uint64) << _HASH_SHIFT
-    entries |= np.frombuffer(b"".join(each.frequencies for each in records), dtype=np.uint8)
+    entries |= frequencies
     entries.sort()
-    terms = entries >> _HASH_SHIFT
-    firsts = np.flatnonzero(np.diff(terms, prepend=~terms[:1]))
+    keys = entries >> _HASH_SHIFT
+    firsts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     often = np.add.reduceat((entries & _FREQUENCY_MASK).astype(np.int64), firsts) if len(firsts) else firsts
-    terms = terms[firsts]
+    keys = keys[firsts]
     return (
         np.minimum(lengths, LONGEST),
         np.bincount((entries[firsts] >> _TURN_SHIFT).astype(np.int64), minlength=len(documents)),
-        (terms & _HASH_MASK).astype(np.uint32),
+        (keys & _HASH_MASK).astype(np.uint32),
         np.minimum(often, _MOST_FREQUENT).astype(np.uint8),
     )

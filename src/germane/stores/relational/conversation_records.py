@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -73,6 +74,8 @@ _TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
 # How a call and a result begin in the parts of a message; a quote within a text is escaped there.
 CALL_MARK, RESULT_MARK = f'["{_CALL}",', f'["{_RESULT}",'
 
+_TRAFFIC = re.compile(rf'\["({_CALL}|{_RESULT})",("(?:[^"\\]|\\.)*+")')
+
 _FIRST_TEXT = f'[["{_TEXT}","'
 
 _read = json.JSONDecoder().raw_decode
@@ -101,9 +104,10 @@ def begins_with_name(text: str) -> bool:
 
 def traffic_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of the calls in packed parts, and those of the calls that results among them answer."""
-    parts = _read(text)[0]
-    calls = tuple(part[1] for part in parts if part[0] == _CALL)
-    return calls, tuple(part[1] for part in parts if part[0] == _RESULT)
+    # Of the parts themselves only the ids are read: a process does this for each message of a long log.
+    found = [(kind, json.loads(name) if "\\" in name else name[1:-1]) for kind, name in _TRAFFIC.findall(text)]
+    calls = tuple([name for kind, name in found if kind == _CALL])
+    return calls, tuple([name for kind, name in found if kind == _RESULT])
 
 
 def indexed_words(message: Message) -> str:
