@@ -32,7 +32,6 @@ from germane.stores.relational.conversation_records import (
     is_indexed,
     message_of,
     num_of,
-    number_of,
     record_of,
     rules_of,
     spread,
@@ -156,7 +155,7 @@ class ConversationCache:
         """The stored records of the messages after a number."""
         values = {**spread(known, above=above), "rules": rules_of(index.language)}
         rows = connection.run("message_lex", values).fetchall()
-        return {num & MOST_MESSAGES: Record._make(record) for num, *record in rows}
+        return {row[0] & MOST_MESSAGES: row[1:] for row in rows}
 
 
 # The turns of one conversation: BM25 from the forward records of their messages, and vectors.
@@ -236,8 +235,7 @@ def entries_of(messages: Iterable[Message]) -> Iterator[IndexedMessage]:
 
 def _entry(row: Sequence[Any]) -> IndexedMessage:
     num, group, at, parts = row
-    calls, answers = traffic_of(parts) if parts else ((), ())
-    return IndexedMessage(number_of(num), group, at, calls, answers)
+    return IndexedMessage(num & MOST_MESSAGES, group, at, *(traffic_of(parts) if parts else ()))
 
 
 class ConversationIndex:
@@ -297,8 +295,8 @@ class ConversationIndex:
         touched: dict[int, None] = {}
         for each in new:
             turn = self._turn_of(each)
-            for call in each.calls:
-                self._of_call[each.conversation, call] = turn
+            if each.calls:
+                self._of_call |= dict.fromkeys([(each.conversation, call) for call in each.calls], turn)
             touched[turn] = None
         # Row by row this would take most of the time.
         places = self._columns.append([row for row, _ in self._waiting]).tolist()
@@ -515,11 +513,12 @@ def _joined(documents: Sequence[Sequence[Record]], terms: Sequence[int] | None =
     """
     records = list(chain.from_iterable(documents))
     of_record = np.repeat(np.arange(len(documents)), np.fromiter(map(len, documents), dtype=np.int64))
-    hashes = np.frombuffer(b"".join([each.hashes for each in records]), dtype="<u4")
-    frequencies = np.frombuffer(b"".join([each.frequencies for each in records]), dtype=np.uint8)
-    sizes = np.fromiter((len(each.frequencies) for each in records), dtype=np.int64)
+    its_lengths, its_hashes, its_frequencies = zip(*records, strict=True) if records else ((), (), ())
+    hashes = np.frombuffer(b"".join(its_hashes), dtype="<u4")
+    frequencies = np.frombuffer(b"".join(its_frequencies), dtype=np.uint8)
+    sizes = np.fromiter(map(len, its_frequencies), dtype=np.int64)
     lengths = np.zeros(len(documents), dtype=np.int64)
-    np.add.at(lengths, of_record, [each.length for each in records])
+    np.add.at(lengths, of_record, np.array(its_lengths, dtype=np.int64))
     if terms is None:
         of_entry = np.repeat(of_record, sizes)
     else:

@@ -156,7 +156,7 @@ class AgentLog:
         wanted = [row for row in map(MessageRow._make, rows) if _is_new(row.num, read)]
         return (
             [_entry(row) for row in wanted if _is_found(row)],
-            {num: Record(*record) for num, *record in records if _is_new(num, read)},
+            {row[0]: row[1:] for row in records if _is_new(row[0], read)},
         )
 
     def _made(self, turns: Sequence[Turn], past: PastTurns) -> list[Memory]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import regex
 
@@ -33,12 +33,8 @@ SPEAKER: Final = regex.compile(r"([\p{L}][\p{L}\p{M}\p{N}'’.-]*(?: [\p{L}\p{M}
 # The forward record of a message: what is stored of its words beside it, and by which rules that was made.
 
 
-class Record(NamedTuple):
-    """How many terms a message has, the distinct ones' hashes, and how often each occurs; as in `lex`."""
-
-    length: int
-    hashes: bytes
-    frequencies: bytes
+Record: TypeAlias = tuple[int, bytes, bytes]
+"""How many terms a message has, the distinct ones' hashes, and how often each occurs; as in `lex`."""
 
 
 def is_indexed(message: Message) -> bool:
@@ -50,7 +46,7 @@ def record_of(message: Message, language: str) -> Record:
     """The record of a message's words in a language."""
     forward = index_terms(indexed_words(message), language=language)
     hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return Record(forward.length, hashes, forward.frequencies.tobytes())
+    return forward.length, hashes, forward.frequencies.tobytes()
 
 
 def row_of(
@@ -74,7 +70,7 @@ _TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
 # How a call and a result begin in the parts of a message; a quote within a text is escaped there.
 CALL_MARK, RESULT_MARK = f'["{_CALL}",', f'["{_RESULT}",'
 
-_TRAFFIC = re.compile(rf'\["({_CALL}|{_RESULT})",("(?:[^"\\]|\\.)*+")')
+_TRAFFIC = re.compile(rf'\["([{_CALL}{_RESULT}])",("(?:[^"\\]|\\.)*+")')
 
 _FIRST_TEXT = f'[["{_TEXT}","'
 
@@ -104,10 +100,16 @@ def begins_with_name(text: str) -> bool:
 
 def traffic_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of the calls in packed parts, and those of the calls that results among them answer."""
-    # Of the parts themselves only the ids are read: a process does this for each message of a long log.
-    found = [(kind, json.loads(name) if "\\" in name else name[1:-1]) for kind, name in _TRAFFIC.findall(text)]
-    calls = tuple([name for kind, name in found if kind == _CALL])
-    return calls, tuple([name for kind, name in found if kind == _RESULT])
+    # Only the ids are read: a process does this for each message of a long log.
+    found = _TRAFFIC.findall(text)
+    if "\\" in text:
+        found = [(kind, json.loads(name)) for kind, name in found]
+    else:
+        found = [(kind, name[1:-1]) for kind, name in found]
+    return (
+        tuple([name for kind, name in found if kind == _CALL]),
+        tuple([name for kind, name in found if kind == _RESULT]),
+    )
 
 
 def indexed_words(message: Message) -> str:
