@@ -21,6 +21,9 @@ _SHORTEST = 1e-12
 # What comes within it of the last place is computed again, row by row, before it is ranked.
 _ROUNDING = 1e-4
 
+_MOST_TWICE = 32 << 20
+"""Bytes of vectors up to which they are cached in both forms."""
+
 # Cosines are given to this many decimals; float16 holds no more.
 _DECIMALS = 6
 
@@ -43,12 +46,14 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 class VectorRows:
     """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache.
 
-    `capacity` is the number of rows to allocate at once; unused rows take no memory.
+    `capacity` is the number of rows to allocate at once; unused rows take no memory. They are float16, as
+    stored, and beside that float32 as long as they are compared often; where they are many, float32 alone.
     """
 
     def __init__(self, dimension: int, *, capacity: int = 0) -> None:
         self._dimension = dimension
-        self._rows = np.zeros((capacity, dimension), dtype=np.float32)
+        self._rows: NDArray[np.float16] | NDArray[np.float32] = np.zeros((capacity, dimension), np.float16)
+        self._wide: NDArray[np.float32] | None = None
         self._ordinals = np.full(capacity, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
         self._row_of = np.full(capacity, -1, dtype=np.int64)  # The row of each document, -1 for none.
         self._used = 0
@@ -56,7 +61,12 @@ class VectorRows:
     @property
     def nbytes(self) -> int:
         """How much memory the rows take."""
-        return self._rows.nbytes + self._ordinals.nbytes + self._row_of.nbytes
+        wide = 0 if self._wide is None else self._wide.nbytes
+        return self._rows.nbytes + wide + self._ordinals.nbytes + self._row_of.nbytes
+
+    def shed(self) -> None:
+        """Let go of what is quickly made again."""
+        self._wide = None
 
     def put(self, ordinals: NDArray[np.int64], packed: list[bytes]) -> None:
         """Add or replace vectors, given as float16 in little endian."""
@@ -68,6 +78,8 @@ class VectorRows:
             # As all are that are loaded at once: a slice takes half as long.
             rows = slice(int(rows[0]), int(rows[-1]) + 1)
         self._rows[rows] = given
+        if self._wide is not None:
+            self._wide[rows] = given
         self._ordinals[rows] = ordinals
         self._row_of[ordinals] = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
@@ -77,17 +89,30 @@ class VectorRows:
             row = self._row_of[ordinal]
             self._ordinals[row] = -1
             self._rows[row] = 0
+            if self._wide is not None:
+                self._wide[row] = 0
             self._row_of[ordinal] = -1
 
     def compare(self, vector: Vector) -> VectorComparison:
         """What is needed to rank documents by their cosine with this vector."""
         query = np.asarray(vector, dtype=np.float32)
         return VectorComparison(
-            rows=self._rows[: self._used],
+            rows=self._widened()[: self._used],
             ordinals=self._ordinals[: self._used],
             row_of=self._row_of,
             query=query,
         )
+
+    def _widened(self) -> NDArray[np.float32]:
+        rows: Any = self._rows
+        if rows.dtype != np.float32 and rows.nbytes > _MOST_TWICE:
+            rows = self._rows = rows.astype(np.float32)
+        if rows.dtype == np.float32:
+            self._wide = None
+            return rows  # type: ignore[no-any-return]  # Its type is known by then.
+        if self._wide is None:
+            self._wide = rows.astype(np.float32)
+        return self._wide
 
     def _rows_for(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         needed = int(ordinals.max()) + 1
@@ -99,9 +124,9 @@ class VectorRows:
         added = int(fresh.sum())
         if self._used + added > len(self._ordinals):
             size = max(self._used + added, len(self._ordinals) * 3 // 2)
-            grown = np.zeros((size, self._dimension), dtype=np.float32)
+            grown = np.zeros((size, self._dimension), dtype=self._rows.dtype)
             grown[: self._used] = self._rows[: self._used]
-            self._rows = grown
+            self._rows, self._wide = grown, None
             spare = np.full(size - len(self._ordinals), -1, dtype=np.int64)
             self._ordinals = np.concatenate([self._ordinals, spare])
         rows[fresh] = np.arange(self._used, self._used + added)

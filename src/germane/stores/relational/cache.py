@@ -88,9 +88,13 @@ class AgentCache(ABC):
         try:
             self._records, self._record_bytes = {}, 0
             self._masks, self._sessions, self._firsts, self._found = {}, {}, {}, {}
+            self._shed()
         finally:
             self.lock.release()
         return True
+
+    def _shed(self) -> None:  # noqa: B027 - Not every cache keeps more of it.
+        """Let go of more that is quickly made again."""
 
     @abstractmethod
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
@@ -318,6 +322,10 @@ class ResidentCache(AgentCache):
         """About how much memory the cache takes."""
         vectors = self._vectors.nbytes if self._vectors is not None else 0
         return super().nbytes + self._postings.nbytes + vectors
+
+    def _shed(self) -> None:
+        if self._vectors is not None:
+            self._vectors.shed()
 
     def postings(
         self,

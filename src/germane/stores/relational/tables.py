@@ -423,14 +423,19 @@ def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
     memory_id = id_text(chain)
     after = successor and (f"{memory_id}@{version + 1}" if successor == chain else id_text(successor))
     place = Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL
+    full = Rendition(text=content if full_text is None else full_text, tokens=full_tokens)
+    # Most texts are short enough to be their own summary.
+    alike = summary_tokens == full_tokens and summary == full.text
     renditions = Renditions(
         micro=Rendition(text=micro, tokens=micro_tokens),
-        summary=Rendition(text=summary, tokens=summary_tokens),
-        full=Rendition(text=content if full_text is None else full_text, tokens=full_tokens),
+        summary=full if alike else Rendition(text=summary, tokens=summary_tokens),
+        full=full,
         counter=counter,
     )
     values = list(_columns_alike(row))
     for at, read in _READS:
+        if values[at] is None:
+            continue
         try:
             values[at] = read(values[at])
         except UNREADABLE as error:
@@ -456,7 +461,7 @@ def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any],
     optional = NoneType in get_args(hint)
     kind = get_args(hint)[0] if optional else get_origin(hint) or hint
     if kind is datetime:
-        return _write_moment, _moment if optional else moment
+        return _write_moment, moment
     if kind is bool:
         return _write_flag, bool
     if kind is tuple:
@@ -464,17 +469,12 @@ def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any],
     if kind is Mapping:
         return _write_object, _object
     if issubclass(kind, StrEnum):
-        members = {each.value: each for each in kind} | ({None: None} if optional else {})
-        return _write_word, members.__getitem__
+        return _write_word, {each.value: each for each in kind}.__getitem__
     return None, None
 
 
 def _write_moment(value: datetime, name: str) -> int:
     return microseconds(value, name=name)
-
-
-def _moment(number: int | None) -> datetime | None:
-    return None if number is None else moment(number)
 
 
 def _write_flag(value: bool, _: str) -> int:
