@@ -32,6 +32,7 @@ from germane.model.memory import (
 from germane.model.validation import checked_fields
 
 __all__ = [
+    "CalibrationBin",
     "Cause",
     "DecisionCalibration",
     "LifecycleEvent",
@@ -113,12 +114,25 @@ class Reconcile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationBin:
+    """Decisions of about the same confidence, a tenth apart.
+
+    `confidence` is their mean, `success` the share that came true, `count` how many they are.
+    """
+
+    confidence: float
+    success: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCalibration:
     """The confidence of decisions beside what became of them.
 
     `count` is how many have both; `brier` the mean squared error, from 0 (best) to 1; `bias` the mean of
     confidence minus outcome, above 0 for the over-confident; `success` the share that came true. They are
-    None without any decision. `advice` says it in one sentence, which can stand in a context.
+    None without any decision. `advice` says it in one sentence, which can stand in a context. `bins` are the
+    points of the calibration curve, those of the least confidence first.
     """
 
     count: int
@@ -126,6 +140,7 @@ class DecisionCalibration:
     bias: float | None
     success: float | None
     advice: str
+    bins: tuple[CalibrationBin, ...] = ()
 
 
 class TransitionInputs(NamedTuple):

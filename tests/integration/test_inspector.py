@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,206 @@ def test_the_page_makes_no_markup_and_loads_nothing_else(inspected: Inspected) -
     assert (again.status_code, again.content) == (304, b"")
     assert httpx.get(f"{inspected.address}/inspector/nothing.js").status_code == 404
     assert httpx.get(f"{inspected.address}/inspector/..%2Frest.py").status_code == 404
+
+
+def test_the_diff_shows_what_entered_and_what_stays_cached(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page(f"diff/{inspected.ids['small']}/{inspected.ids['large']}"))
+    expect(page.locator(".changes .entered").first).to_contain_text("sends the invoices")
+    expect(page.get_by_role("table", name="Inputs that differ")).to_contain_text("400")
+    expect(page.locator("pre.reused")).to_contain_text("Known Information")
+    expect(page.locator("ins").first).to_be_visible()
+    expect(page.get_by_text("same bytes", exact=True)).to_have_count(2)
+
+
+def test_the_request_shows_its_parts_and_its_prefix(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page("request"))
+    expect(page.get_by_role("table", name="Parts")).to_contain_text("memory")
+    page.get_by_label("Conversation").select_option(label="messages written here")
+    page.get_by_label("Messages as JSON").fill("not JSON")
+    page.get_by_role("button", name="Build").click()
+    expect(page.get_by_role("alert")).to_contain_text("no JSON")
+    said = [
+        {"role": role, "content": f"{role} {number}"} for number in (1, 2) for role in ("user", "assistant")
+    ]
+    page.get_by_label("Messages as JSON").fill(
+        json.dumps([*said, {"role": "user", "content": "And billing?"}])
+    )
+    page.get_by_role("button", name="Build").click()
+    expect(page.locator(".boundary")).to_have_text("the cache prefix ends here")
+    expect(page.locator("article.reused")).to_have_count(4)
+
+
+def test_the_ledger_replays_and_takes_feedback(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page(f"ledger/{inspected.ids['small']}"))
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator(".badge.good")).to_have_text("same bytes")
+    page.get_by_text("Say which memories were used").click()
+    page.get_by_label("Billing runs at noon.").check()
+    page.get_by_role("button", name="Send feedback").click()
+    expect(page.locator("summary").first).to_contain_text("1 of ")
+
+
+def test_memories_show_versions_and_are_forgotten_restored_and_purged(
+    page: Any, inspected: Inspected
+) -> None:
+    page.goto(inspected.page(f"memories/{inspected.ids['first']}"))
+    expect(page.locator("del")).to_have_text("night.")
+    expect(page.locator("ins")).to_have_text("noon.")
+    page.get_by_role("button", name="Forget").click()
+    page.get_by_role("button", name="Restore").click()
+    expect(page.get_by_role("button", name="Forget")).to_be_visible()
+    page.get_by_label("Filter", exact=True).fill("kind = ")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Filter", exact=True).fill('kind = "decision"')
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator(".list li")).to_have_count(1)
+    gone = inspected.ids["gone"]
+    page.goto(inspected.page(f"memories/{gone}"))
+    expect(page.locator("pre").first).to_contain_text("To be purged")
+    page.locator("summary", has_text="Purge").click()
+    expect(page.get_by_role("button", name="Purge")).to_be_disabled()
+    page.get_by_label(re.compile("^Type ")).fill(gone[-8:])
+    page.get_by_role("button", name="Purge").click()
+    expect(page).to_have_url(re.compile("#/memories$"))
+    headers = {"authorization": f"Bearer {inspected.token}"}
+    assert httpx.get(f"{inspected.address}/v1/memories/{gone}", headers=headers).status_code == 404
+
+
+def test_conversations_show_hidden_groups(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page("conversations/monday"))
+    expect(page.locator("article").first).to_contain_text("<b>bold</b>")
+    expect(page.locator("article.is-hidden")).to_have_count(2)
+    page.get_by_role("button", name="Unhide group").click()
+    expect(page.locator("article.is-hidden")).to_have_count(0)
+    page.get_by_role("button", name="Hide group").first.click()
+    expect(page.locator("article.is-hidden")).to_have_count(2)
+
+
+def test_the_store_shows_health_curves_and_members(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page("store"))
+    expect(page.locator(".panel").first).to_contain_text(re.compile("sound|germane db embed"))
+    expect(page.get_by_role("img", name=re.compile("^Success by confidence: 1 decisions"))).to_be_visible()
+    page.get_by_label("Age that halves the weight").select_option(label="1 week")
+    expect(page.get_by_role("img", name=re.compile("one half at 168 hours"))).to_be_visible()
+    expect(page.get_by_role("table", name="Members of team")).to_contain_text("active")
+    page.get_by_label("Memory", exact=True).select_option(label="space team")
+    expect(page.locator(".facts dd").first).to_have_text("0")
+
+
+def test_the_keyboard_reaches_everything(page: Any, inspected: Inspected) -> None:
+    ask(page, inspected)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Question")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Budget slider")).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.locator(".figure span").first).to_have_text("of 32,000 tokens")
+    page.locator(".expander").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".expander").first).to_have_attribute("aria-expanded", "true")
+
+
+def test_a_key_that_only_reads_sees_no_button_that_writes(browser: Any, tmp_path: Path) -> None:
+    db = tmp_path / "m.db"
+    ids = filled(db)
+    before = db.read_bytes()
+    started, answer = serving("--read-only", db=db)
+    context = browser.new_context()
+    try:
+        opened = context.new_page()
+        opened.goto(f"{answer['address']}/#token={answer['token']}")
+        expect(opened.get_by_text("read-only")).to_be_visible()
+        buttons = "Forget|Restore|Purge|Hide|Unhide|feedback|Record"
+        for view, ready in (
+            (f"memories/{ids['first']}", "Versions (2)"),
+            (f"ledger/{ids['small']}", "Candidates"),
+            ("conversations/monday", "monday"),
+            ("playground?q=billing", "Candidates"),
+        ):
+            opened.goto(f"{answer['address']}/#/{view}")
+            expect(opened.get_by_role("heading", name=ready, exact=True)).to_be_visible()
+            expect(opened.get_by_role("button", name=re.compile(buttons))).to_have_count(0)
+            expect(opened.locator("summary", has_text=re.compile("Purge|Say which"))).to_have_count(0)
+    finally:
+        context.close()
+        started.terminate()
+        started.communicate(timeout=60)
+    assert db.read_bytes() == before
+
+
+def test_the_theme_follows_the_system_and_can_be_switched(page: Any) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(ground)
+    assert light != dark
+    page.get_by_role("button", name="Switch to the light theme").click()
+    expect(page.get_by_role("button", name="Switch to the dark theme")).to_be_visible()
+    assert page.evaluate(ground) == light
+    page.reload()
+    expect(page.get_by_label("Question")).to_be_visible()
+    assert page.evaluate(ground) == light
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The source of axe-core, which is only fetched for this test."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm is installed, which fetches axe-core")
+    folder = tmp_path_factory.mktemp("axe")
+    packed = subprocess.run(
+        [npm, "pack", "axe-core@4.14.1", "--silent"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if packed.returncode:
+        pytest.skip(f"axe-core can't be fetched: {packed.stderr[-200:]}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        source = archive.extractfile("package/axe.min.js")
+        assert source is not None
+        return source.read().decode()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_view_has_a_serious_fault_of_accessibility(
+    browser: Any, inspected: Inspected, axe: str, scheme: str, width: int
+) -> None:
+    # The check itself evaluates code, which the page's policy forbids.
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    opened = context.new_page()
+    opened.goto(f"{inspected.address}/#token={inspected.token}")
+    ids = inspected.ids
+    found = []
+    for view, ready in (
+        ("playground?q=billing&budget=300", "Candidates"),
+        (f"diff/{ids['small']}/{ids['large']}", "Text"),
+        ("request", "Messages"),
+        (f"ledger/{ids['small']}", "Candidates"),
+        (f"memories/{ids['first']}", "Lifecycle"),
+        ("conversations/monday", "monday"),
+        ("store", "Spaces"),
+    ):
+        opened.goto(inspected.page(view))
+        title = view.partition("/")[0].partition("?")[0].capitalize()
+        expect(opened.get_by_role("heading", level=1)).to_have_text(title)
+        expect(opened.get_by_role("heading", name=ready, exact=True)).to_be_visible()
+        if opened.locator(".expander").count():
+            opened.locator(".expander").first.click()
+        opened.evaluate(axe)
+        result = opened.evaluate("axe.run()")
+        found += [
+            (view, each["id"], each["nodes"][0]["html"][:120])
+            for each in result["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        wide = opened.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, (view, wide)
+    context.close()
+    assert found == []

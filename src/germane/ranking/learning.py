@@ -22,13 +22,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
+from statistics import fmean
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.lifecycle import DecisionCalibration
+from germane.lifecycle import CalibrationBin, DecisionCalibration
 from germane.model.context import TraceNote
 from germane.model.learning import Example, OutcomeRecord, Weights
 from germane.model.memory import Memory, Outcome
@@ -287,7 +288,24 @@ def calibrated(decisions: Iterable[Memory]) -> DecisionCalibration:
     bias = sum(confidence - worth for confidence, worth in pairs) / count
     success = sum(worth for _, worth in pairs) / count
     advice = _too_few(count) if count < FEWEST else _advice(success, bias, brier, count)
-    return DecisionCalibration(count=count, brier=brier, bias=bias, success=success, advice=advice)
+    return DecisionCalibration(
+        count=count, brier=brier, bias=bias, success=success, advice=advice, bins=_bins(pairs)
+    )
+
+
+def _bins(pairs: Iterable[tuple[float, float]]) -> tuple[CalibrationBin, ...]:
+    """Pairs of confidence and worth by tenths of confidence; full confidence belongs to the last tenth."""
+    tenths: dict[int, list[tuple[float, float]]] = {}
+    for confidence, worth in pairs:
+        tenths.setdefault(min(9, int(confidence * 10)), []).append((confidence, worth))
+    return tuple(
+        CalibrationBin(
+            confidence=fmean(confidence for confidence, _ in each),
+            success=fmean(worth for _, worth in each),
+            count=len(each),
+        )
+        for _, each in sorted(tenths.items())
+    )
 
 
 def decision_outcome(decision: Memory) -> tuple[float, float] | None:

@@ -164,6 +164,8 @@ def _contexts() -> list[Route]:
         "limit": int,
         "tokens": int,
         "arguments": Any,
+        "costs": tuple[int, ...],
+        "stable": int,
         "memory": verbs.AssembledContext | None,
     }
     write = AccessRight.WRITE
@@ -240,6 +242,15 @@ def _ledger() -> list[Route]:
             verb=Ledger.diff,
             returns=AssemblyDiff,
             on=ledger,
+            in_space=True,
+        ),
+        Route(
+            method="POST",
+            path="/ledger/{first}/compare/{second}",
+            verb=verbs.compare,
+            returns={"difference": AssemblyDiff, "reused": int, "texts": list[dict[str, Any]]},
+            on=ledger,
+            may=_READ,
             in_space=True,
         ),
         Route(method="GET", path="/metrics", verb=Engine.metrics, returns=Metrics, in_space=True),
@@ -451,6 +462,12 @@ def _store() -> list[Route]:
             verb=Engine.calibration,
             returns=DecisionCalibration,
             in_space=True,
+        ),
+        Route(
+            method="GET",
+            path="/decay",
+            verb=verbs.decay,
+            returns={"shape": str, "hours": float, "points": list[dict[str, float]]},
         ),
         Route(
             method="GET",

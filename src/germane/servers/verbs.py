@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
@@ -21,6 +21,7 @@ from germane.model.conversation import ConversationInfo, Message
 from germane.model.learning import Impressions, LearningReport, ObserveResult
 from germane.model.memory import LifecycleEvent, Memory
 from germane.plans.layered import PLANS
+from germane.ranking import Decay
 from germane.spaces import SpaceEvent, SpaceInfo
 from germane.stores import Removal
 from germane.working_sets import WorkingSetEvent
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from germane.operations.feedback import Named
     from germane.operations.request import Sayable
     from germane.operations.working_set_items import Policy
+    from germane.ranking.eviction import Shape
     from germane.servers.identity import Caller
     from germane.spaces import Right
     from germane.working_sets import AgeBasis
@@ -201,6 +203,8 @@ def request(
         "session": session,
         **to_json(made),
         "arguments": made.arguments(cache=cache),
+        "costs": made.costs,
+        "stable": made.stable,
         "memory": None if made.memory is None else _answered(made.memory, trace=trace),
     }
 
@@ -273,6 +277,25 @@ def assemblies(
 def replay(ledger: Ledger, assembly_id: str) -> Replay:
     """Make an assembly again, with the store as it was then, and say whether the bytes are the same."""
     return ledger.replay(assembly_id)
+
+
+def compare(ledger: Ledger, first: str, second: str) -> dict[str, Any]:
+    """Two assemblies made again, what differs, and how many tokens of the first the second begins with."""
+    before, after = ledger.replay(first), ledger.replay(second)
+    reused = 0 if after.context is None else after.context.reused_prefix(before.context)
+    return {
+        "difference": ledger.diff(first, second),
+        "reused": reused,
+        "texts": [
+            {
+                "id": each.assembly.id,
+                "same": each.same,
+                "tokens": None if each.context is None else each.context.tokens,
+                "text": None if each.context is None else each.context.text,
+            }
+            for each in (before, after)
+        ],
+    }
 
 
 # Conversations.
@@ -473,6 +496,17 @@ def disband(space: Space, *, confirm: bool = False) -> dict[str, str]:
 
 
 # The store.
+
+
+def decay(_: Engine, *, shape: str = "hyperbolic", hours: float = 1.0) -> dict[str, Any]:
+    """The weight of a working set's memory by its age, up to eight times the age that halves it."""
+    curve = Decay(shape=cast("Shape", shape), hours=hours)
+    ages = [hours * number / 8 for number in range(65)]
+    return {
+        "shape": shape,
+        "hours": hours,
+        "points": [{"age_hours": age, "weight": curve.weight(age)} for age in ages],
+    }
 
 
 def changes(engine: Engine, *, after: int = 0, limit: Page = 100) -> tuple[LoggedChange, ...]:

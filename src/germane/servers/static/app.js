@@ -98,6 +98,7 @@ function theme() {
     localStorage.setItem("germane-theme", root.dataset.theme);
     draw();
   });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();
 }
 

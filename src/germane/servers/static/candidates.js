@@ -121,3 +121,11 @@ export function candidates(entries, { whatIf } = {}) {
       h("thead", null, h("tr", null, h("th", { scope: "col" }, "Memory"), h("th", { scope: "col" }, "Fate"), h("th", { scope: "col", class: "num" }, "Tokens"), h("th", { scope: "col" }, "Score"))), body),
     more);
 }
+
+/** Entries with a label: the ledger has no text, so the memories that stood in the context are asked for. */
+export async function labelled(entries) {
+  const shown = entries.filter((each) => !each.reason).slice(0, 60);
+  const found = await Promise.allSettled(shown.map((each) => get(at`/memories/${idOf(each)}`)));
+  const labels = new Map(found.flatMap((each, place) => each.status === "fulfilled" ? [[idOf(shown[place]), each.value.renditions.micro?.text ?? each.value.memory.content.slice(0, 80)]] : []));
+  return entries.map((each) => ({ scope: "", ...each, label: labels.get(idOf(each)) ?? `${each.kind} ${short(idOf(each))}` }));
+}
