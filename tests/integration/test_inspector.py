@@ -243,11 +243,11 @@ def test_the_request_shows_its_parts_and_its_prefix(page: Any, inspected: Inspec
     page.get_by_label("Messages as JSON").fill("not JSON")
     page.get_by_role("button", name="Build").click()
     expect(page.get_by_role("alert")).to_contain_text("no JSON")
-    said = [
+    earlier = [
         {"role": role, "content": f"{role} {number}"} for number in (1, 2) for role in ("user", "assistant")
     ]
     page.get_by_label("Messages as JSON").fill(
-        json.dumps([*said, {"role": "user", "content": "And billing?"}])
+        json.dumps([*earlier, {"role": "user", "content": "And billing?"}])
     )
     page.get_by_role("button", name="Build").click()
     expect(page.locator(".boundary")).to_have_text("the cache prefix ends here")

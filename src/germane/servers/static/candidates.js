@@ -40,7 +40,7 @@ export function changes(before, after) {
 /** The changes as a list with signs, and words for who can't see colours. */
 export function changeList({ entered, left, altered }, { nothing = "Nothing changes.", link = false } = {}) {
   const name = (entry) => link ? h("a", { href: `#/memories/${idOf(entry)}` }, entry.label || short(idOf(entry))) : h("span", { class: "label" }, entry.label || short(idOf(entry)));
-  const line = (kind, sign, word, entry, note) => h("li", { class: kind }, h("span", { class: "sign", "aria-hidden": "true" }, sign), h("span", { class: "hidden" }, `${word}: `), name(entry), h("span", { class: "dim" }, note));
+  const line = (kind, sign, word, entry, note) => h("li", { class: kind }, h("span", { class: "sign", "aria-hidden": "true" }, sign), h("span", { class: "hidden" }, `${word}: `), h("span", null, name(entry), " ", h("span", { class: "dim" }, note)));
   const lines = [
     ...entered.map((each) => line("entered", "+", "enters", each, `${words(each.section)}, ${each.level}, ${number(each.tokens)} tokens`)),
     ...left.map((each) => line("left", "−", "leaves", each, `${words(each.section)}, ${number(each.tokens)} tokens`)),
