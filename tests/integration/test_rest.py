@@ -278,3 +278,21 @@ def _generated(name: str) -> Any:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_curves_and_comparisons_are_answered(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    first = remember(http, "We chose PostgreSQL for billing.", kind="decision", confidence=0.8)
+    http.post(f"/v1/memories/{first['id']}/review", json={"outcome": "success"})
+    bins = http.get("/v1/calibration").json()["bins"]
+    assert bins == [{"confidence": 0.8, "success": 1.0, "count": 1}]
+    points = http.get("/v1/decay", params={"shape": "exponential", "hours": 2}).json()["points"]
+    assert [each["weight"] for each in points if each["age_hours"] in (0, 2, 4)] == [1, 0.5, 0.25]
+    assert http.get("/v1/decay", params={"shape": "sudden"}).status_code == 422
+    refs = [
+        http.post("/v1/assemble", json={"query": "billing", "budget": budget, "record": True}).json()["ref"]
+        for budget in (200, 300)
+    ]
+    made = http.post(f"/v1/ledger/{refs[0]}/compare/{refs[1]}").json()
+    assert [each["same"] for each in made["texts"]] == [True, True]
+    assert made["reused"] == made["texts"][1]["tokens"]
