@@ -48,6 +48,38 @@ def test_an_edit_is_counted_and_what_is_gone_is_named(tmp_path: Path, app: Path)
     assert "gone" not in run("import", str(app), "--prune", db=db).err
 
 
+def test_a_dry_run_reports_what_an_import_would_do_and_stores_nothing(tmp_path: Path, app: Path) -> None:
+    db, files = tmp_path / "a.db", Path(__file__).parents[1] / "imports"
+    run("import", str(app), str(files / "mem0" / "qdrant"), db=db)
+    (app / "README.md").write_text("# App\n\nIt runs well.\n", encoding="utf-8")
+    several = (str(app), str(files / "mem0" / "get_all.json"), str(files / "mcp_memory.jsonl"))
+    before = {path: path.read_bytes() for path in tmp_path.glob("a.db*")}
+
+    ran = run("import", *several, "--dry-run", db=db)
+
+    assert {path: path.read_bytes() for path in tmp_path.glob("a.db*")} == before
+    assert ran.out.splitlines() == [
+        f"{app}: 1 read, 0 new, 1 changed, 0 known, 0 left out.",
+        f"{several[1]}: 3 read, 0 new, 3 known, 0 left out.",
+        f"{several[2]}: 4 read, 4 new, 0 known, 0 left out.",
+    ]
+    assert "Nothing was stored." in ran.err
+    assert run("import", *several, db=db).out == ran.out
+
+
+def test_a_dry_run_makes_no_store(tmp_path: Path, app: Path) -> None:
+    ran = run("import", str(app), "--dry-run", "--json", db=tmp_path / "new.db")
+    assert (ran.code, json.loads(ran.out)["created"], json.loads(ran.out)["dry_run"]) == (0, 1, True)
+    assert not list(tmp_path.glob("new.db*"))
+
+
+def test_what_is_not_taken_over_is_named(tmp_path: Path) -> None:
+    source = Path(__file__).parents[1] / "imports" / "waiter.af"
+    ran = run("import", str(source), db=tmp_path / "a.db")
+    assert ran.code == 0
+    assert f"{source}: not taken over: 1 system messages" in ran.err
+
+
 def test_a_secret_is_refused_with_its_rule_and_place(tmp_path: Path, app: Path) -> None:
     db, secret = tmp_path / "a.db", "gh" + "p_" + "aB3dE5gH7j" * 3 + "kL9mN1"
     (app / "deploy.md").write_text(f"# Deploy\n\nWith {secret}.\n", encoding="utf-8")

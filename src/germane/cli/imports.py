@@ -8,16 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+import germane
 from germane.cli import options
 from germane.cli.call import Call, all_memories, command, stopped_by_signals
 from germane.cli.options import arg, opt, place_of
 from germane.cli.output import PacedLines, print_text, warn
 from germane.encoding import to_json
 from germane.errors import UnreadableSource
+from germane.model.text import user_tenant
+from germane.stores.location import exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +63,7 @@ def _import(
     project: _Project = None,
     root: options.Root = None,
     allow_secrets: _AllowSecrets = False,
+    dry_run: Annotated[bool, opt("--dry-run", "Store nothing; report what an import would do.")] = False,
 ) -> None:
     """A second import changes nothing; edited text becomes the next version of its memory. It can be
     interrupted: the next import continues. Text that looks like a secret is not stored. Exits with 1 if
@@ -66,7 +71,7 @@ def _import(
     """
     settings = {"prune": prune, "project": project, "root": root, "allow_secrets": allow_secrets}
     results: list[_Result] = []
-    with call.engine(makes=True) as engine:
+    with _on_copy(call) if dry_run else call.engine(makes=True) as engine:
         for source in sources:
             results.append(_import_one(call, engine, source, settings))
             if not call.as_json:
@@ -76,12 +81,32 @@ def _import(
     lists = {name: sum(len(getattr(each, name)) for each in reports) for name in ("gone", "skipped")}
     errors = sum(each.error is not None for each in results)
     listed = [{"source": each.source, **to_json(each.report), "error": each.error} for each in results]
-    if not call.prints({"sources": listed, **counts, **lists, "errors": errors}):
+    printed = call.prints({"sources": listed, **counts, **lists, "errors": errors, "dry_run": dry_run})
+    if dry_run and not printed:
+        warn("Nothing was stored. Import it without --dry-run.")
+    elif not printed:
         with call.engine() as engine:  # The one before embedded a last batch when it was closed.
             if waiting := engine.stats().pending:
                 warn(f"{waiting:,} memories wait for a vector and are found by words: germane db embed")
     if errors or lists["skipped"]:
         raise typer.Exit(_INCOMPLETE)
+
+
+@contextmanager
+def _on_copy(call: Call) -> Iterator[Engine]:
+    """The engine on a copy of what the agent and its users have, which is removed again."""
+    from germane.stores import copy_store, store_agents  # noqa: PLC0415 - Only a dry run needs them.
+
+    with TemporaryDirectory() as folder:
+        copy = str(Path(folder) / "copy.db")
+        if exists(call.database):
+            with germane.connect(call.database, embedder=None, read_only=True) as store:
+                users = store.users()
+            own = {call.agent, *(user_tenant(user, call.agent) for user in users)}
+            if own := own & {each.name for each in store_agents(call.database)}:
+                copy_store(call.database, copy, agents=sorted(own))
+        with call._replace(database=copy).engine(makes=True, embedder="none") as engine:
+            yield engine
 
 
 @command("export")
@@ -216,8 +241,10 @@ def _warn_of(report: ImportReport) -> None:
     gone = "gone, and forgotten" if report.pruned else "gone, still stored (--prune forgets it)"
     _warn_each([f"{gone}: {each.source}" for each in report.gone])
     _warn_each([f"left out: {each.source}: {each.reason}" for each in report.skipped])
-    if report.passed_over:
-        warn(f"passed over: {len(report.passed_over):,}; --json says what and why")
+    foreign = [each for each in report.passed_over if each.reason.startswith("not taken over")]
+    _warn_each([f"{each.source}: {each.reason}" for each in foreign])
+    if passed_over := len(report.passed_over) - len(foreign):
+        warn(f"passed over: {passed_over:,}; --json says what and why")
     if report.unchecked:
         warn(f"not checked for secrets: {report.unchecked}")
 

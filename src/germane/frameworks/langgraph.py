@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from germane.engine import Engine
 from germane.errors import MissingExtra, NotFound
+from germane.frameworks.langgraph_item import FIELD, item_of, key_of, path_of, readable
 from germane.model.memory import Memory, Status
 
 try:
@@ -36,11 +36,6 @@ except ImportError as error:
 __all__ = ["LangGraphStore"]
 
 _Namespace: TypeAlias = tuple[str, ...]
-
-_FIELD: Final = "_langgraph"
-"""The metadata that holds an item; names that begin with an underscore aren't searched."""
-_END: Final = "\x1f"
-"""Ends each label of a namespace in metadata, so that a prefix ends with a whole label."""
 
 
 class LangGraphStore(BaseStore):
@@ -111,7 +106,7 @@ class LangGraphStore(BaseStore):
 
     def _memory(self, namespace: _Namespace, key: str) -> Memory | None:
         try:
-            memory = self._engine.get(key=_name(namespace, key))
+            memory = self._engine.get(key=key_of(namespace, key))
         except NotFound:
             return None
         return memory if memory.status is Status.ACTIVE else None
@@ -126,16 +121,9 @@ class LangGraphStore(BaseStore):
             return
         value = dict(op.value)
         texts = _texts(value, self._fields if op.index is None else op.index or ())
-        item = {
-            "namespace": list(op.namespace),
-            "path": _path(op.namespace),
-            "key": op.key,
-            "value": value,
-            "searched": bool(texts),
-            "ttl": op.ttl,
-            "created_at": None if known is None else _created_at(known).isoformat(),
-        }
-        self._store("\n".join(texts) or _readable(value) or op.key or "(empty)", item)
+        created = None if known is None else _created_at(known).isoformat()
+        item = item_of(op.namespace, op.key, value, searched=bool(texts), ttl=op.ttl, created_at=created)
+        self._store("\n".join(texts) or readable(value) or op.key or "(empty)", item)
 
     def _remove(self, memory: Memory, *, forget: bool) -> None:
         with suppress(NotFound):  # Another thread was first.
@@ -147,14 +135,14 @@ class LangGraphStore(BaseStore):
     def _store(self, content: str, item: Mapping[str, Any]) -> None:
         self._engine.remember(
             content,
-            key=_name(item["namespace"], item["key"]),
-            metadata={_FIELD: item},
+            key=key_of(item["namespace"], item["key"]),
+            metadata={FIELD: item},
             ttl=None if item["ttl"] is None else 60 * item["ttl"],
             force=True,
         )
 
     def _renew(self, memory: Memory) -> None:
-        item = memory.metadata[_FIELD]
+        item = memory.metadata[FIELD]
         if item["ttl"] is not None:
             # The same text again makes no version.
             self._store(memory.content, item)
@@ -167,7 +155,7 @@ class LangGraphStore(BaseStore):
         limit = wanted
         while True:
             results = self._engine.recall(
-                op.query or "", limit=limit, where={**where, f"{_FIELD}.searched": True}, gate=False
+                op.query or "", limit=limit, where={**where, f"{FIELD}.searched": True}, gate=False
             )
             found = [(one.memory, one.score) for one in results if _passes(one.memory, op.filter)]
             if len(found) >= wanted or len(results) < limit:
@@ -201,7 +189,7 @@ class LangGraphStore(BaseStore):
 
 
 def _fields_of(memory: Memory) -> dict[str, Any]:
-    item = memory.metadata[_FIELD]
+    item = memory.metadata[FIELD]
     return {
         "namespace": _namespace(memory),
         "key": item["key"],
@@ -213,51 +201,29 @@ def _fields_of(memory: Memory) -> dict[str, Any]:
 
 def _created_at(memory: Memory) -> datetime:
     """When the item was put first; a later version of its memory has a time of its own."""
-    first = memory.metadata[_FIELD]["created_at"]
+    first = memory.metadata[FIELD]["created_at"]
     return memory.created_at if first is None else datetime.fromisoformat(first)
 
 
 def _namespace(memory: Memory) -> _Namespace:
-    return tuple(memory.metadata[_FIELD]["namespace"])
-
-
-def _name(namespace: Sequence[str], key: str) -> str:
-    """The engine's key of an item."""
-    return json.dumps([*namespace, key], ensure_ascii=False)
-
-
-def _path(namespace: _Namespace) -> str:
-    return "".join(label + _END for label in namespace)
+    return tuple(memory.metadata[FIELD]["namespace"])
 
 
 def _within(prefix: _Namespace) -> dict[str, Any]:
     """The condition of items whose namespace begins with these labels."""
-    return {f"{_FIELD}.path": {"$startswith": _path(prefix)} if prefix else {"$exists": True}}
+    return {f"{FIELD}.path": {"$startswith": path_of(prefix)} if prefix else {"$exists": True}}
 
 
 def _texts(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
     """The texts of a value that a query searches."""
     if "$" in fields:
-        return [text] if (text := _readable(value)) else []
+        return [text] if (text := readable(value)) else []
     paths = [tokenize_path(field) for field in fields]
     return [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
 
 
-def _readable(value: Any) -> str:
-    """A value as text: each field on a line, and a single text by itself."""
-    if isinstance(value, Mapping) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
-        return only.strip()
-    if isinstance(value, Mapping):
-        return "\n".join(f"{name}: {_short(each)}" for name, each in value.items())
-    return _short(value)
-
-
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _passes(memory: Memory, wanted: Mapping[str, Any] | None) -> bool:
-    value = memory.metadata[_FIELD]["value"]
+    value = memory.metadata[FIELD]["value"]
     return all(_compares(value.get(name), each) for name, each in (wanted or {}).items())
 
 

@@ -3,6 +3,9 @@
 from germane.importers.dialogue import read_transcript as read_transcript
 from germane.importers.git import changed_paths as changed_paths
 from germane.importers.git import read_git as read_git
+from germane.importers.layouts import Layout as Layout
+from germane.importers.layouts import layout_of as layout_of
+from germane.importers.layouts import read as read
 from germane.importers.locomo import DialogueTurn as DialogueTurn
 from germane.importers.locomo import EvidenceReport as EvidenceReport
 from germane.importers.locomo import LocomoConversation as LocomoConversation
@@ -25,11 +28,8 @@ from germane.importers.report import Written as Written
 from germane.importers.report import find_secrets as find_secrets
 from germane.importers.sources import Skipped as Skipped
 from germane.importers.sync import watch as watch
-from germane.importers.transfer import Layout as Layout
 from germane.importers.transfer import export_jsonl as export_jsonl
 from germane.importers.transfer import import_source as import_source
-from germane.importers.transfer import layout_of as layout_of
-from germane.importers.transfer import read as read
 from germane.importers.transfer import read_scoped as read_scoped
 from germane.importers.transfer import write_block as write_block
 

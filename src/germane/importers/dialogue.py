@@ -7,19 +7,29 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from germane.conversation.formats import read_messages
 from germane.conversation.formats.parts import call_in_words, named_fields, result_in_words
 from germane.errors import InvalidInput
+from germane.importers.chat_exports import (
+    claude_memories,
+    custom_instructions,
+    export_product,
+    exported_conversations,
+    exported_values,
+    is_claude_memory,
+)
+from germane.importers.foreign import LeaveOut
 from germane.importers.host_transcripts import read_host_transcript
 from germane.importers.records import parse_object
 from germane.importers.sources import (
     FieldError,
     Turn,
     as_moment,
+    as_stamp,
     name_of,
     numbered_lines,
     read_text,
@@ -47,8 +57,9 @@ def read_conversations(
     """The conversations of a transcript, each with a name: the file's, or `file/N` if there are several.
 
     Messages retain the fields of their provider, and their times if any. In a dialogue between names, the
-    first speaker is the user. A host's transcript is read as `read_host_transcript` has it. Raises
-    UnreadableSource, naming the line, if the file isn't a transcript.
+    first speaker is the user. A host's transcript is read as `read_host_transcript` has it. Those of a data
+    export of ChatGPT or Claude are named by their ids. Raises UnreadableSource, naming the line, if the file
+    isn't a transcript.
     """
     text = read_text(path)
     first = text.lstrip().partition("\n")[0]
@@ -59,7 +70,11 @@ def read_conversations(
         yield path.stem, _of_dialogue(list(dialogue_turns(text)))
         return
     for number, line, value in _json_conversations(path, text):
-        yield path.stem + number, _read(path, value, provider, line=line)
+        if export_product(value) is None:
+            yield path.stem + number, _read(path, value, provider, line=line)
+            continue
+        for each in exported_conversations(value, path, lambda *_: None):
+            yield each.id, _read(path, {"messages": each.messages}, provider, line=line)
 
 
 def _json_conversations(path: Path, text: str) -> Iterator[tuple[str, int | None, Any]]:
@@ -177,6 +192,27 @@ def read_transcript(path: Path) -> Iterator[Draft]:
             raise unreadable(path, str(error), line=line) from error
 
 
+def read_chat_export(path: Path, leave_out: LeaveOut) -> Iterator[Draft]:
+    """The turns of a data export of ChatGPT or Claude as episodes in the sessions of its conversations.
+
+    Custom instructions and memories are drafts too. `path` is a folder, a zip file, or one of its files.
+    Raises UnreadableSource, naming the file and the conversation.
+    """
+    for name, value in exported_values(path):
+        product = export_product(value)
+        if product is None:
+            leave_out(f"file {name}, which has neither conversations nor memories")
+        elif is_claude_memory(value):
+            yield from claude_memories(value, path, leave_out)
+        else:
+            for each in exported_conversations(value, path, leave_out):
+                about = {"title": each.title} if each.title else {}
+                for turn in message_turns(each.messages):
+                    source = f"{product}:{each.id}#{turn.index}"
+                    yield turn_draft(turn, session=each.id, source=source, metadata=about)
+            yield from custom_instructions(value)
+
+
 # Messages in the formats of the OpenAI and Anthropic APIs as turns.
 #
 # Files come from many tools, so this reader is more lenient than `germane.conversation.formats`, which
@@ -185,9 +221,6 @@ def read_transcript(path: Path) -> Iterator[Draft]:
 STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
 """The fields with the time of a message in files; no provider has such a field."""
 _TEXTS = frozenset({"text", "input_text", "output_text"})
-
-_MILLISECONDS = 100_000_000_000
-"""Seconds since 1970 reach this value in the year 5138, so greater values are milliseconds."""
 
 
 def is_message(value: object) -> bool:
@@ -324,14 +357,8 @@ def _stamp(message: Mapping[str, Any]) -> datetime | None:
     """The time of the message, from ISO text or seconds or milliseconds since 1970; None without a time."""
     for name in STAMPS:
         value = message.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            seconds = value / 1000 if value >= _MILLISECONDS else value
-            try:
-                return datetime.fromtimestamp(seconds, UTC)
-            except (ValueError, OverflowError, OSError):
-                raise FieldError(f"{name!r} must be seconds since 1970, and is {value!r}") from None
-        if isinstance(value, str) and value:
-            return as_moment(value, name=name, assume_utc=True)
+        if isinstance(value, int | float | str) and not isinstance(value, bool) and value != "":
+            return as_stamp(value, name=name)
     return None
 
 

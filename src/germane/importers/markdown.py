@@ -105,6 +105,11 @@ def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG)
         raise unreadable(path, f"in its front matter, {error}") from error
 
 
+def drafts_of_text(text: str, base: Draft, path: Path, *, long: int = LONG) -> list[Draft]:
+    """A Markdown text of another file as drafts with the fields of `base`, by `read_markdown`'s rules."""
+    return _drafts(path, outline(text), base, 0, long)
+
+
 def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
     """The fields that front matter gives every draft of its file."""
     kind, metadata = text_of(fields, "kind"), dict(plain(fields))

@@ -229,6 +229,23 @@ def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
     return moment.replace(tzinfo=UTC)
 
 
+_MILLISECONDS = 100_000_000_000
+"""Seconds since 1970 reach this value in the year 5138, so greater values are milliseconds."""
+
+
+def as_stamp(value: object, *, name: str) -> datetime | None:
+    """An aware time from ISO text or from seconds or milliseconds since 1970; None without a time.
+
+    A time without an offset is UTC. Raises FieldError.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return datetime.fromtimestamp(value / 1000 if value >= _MILLISECONDS else value, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise FieldError(f"{name!r} must be seconds since 1970, and is {value!r}") from None
+    return as_moment(value, name=name, assume_utc=True)
+
+
 def day_in(text: str) -> str | None:
     """The first day that a text names, in ISO form: 2024-05-01, 2024/5/1, 2024.5.1 or May 1, 2024."""
     for match in _DAY.finditer(text):

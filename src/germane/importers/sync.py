@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
+from germane.importers.foreign import USER
 from germane.importers.markdown import Ignored, is_hidden, walk
 from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, place_of, stands_as_it_was
@@ -88,6 +89,62 @@ def sync(
     _let_go(engine, matches.gone, run, prune=prune)
     scan.put_in_order()
     return len(scan.paths)
+
+
+def sync_items(engine: Engine, drafts: Iterable[Draft], run: Run, *, product: str, batch: int) -> None:
+    """Store the memories of another product, each for its user; edits there become next versions.
+
+    Sources identify the memories, so other exports of the same ones add nothing. What another export doesn't
+    have stays as it is, and so does what was revised or forgotten here. An engine that is bound to a user
+    takes that user's memories, and those that are nobody's.
+    """
+    groups: dict[str | None, list[Draft]] = {}
+    for draft in drafts:
+        groups.setdefault(draft.metadata.get(USER), []).append(draft)
+    for user, group in groups.items():
+        if user in (None, engine.user):
+            _sync_group(engine, group, run, product=product, batch=batch)
+        elif engine.user is not None:
+            reason = (
+                f"not taken over: {len(group):,} memories of the user {user!r}, since this import is for "
+            )
+            run.passed_over.append(Skipped(source=product, reason=f"{reason}{engine.user!r} alone"))
+        else:
+            try:
+                owner = engine.for_user(str(user))
+            except InvalidInput as error:
+                reason = f"{len(group):,} memories of the user {user!r} aren't stored: {error}"
+                run.skipped.append(Skipped(source=product, reason=reason))
+                continue
+            with owner:
+                _sync_group(owner, group, run, product=product, batch=batch)
+
+
+def _sync_group(engine: Engine, group: Sequence[Draft], run: Run, *, product: str, batch: int) -> None:
+    # No project has such a name, so none takes these memories for texts that its files have lost.
+    named = distinct(group, project=f"memories of {product}", file=product)
+    drafts = [draft for draft in named if not run.holds_secret(draft)]
+    run.read += len(group) - len(drafts)
+    stored = list(_heads(engine))
+    keys = {draft.metadata[ORIGIN]["key"] for draft in drafts}
+    origins = ((head, origin_of(head)) for head in stored)
+    ours = [head for head, origin in origins if origin and origin.file == product and origin.key in keys]
+    matches = matched(drafts, ours)
+    run.read += len(matches.known)
+    run.known += len(matches.known)
+    taken = {head.key for head in stored if head.key is not None}
+    new = [draft for draft in matches.new if draft.key not in taken]
+    for draft in matches.new:
+        if draft.key in taken:
+            reason = f"not taken over: a memory with the key {draft.key!r} is stored, and stays as it is"
+            run.passed_over.append(Skipped(source=str(draft.source), reason=reason))
+    for several in batches(new, batch):
+        run.store(several, lambda items: engine.remember_many(items, revive=False))
+    for number, (head, draft) in enumerate(matches.changed):
+        if number % _CHANGES_A_STEP == 0:
+            run.show_progress(draft.source)
+        _supersede(engine, head, draft, run)
+    run.show_progress(None)
 
 
 def _heads(engine: Engine) -> Iterator[Memory]:

@@ -1,4 +1,4 @@
-"""Import of any source, detection of its format, and export."""
+"""Import of any source, and export."""
 
 from __future__ import annotations
 
@@ -11,45 +11,30 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from io import TextIOWrapper
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from germane.errors import InvalidInput
-from germane.importers.dialogue import is_transcript, read_transcript, starts_dialogue
-from germane.importers.git import read_git
-from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
-from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
-from germane.importers.project import MANIFESTS, MODULE_SUFFIXES, nothing_in, project_of, read_project
+from germane.importers.layouts import FOREIGN, Layout, layout_of, path_of, read
+from germane.importers.project import nothing_in, project_of
 from germane.importers.records import (
-    MARKER,
     Learns,
     Line,
     RenditionsOf,
     known_by,
     memory_to_json,
-    parse_object,
-    read_jsonl,
     read_lines,
     usage_history_to_json,
 )
 from germane.importers.report import ImportReport, ProgressCallback, Run
-from germane.importers.sources import (
-    OnSkip,
-    batches,
-    numbered_lines,
-    read_text,
-    translated_os_errors,
-    unreadable,
-)
-from germane.importers.sync import sync
+from germane.importers.sources import batches, read_text, translated_os_errors, unreadable
+from germane.importers.sync import sync, sync_items
 from germane.model.change import UsageHistory, UsageRecord, version_of
 from germane.model.learning import Example, OutcomeRecord
-from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
+from germane.model.memory import LifecycleEvent, LifecycleState, Memory
 from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 if TYPE_CHECKING:
@@ -108,6 +93,8 @@ def import_source(
         raise InvalidInput(
             f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
         )
+    elif layout in FOREIGN:
+        sync_items(engine, read(source, on_skip=run.passed_over.append), run, product=layout, batch=batch)
     elif layout is Layout.EXPORT:
         _import_export(engine, path, run, batch=batch, renditions_of=renditions_of)
     else:
@@ -174,105 +161,6 @@ def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, st
         outcomes=tuple(one for one in mapped if isinstance(one, OutcomeRecord)),
         events=tuple(one for one in mapped if isinstance(one, LifecycleEvent)),
     )
-
-
-# The format of a source, and its reader.
-
-_GIT = "git:"
-_LINES = frozenset({".jsonl", ".ndjson"})
-_READABLE = (
-    "a project's folder, a file of Markdown, a manifest, JSON lines of memories, an export, a chat "
-    "transcript (messages of the OpenAI or Anthropic API, or `user: text` lines), LoCoMo's layout and "
-    "git:PATH can be imported"
-)
-
-
-class Layout(StrEnum):
-    """The formats that can be imported."""
-
-    PROJECT = "project"  # A folder, or a file that only projects have.
-    MARKDOWN = "markdown"  # One file.
-    MEMORIES = "memories"  # Other JSON lines of memories.
-    EXPORT = "export"  # JSON lines of `export`, restored without loss.
-    TRANSCRIPT = "transcript"  # A chat, in any of its formats.
-    LOCOMO = "locomo"  # Conversations with questions about them.
-    GIT = "git"  # The commits of a repository.
-
-
-def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
-    """The drafts of a source: `git:PATH`, the folder of a project, or a file in a known format.
-
-    Skipped parts are reported to `on_skip`. Raises UnreadableSource for other sources and unreadable ones.
-    """
-    layout, path = layout_of(source), path_of(source)
-    if layout is Layout.GIT:
-        return read_git(path, on_skip=on_skip)
-    if layout is Layout.PROJECT:
-        return read_project(path, on_skip=on_skip)
-    if layout is Layout.MARKDOWN:
-        return read_markdown(path, on_skip=on_skip)
-    if layout is Layout.TRANSCRIPT:
-        return read_transcript(path)
-    if layout is Layout.LOCOMO:
-        return chain.from_iterable(map(conversation_drafts, read_locomo(path)))
-    return read_jsonl(path)
-
-
-def path_of(source: str) -> Path:
-    """The path of a source, with `~` expanded."""
-    return Path(source.removeprefix(_GIT) or ".").expanduser()
-
-
-def layout_of(source: str) -> Layout:
-    """The format of a source, by its form, then by its suffix, then by its content.
-
-    Raises UnreadableSource for a source that can't be imported.
-    """
-    path = path_of(source)
-    if source.startswith(_GIT):
-        if not path.is_dir():
-            raise unreadable(path, "there is no such folder")
-        return Layout.GIT
-    if path.is_dir() or path.name in MANIFESTS or path.suffix.lower() in MODULE_SUFFIXES:
-        return Layout.PROJECT
-    if path.suffix.lower() in MARKDOWN_SUFFIXES:
-        return Layout.MARKDOWN
-    if not path.exists():
-        raise unreadable(path, "there is no such file or folder")
-    if path.suffix.lower() in _LINES:
-        return _layout_of_lines(path)
-    return _layout_of_text(path)
-
-
-def _layout_of_lines(path: Path) -> Layout:
-    number, line = next(numbered_lines(path), (0, ""))
-    if not number:
-        raise unreadable(path, "it is empty")
-    fields = parse_object(line, path, number)
-    if MARKER in fields:
-        return Layout.EXPORT
-    return Layout.TRANSCRIPT if is_transcript(fields) else Layout.MEMORIES
-
-
-def _layout_of_text(path: Path) -> Layout:
-    text = read_text(path)
-    if starts_dialogue(text):
-        return Layout.TRANSCRIPT
-    if text.lstrip().startswith(("{", "[")):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            if "\n" in text.strip() and text.lstrip().startswith("{") and path.suffix.lower() != ".json":
-                return _layout_of_lines(path)
-            raise unreadable(path, f"it is no JSON ({error})") from error
-        if is_locomo(value):
-            return Layout.LOCOMO
-        if is_transcript(value):
-            return Layout.TRANSCRIPT
-        raise unreadable(path, f"it is JSON of a layout that isn't known: {_READABLE}")
-    if path.suffix.lower() in ("", ".txt", ".text"):
-        return Layout.MARKDOWN
-    raise unreadable(path, f"files ending in {path.suffix!r} aren't known: {_READABLE}")
 
 
 # Memories and their usage records as JSON lines that can be imported without loss.
