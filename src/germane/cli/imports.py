@@ -54,7 +54,9 @@ def _import(
     call: Call,
     sources: Annotated[
         list[str],
-        arg("SOURCE...", "A folder; Markdown, JSON lines, a chat or an export; git:PATH.", parser=place_of),
+        arg(
+            "SOURCE...", "A folder, a file or an export, also of another product; git:PATH.", parser=place_of
+        ),
     ],
     *,
     prune: Annotated[

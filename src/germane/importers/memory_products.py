@@ -118,7 +118,9 @@ def _mem0_history(path: Path, leave_out: LeaveOut) -> Iterator[Draft]:
     current = [each for each in latest.values() if each not in gone]
     leave_out("deleted memories", len(gone))
     leave_out("earlier versions of memories", count - len(latest))
-    leave_out("memories' users and metadata: this file lacks them, and the Qdrant folder has them", len(current))
+    leave_out(
+        "memories' users and metadata: this file lacks them, and the Qdrant folder has them", len(current)
+    )
     for each in current:
         fields = {"id": each["memory_id"], "memory": each["new_memory"], "role": each.get("role")}
         times = {name: each[name] for name in ("created_at", "updated_at")}
