@@ -208,7 +208,7 @@ def test_the_first_agent_files_are_read_too(engine: Engine, tmp_path: Path) -> N
     assert left_out(report) == {"1 tools, which aren't memories"}
 
 
-def test_facts_of_a_graph_hold_as_long_as_they_held_there(engine: Engine) -> None:
+def test_facts_of_a_graph_are_valid_as_long_as_there(engine: Engine) -> None:
     report = taken(engine, "graphiti.json")
     ann = engine.for_user("ann")
     worked, left = one(ann, "Ann works at Acme."), one(ann, "Ann left Acme.")
