@@ -18,7 +18,7 @@ import pytest
 import germane
 from germane import Engine, Memory
 from germane.errors import UnreadableSource
-from germane.importers import ImportReport, Layout, import_source, layout_of, read
+from germane.importers import ImportReport, Layout, import_source, layout_of, read, write_block
 
 FILES = Path(__file__).parents[1] / "imports"
 MARCH = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -275,6 +275,24 @@ def test_an_export_is_read_in_its_zip_file(engine: Engine, tmp_path: Path, name:
     created = import_source(engine, str(tmp_path / "export.zip")).created
     assert created == len([*read(str(FILES / name))])
     assert import_source(engine, str(FILES / name)).created == 0
+
+
+def test_a_context_in_a_file_for_agents_is_not_imported_back(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "AGENTS.md"
+    path.write_text("# Rules\n\nUse tabs.\n")
+    write_block(path, "- What germane knows.")
+    path.write_text(path.read_text() + "\nRun the tests.\n")
+    import_source(engine, str(path))
+    (stored,) = engine.memories()
+    assert "germane" not in stored.content
+    assert stored.content.startswith("# Rules\n\nUse tabs.")
+    assert stored.content.endswith("Run the tests.")
+
+    only = tmp_path / "own" / "CLAUDE.md"
+    only.parent.mkdir()
+    write_block(only, "- What germane knows.")
+    report = import_source(engine, str(only))
+    assert (report.read, report.skipped) == (0, ())
 
 
 def test_a_secret_is_left_out_and_the_rest_is_stored(engine: Engine, tmp_path: Path) -> None:

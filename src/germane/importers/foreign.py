@@ -7,7 +7,7 @@ import json
 import pickle
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -179,8 +179,3 @@ def points_of(path: Path) -> Iterator[Mapping[str, Any]]:
         if known not in seen:
             seen.add(known)
             yield fields
-
-
-def ordered(drafts: Iterable[Draft]) -> Sequence[Draft]:
-    """The drafts by their times and sources, so that the order of a database's rows doesn't matter."""
-    return sorted(drafts, key=lambda one: (str(one.created_at or ""), str(one.source)))

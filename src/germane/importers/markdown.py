@@ -53,6 +53,7 @@ _KINDS_BY_TYPE = frozenset(
 """The kinds that `type:` can name in front matter; other values stay metadata."""
 
 _SEPARATOR = " > "
+_OWN_BLOCK = re.compile(r"^<!-- germane:begin\b[^\n]*\n.*?^<!-- germane:end -->$", re.MULTILINE | re.DOTALL)
 _CREATED = ("date", "created", "created_at")
 _UPDATED = ("updated", "updated_at", "modified", "last_modified", "lastmod")
 
@@ -94,7 +95,11 @@ def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG)
 
     Raises UnreadableSource.
     """
-    fields, body, above = split_front_matter(read_text(path), path)
+    fields, whole, above = split_front_matter(read_text(path), path)
+    # What `germane context project` wrote is stored already; the numbers of the lines below it stay.
+    body = _OWN_BLOCK.sub(lambda block: "\n" * block[0].count("\n"), whole)
+    if whole.strip() and not body.strip():
+        return []
     if not body.strip():
         raise unreadable(path, "it has front matter and no text")
     document = outline(body)
