@@ -22,18 +22,22 @@ from hypothesis import strategies as st
 import germane
 from germane import Engine, InvalidInput
 from germane.testing.fakes import seeded_ids
-from germane.tokens import get_counter
+from support.judges import tiktoken_of
 
 pytest.importorskip("mcp", reason="the extra `mcp` isn't installed")
 
+import httpx2
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import PromptReference, ResourceTemplateReference
 
 from germane.servers import mcp_server
 
 DECISION = "Refunds go through Stripe because PayPal lost some."
+ALL = "core+working+conversation+spaces+chatgpt"
 MODES = ("auto", "legacy", "2026-07-28")
-O200K = get_counter("o200k")
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -42,7 +46,7 @@ def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def tokens(text: str) -> int:
-    return O200K.count(text)
+    return len(tiktoken_of("o200k").encode_ordinary(text))
 
 
 def filled(**options: Any) -> Engine:
@@ -155,22 +159,51 @@ def test_the_instructions_stand_alone_in_their_first_512_characters() -> None:
     assert "never an instruction" in first
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(texts=st.lists(st.text(min_size=1, max_size=300), max_size=8), budget=st.integers(50, 400))
 def test_no_result_is_longer_than_its_budget(texts: list[str], budget: int) -> None:
     with germane.open(":memory:", embedder=None) as engine:
+        space, working = engine.space("team", create=True), engine.working_set()
+        log = engine.conversation("monday")
         for text in texts:
             try:
-                engine.remember(f"refund {text}")
+                working.add(engine.remember(f"refund {text}"))
+                space.remember(f"refund {text}")
+                log.append({"role": "user", "content": f"refund {text}"})
             except InvalidInput:
                 continue
+        newest = engine.memories(limit=1)
 
         async def ask(client: Client) -> None:
-            for name, argument in (("context", "question"), ("recall", "query")):
-                text = await called(client, name, **{argument: "refund", "budget": budget})
-                assert tokens(text) <= budget
+            results = [
+                await called(client, "context", question="refund", budget=budget),
+                await called(client, "recall", query="refund", budget=budget),
+                await called(client, "working_set", budget=budget),
+                await called(client, "search_conversations", query="refund", budget=budget),
+                await called(client, "space_recall", space="team", query="refund", budget=budget),
+            ]
+            assert max(map(tokens, results)) <= budget
+            most = [await called(client, "search", query="refund")]
+            most += [await called(client, "expand", id=each.id) for each in newest]
+            most += [await called(client, "fetch", id=each.id) for each in newest]
+            assert max(map(tokens, most)) <= 400
 
-        talk(ask, engine)
+        talk(ask, engine, tools=ALL, budget_max=400)
+
+
+def test_a_long_memory_is_cut_to_the_most_tokens_of_a_result() -> None:
+    engine = filled()
+    memory = engine.remember("One more word. " * 2000)
+
+    async def ask(client: Client) -> None:
+        text = await called(client, "expand", id=memory.id)
+        assert tokens(text) <= 300
+        assert re.search(r"\(cut after [\d,]+ of [\d,]+ characters\)$", text)
+        fetched = await called(client, "fetch", id=memory.id)
+        assert tokens(fetched) <= 300
+        assert "cut after" in json.loads(fetched)["text"]
+
+    talk(ask, engine, tools=ALL, budget_max=300)
 
 
 def test_a_context_too_small_for_what_must_stand_in_it_says_so() -> None:
@@ -195,16 +228,33 @@ def test_errors_are_sentences_that_a_model_can_act_on() -> None:
 
 def test_another_agents_memories_are_not_found(tmp_path: Path) -> None:
     with germane.connect(tmp_path / "agents.db") as store:
-        secret = store.agent("other").remember("The other agent's secret is Zanzibar.")
+        other = store.agent("other")
+        secret = other.remember("The other agent's secret is Zanzibar.")
+        other.space("hidden", create=True).remember("The hidden secret is Zanzibar.")
+        context = other.assemble("secret", record=True)
+        other.conversation("monday").append({"role": "user", "content": "Where is Zanzibar?"})
 
         async def ask(client: Client) -> None:
             for name in (secret.id, secret.id[-8:]):
-                for tool in ("expand", "forget"):
-                    assert (await called(client, tool, id=name)).startswith("ERROR")
-            assert "Zanzibar" not in await called(client, "recall", query="secret Zanzibar")
+                for tool in ("expand", "forget", "fetch", "working_set_add", "working_set_remove"):
+                    assert (await called(client, tool, id=name)).startswith("ERROR"), tool
+                assert (await called(client, "remember", content="Mine.", replaces=name)).startswith("ERROR")
+                for tool in ("space_share", "space_expand"):
+                    assert (await called(client, tool, space="hidden", id=name)).startswith("ERROR")
+            assert (await called(client, "feedback", ref=context.ref, used=[secret.id])).startswith("ERROR")
+            for tool, arguments in {
+                "space_recall": {"query": "Zanzibar"},
+                "space_remember": {"content": "Mine."},
+            }.items():
+                assert (await called(client, tool, space="hidden", **arguments)).startswith("ERROR")
+            for tool in ("recall", "search_conversations", "search"):
+                assert "Zanzibar" not in await called(client, tool, query="secret Zanzibar")
             assert "Zanzibar" not in await called(client, "context", question="secret Zanzibar")
+            assert await called(client, "spaces") == "The agent is a member of no space."
+            assert "Zanzibar" not in await called(client, "working_set")
 
-        talk(ask, store.agent("support"))
+        talk(ask, store.agent("support"), tools=ALL)
+        assert other.get(secret.id) == secret
 
 
 def test_a_read_only_server_offers_nothing_that_writes_and_changes_no_byte(tmp_path: Path) -> None:
@@ -261,13 +311,71 @@ def test_the_two_tools_that_chatgpt_asks_for() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tools": "all"}, "tools='all' is no set of tools. Use one of read, core, chatgpt."),
+        ({"tools": "core+all"}, "tools='core+all' has 'all', which is no set of tools. Use read, core, "),
         ({"budget_max": 5}, "budget_max=5 is out of range. Use 50 to 20,000."),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
         mcp_server(filled, agent="support", **options)
+
+
+def test_the_tools_of_the_working_set() -> None:
+    async def ask(client: Client) -> None:
+        name = (await called(client, "recall", query="Stripe", kinds="decision"))[1:9]
+        assert await called(client, "working_set_add", id=name, pinned=True) == "Added."
+        listed = await called(client, "working_set")
+        assert listed.startswith("(1 memories, ")
+        assert f"[{name}] decision: Refunds go through Stripe" in listed
+        assert listed.endswith("(pinned)")
+        assert (await called(client, "working_set_remove", id=name)).startswith("Removed")
+        assert (await called(client, "working_set")).startswith("(0 memories")
+
+    talk(ask, filled(), tools="+working")
+
+
+def test_the_tool_that_searches_conversations() -> None:
+    engine = filled()
+    engine.conversation("monday").append({"role": "user", "content": "The parcel waits in Osaka."})
+
+    async def ask(client: Client) -> None:
+        assert "The parcel waits in Osaka." in await called(client, "search_conversations", query="parcel")
+        assert (await called(client, "search_conversations", query="zzz")).startswith("No message to show")
+
+    talk(ask, engine, tools="+conversation")
+
+
+def test_the_tools_of_spaces() -> None:
+    engine = filled()
+    engine.space("team", create=True)
+
+    async def ask(client: Client) -> None:
+        assert await called(client, "spaces") == "team: support (write)"
+        name = (await called(client, "recall", query="Stripe", kinds="decision"))[1:9]
+        copy = await called(client, "space_share", space="team", id=name)
+        assert copy.startswith("Shared as [")
+        stored = await called(client, "space_remember", space="team", content="Lunch is at noon.")
+        assert stored.startswith("Stored: [")
+        assert "Lunch" in await called(client, "space_recall", space="team", query="lunch")
+        assert "Stripe" in await called(client, "space_expand", space="team", id=copy[-10:-2])
+
+    talk(ask, engine, tools="+spaces")
+
+
+def test_completion_of_kinds_tags_and_refs() -> None:
+    async def ask(client: Client) -> None:
+        text = await called(client, "context", question="refunds")
+        ref = re.findall(r"\(ref (\w+);", text)[0]
+        prompt = PromptReference(name="brief")
+        for argument, begun, wanted in (("kind", "dec", "decision"), ("tag", "pay", "payments")):
+            found = await client.complete(prompt, {"name": argument, "value": begun})
+            assert found.completion.values == [wanted]
+        resource = ResourceTemplateReference(uri="germane://context/{ref}")
+        found = await client.complete(resource, {"name": "ref", "value": ref[:2]})
+        assert found.completion.values == [ref]
+        assert "kinds 'decision'" in str(await client.get_prompt("brief", {"topic": "x", "kind": "decision"}))
+
+    talk(ask, filled())
 
 
 def test_over_standard_input(tmp_path: Path) -> None:
@@ -297,11 +405,22 @@ def test_over_http(tmp_path: Path) -> None:
 
 
 @contextmanager
-def served(path: Path) -> Iterator[str]:
+def served(path: Path, *options: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "germane", "mcp", "--db", str(path), "--http", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "germane",
+        "mcp",
+        "--db",
+        str(path),
+        "--http",
+        "--port",
+        str(port),
+        *options,
+    ]
     with subprocess.Popen(command) as process:
         try:
             deadline = time.monotonic() + 60
@@ -331,3 +450,93 @@ def test_another_host_is_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "--host 0.0.0.0 would let other machines read this memory without a key" in done.stderr
+
+
+def test_malformed_messages_get_errors_and_lose_nothing(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "germane", "mcp", "--db", "agent.db"]
+    hello = {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+    }  # fmt: skip
+    fact = {"name": "remember", "arguments": {"content": "Refunds take five days."}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        "{not json",
+        '{"jsonrpc": "2.0", "id": 2}',
+        {"jsonrpc": "2.0", "id": 3, "method": "no/such"},
+        {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": 7}},
+        {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "no_such", "arguments": {}}},
+        {"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": "recall", "arguments": {}}},
+        {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": fact},
+    ]
+    answers: dict[int, Any] = {}
+    with subprocess.Popen(
+        arguments,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in lines:
+            process.stdin.write((line if isinstance(line, str) else json.dumps(line)) + "\n")
+        process.stdin.flush()
+        while 7 not in answers:
+            answer = json.loads(process.stdout.readline())
+            answers[answer.get("id") or 0] = answer
+        process.stdin.close()
+
+    assert answers[3]["error"]["code"] == -32601
+    assert answers[4]["error"]["code"] == -32602
+    assert "no_such" in json.dumps(answers[5])
+    assert "query" in json.dumps(answers[6])
+    assert answers[7]["result"]["content"][0]["text"].startswith("Stored")
+    with germane.open(tmp_path / "agent.db", read_only=True) as engine:
+        assert [each.content for each in engine.memories()] == ["Refunds take five days."]
+
+
+def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    with germane.connect(path, embedder=None) as store:
+        store.agent("support").remember("Refunds take five days.", kind="fact")
+        store.agent("sales").remember("Discounts end on Friday.", kind="fact")
+        writing = store.create_key("support", may=["read", "write"]).text
+        reading = store.create_key("sales", may=["read"]).text
+
+    async def ask(url: str) -> None:
+        async with keyed(url, writing) as client:
+            assert "five days" in await called(client, "recall", query="refunds")
+            assert "Friday" not in await called(client, "recall", query="discounts")
+            assert (await called(client, "remember", content="Ann prefers e-mail.")).startswith("Stored")
+            assert "'support'" in (client.instructions or "")
+        async with keyed(url, reading) as client:
+            assert [each.name for each in (await client.list_tools()).tools] == [
+                "context",
+                "recall",
+                "expand",
+            ]
+            assert [each.name for each in (await client.list_prompts()).prompts] == ["brief"]
+            assert "`remember`" not in (client.instructions or "")
+            assert "Friday" in await called(client, "context", question="discounts")
+            for name in ("remember", "forget", "feedback"):
+                with pytest.raises(MCPError, match=f"Unknown name: {name}. This key may not write"):
+                    await client.call_tool(name, {"content": "x", "id": "x", "ref": "x", "used": []})
+        async with httpx2.AsyncClient() as client:
+            assert (await client.post(url, json={})).status_code == 401
+            headers = {"Authorization": f"Bearer {reading}", "Host": "evil.example"}
+            assert (await client.post(url, json={}, headers=headers)).status_code == 421
+
+    with served(path, "--keys") as url:
+        asyncio.run(ask(url))
+
+
+@asynccontextmanager
+async def keyed(url: str, key: str) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {key}"}
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        yield client

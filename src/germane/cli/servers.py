@@ -6,38 +6,31 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from germane.cli.call import Call, check_exists, command, observed
+import germane
+from germane.cli.call import Call, check_exists, command
 from germane.cli.hook_client import DEADLINE, folder, log_of, write_log
 from germane.cli.options import opt
 from germane.errors import GermaneError, InvalidInput, MissingExtra
 from germane.stores.location import is_address, location_of
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
-
+    from germane import Engine
     from germane.servers.hook import HostEvents
-    from germane.servers.mcp import MemoryTools
+    from germane.servers.mcp_tools import MemoryTools
 
 _PATIENCE: Final = 5
 """Seconds to wait for the rest of an event."""
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
-
-
-class _Tools(StrEnum):
-    """Which tools a server offers."""
-
-    READ = "read"
-    CORE = "core"
-    CHATGPT = "chatgpt"
 
 
 class _Host(StrEnum):
@@ -54,13 +47,24 @@ class _Host(StrEnum):
 def _mcp(
     call: Call,
     *,
-    tools: Annotated[_Tools, opt("--tools SET", "read, core, or chatgpt (search and fetch).")] = _Tools.CORE,
+    tools: Annotated[
+        str,
+        opt("--tools SETS", "read, core, working, conversation, spaces and chatgpt; +working adds to core."),
+    ] = "core",
     read_only: Annotated[bool, opt("--read-only", "Offer no tool that writes.")] = False,
     record: Annotated[bool, opt("--record", "Record each context in the ledger.")] = False,
     budget_max: Annotated[int, opt("--budget-max N", "Maximum tokens of a result.")] = 20_000,
     http: Annotated[bool, opt("--http", "Serve streamable HTTP instead of standard input.")] = False,
-    host: Annotated[str, opt("--host NAME", "With --http: a name of this machine only.")] = "127.0.0.1",
+    host: Annotated[
+        str, opt("--host NAME", "With --http; another than this machine's needs --keys.")
+    ] = "127.0.0.1",
     port: Annotated[int, opt("--port N", "With --http.", min=1, max=65535)] = 8765,
+    keys: Annotated[
+        bool, opt("--keys", "With --http: the key of a request decides whose memory it uses.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None, opt("--allow-host NAME", "With --keys: a name that clients use. Repeatable.")
+    ] = None,
     print_config: Annotated[
         _Host | None, opt("--print-config HOST", "Print a host's configuration, and serve nothing.")
     ] = None,
@@ -72,24 +76,63 @@ def _mcp(
     if print_config is not None:
         typer.echo(_configuration(print_config, call, sys.argv))
         return
-    if http and host not in _LOCAL:
+    if host not in _LOCAL and not keys:
         raise InvalidInput(
-            f"--host {host} would let other machines read this memory without a key. Use 127.0.0.1, and a "
-            "proxy that checks who asks."
+            f"--host {host} would let other machines read this memory without a key. Create one with "
+            "`germane keys create`, and add --http --keys."
+        )
+    if (keys and not http) or (allow_host and not keys):
+        raise InvalidInput(
+            "--keys needs --http, and --allow-host needs --keys: on standard input the host that starts the "
+            "server is the only caller."
         )
     if read_only:
         check_exists(call.database)
+    options: dict[str, Any] = {
+        "tools": tools, "read_only": read_only, "record": record, "budget_max": budget_max,
+    }  # fmt: skip
+    try:
+        if keys:
+            _serve_keys(call, host=host, port=port, names=allow_host or (), options=options)
+            return
+        _serve_one(call, options, {"host": host, "port": port} if http else None)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "mcp":
+            raise
+        raise MissingExtra(feature="The MCP server", extra="mcp") from error
+
+
+def _serve_one(call: Call, options: dict[str, Any], http: dict[str, Any] | None) -> None:
+    """Serve one agent's memory, on standard input unless `http` says where."""
+    # The SDK is an extra, and takes a second.
+    from germane.servers.mcp import load_after_first_answer, mcp_server  # noqa: PLC0415
+
     with ExitStack() as stack:
-        options: dict[str, Any] = {"record": record, "budget_max": budget_max}
-        server, memory = _server(call, stack, tools=tools, read_only=read_only, **options)
-        Thread(target=_load, args=[memory], name="germane-mcp-load", daemon=True).start()
-        try:
-            if http:
-                server.run("streamable-http", host=host, port=port, stateless_http=True)
-            else:
-                server.run("stdio")
-        finally:
-            memory.close()
+
+        def open_engine() -> Engine:
+            return stack.enter_context(call.engine(makes=not options["read_only"]))
+
+        server, memory = mcp_server(open_engine, agent=call.agent, **options)
+        load_after_first_answer(server, partial(_load, memory))
+        if http is None:
+            server.run("stdio")
+        else:
+            server.run("streamable-http", stateless_http=True, **http)
+
+
+def _serve_keys(call: Call, *, host: str, port: int, names: Sequence[str], options: dict[str, Any]) -> None:
+    """Serve the agents of a store to who has a key, over HTTP."""
+    # As above.
+    import uvicorn  # noqa: PLC0415
+
+    from germane.servers.connections import Connection  # noqa: PLC0415
+    from germane.servers.guard import LOCAL_HOSTS  # noqa: PLC0415
+    from germane.servers.mcp_http import keyed_mcp  # noqa: PLC0415
+
+    hosts = [*LOCAL_HOSTS, *(each.lower() for each in names)]
+    with germane.connect(call.database, read_only=options["read_only"]) as handle:
+        app = keyed_mcp(handle, hosts=hosts, **options)
+        uvicorn.run(app, host=host, port=port, http=Connection, log_level="warning", server_header=False)
 
 
 @command("hook")
@@ -179,23 +222,6 @@ def _answer(connection: Any, events: HostEvents, log: Path) -> None:
         connection.sendall(events.answer(b"".join(parts)).encode())
     except Exception as error:  # noqa: BLE001 - One event's error ends no session, and is in the log.
         write_log(log, f"{type(error).__name__}: {error}")
-
-
-def _server(
-    call: Call, stack: ExitStack, *, tools: _Tools, read_only: bool, **options: Any
-) -> tuple[MCPServer, MemoryTools]:
-    """The server and its tools; the engine that it opens is closed by the stack."""
-    try:
-        from germane.servers.mcp import mcp_server  # noqa: PLC0415 - The SDK is an extra, and takes a second.
-    except ModuleNotFoundError as error:
-        raise MissingExtra(feature="The MCP server", extra="mcp") from error
-    return mcp_server(
-        lambda: observed(stack.enter_context(call.engine(makes=not read_only))),
-        agent=call.agent,
-        tools=tools.value,
-        read_only=read_only,
-        **options,
-    )
 
 
 def _load(memory: MemoryTools) -> None:

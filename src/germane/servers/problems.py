@@ -7,17 +7,19 @@ import logging
 import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
 from germane import errors
 from germane.encoding import error_json
 from germane.errors import GermaneError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = 1
@@ -106,6 +108,7 @@ def problem_of(error: GermaneError, *, precondition: bool = False) -> Response:
 
 def add_handlers(app: FastAPI) -> None:
     """Answer every error of an application with a problem."""
+    from fastapi.exceptions import RequestValidationError  # noqa: PLC0415 - MCP alone needs no FastAPI.
 
     @app.exception_handler(GermaneError)
     def _ours(_: Request, error: Exception) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from fastapi import FastAPI, Header, Request
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 import germane
 from germane.access import AccessKey, AccessRight
@@ -33,6 +32,7 @@ from germane.servers.schemas import Schemas
 
 if TYPE_CHECKING:
     from germane.engine.handle import StoreHandle
+    from germane.servers.mcp_http import CallersMcp
 
 __all__ = ["LOCAL_HOSTS", "Limits", "RestServer", "local_token", "openapi_document", "rest_app", "serve"]
 
@@ -193,66 +193,14 @@ def _add_own(app: FastAPI, handle: StoreHandle, state: _State, served: Served) -
         return Response(served.text(store), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-# MCP, mounted: an application for each key, made at its first request.
-
-
-class Mounted:
-    """MCP for the callers of the server: each agent's or user's tools, without those its key may not use."""
-
-    def __init__(self) -> None:
-        self._apps: dict[tuple[str, str | None, bool], ASGIApp] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._ending = asyncio.Event()
-        self._guard = asyncio.Lock()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for the caller that the guard found."""
-        caller: Caller = scope["state"]["caller"]
-        refused = caller.refusal(AccessRight.READ)
-        if refused is not None:
-            await refused(scope, receive, send)
-            return
-        app = await self._app(caller)
-        await app({**scope, "path": "/mcp", "raw_path": b"/mcp", "root_path": ""}, receive, send)
-
-    async def _app(self, caller: Caller) -> ASGIApp:
-        reads = AccessRight.WRITE not in caller.key.may
-        name = (caller.key.agent, caller.user, reads)
-        async with self._guard:
-            if name not in self._apps:
-                self._apps[name] = await self._started(caller, read_only=reads)
-            return self._apps[name]
-
-    async def _started(self, caller: Caller, *, read_only: bool) -> ASGIApp:
-        from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415 - An extra.
-
-        from germane.servers.mcp import mcp_server  # noqa: PLC0415 - As above.
-
-        server, _ = mcp_server(lambda: caller.engine, agent=caller.key.agent, read_only=read_only)
-        # The guard has checked the Host already.
-        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        app = server.streamable_http_app(stateless_http=True, transport_security=security)
-        ready = asyncio.Event()
-
-        async def running() -> None:
-            async with app.router.lifespan_context(app):
-                ready.set()
-                await self._ending.wait()
-
-        self._tasks.append(asyncio.create_task(running()))
-        await ready.wait()
-        return app
-
-    async def close(self) -> None:
-        """End what works for MCP."""
-        self._ending.set()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def _mounted() -> Mounted | None:
+def _mounted() -> CallersMcp | None:
     from importlib.util import find_spec  # noqa: PLC0415 - Only here.
 
-    return Mounted() if find_spec("mcp") is not None else None
+    if find_spec("mcp") is None:
+        return None
+    from germane.servers.mcp_http import CallersMcp  # noqa: PLC0415 - An extra.
+
+    return CallersMcp()
 
 
 # Running it.
