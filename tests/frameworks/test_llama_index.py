@@ -33,7 +33,7 @@ def _connections_of_the_framework_are_collected() -> Iterator[None]:
 
 
 def memory_of(engine: germane.Engine, *, session: str, limit: int = 600) -> Memory:
-    block = LlamaIndexMemoryBlock(engine=engine, budget=200, priority=1)
+    block = LlamaIndexMemoryBlock(engine=engine, budget=200)
     return Memory.from_defaults(
         session_id=session,
         token_limit=limit,

@@ -35,6 +35,7 @@ class LlamaIndexMemoryBlock(BaseMemoryBlock[str]):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     name: str = Field(default="germane")
+    priority: int = Field(default=1, description="0 would exempt it from LlamaIndex's limit of tokens.")
     engine: Engine = Field(exclude=True)
     budget: int = Field(default=1000, description="Tokens of a context at most.")
     session: str = Field(default="llama-index", description="The conversation of messages without a session.")
