@@ -147,7 +147,7 @@ def histories(conversation: LocomoConversation, budget: int) -> Iterator[tuple[s
         yield "LlamaIndex, germane", llama(turns, budget, block)
 
 
-def said(turns: Sequence[DialogueTurn]) -> Iterator[tuple[str, str]]:
+def turns_of(turns: Sequence[DialogueTurn]) -> Iterator[tuple[str, str]]:
     """Role and text of each turn; of two people the first to speak is the user."""
     first = turns[0].speaker
     for turn in turns:
@@ -164,7 +164,7 @@ def embedded(texts: Sequence[str]) -> list[list[float]]:
 
 def langgraph(store: BaseStore, turns: Sequence[DialogueTurn], budget: int) -> Ask:
     """What a store's search finds, best first, as long as it fits. Both have vectors of the same embedder."""
-    for number, (_, text) in enumerate(said(turns)):
+    for number, (_, text) in enumerate(turns_of(turns)):
         store.put(("a", "turns"), str(number), {"text": text})
 
     def ask(question: str) -> str:
@@ -178,7 +178,7 @@ def langgraph(store: BaseStore, turns: Sequence[DialogueTurn], budget: int) -> A
 
 
 def items_of(turns: Sequence[DialogueTurn]) -> list[Any]:
-    return [{"role": role, "content": text} for role, text in said(turns)]
+    return [{"role": role, "content": text} for role, text in turns_of(turns)]
 
 
 def openai_session(turns: Sequence[DialogueTurn]) -> Ask:
@@ -212,7 +212,7 @@ def pydantic(turns: Sequence[DialogueTurn], capability: AbstractCapability[Any])
         ModelRequest(parts=[UserPromptPart(text)])
         if role == "user"
         else ModelResponse(parts=[TextPart(text)])
-        for role, text in said(turns)
+        for role, text in turns_of(turns)
     ]
 
     def answer(messages: list[ModelMessage], info: Any) -> ModelResponse:
@@ -244,7 +244,7 @@ def llama(turns: Sequence[DialogueTurn], budget: int, block: LlamaIndexMemoryBlo
         memory_blocks=[block] if block else [],
     )
     loop = asyncio.new_event_loop()
-    for role, text in said(turns):
+    for role, text in turns_of(turns):
         loop.run_until_complete(memory.aput(ChatMessage(role=role, content=text)))
 
     def ask(question: str) -> str:

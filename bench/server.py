@@ -87,7 +87,7 @@ def _location(database: str) -> Iterator[str]:
 
 
 def _alone(location: str, rounds: int) -> None:
-    asked = iter(questions(6 * rounds + 60, seed=3))
+    wanted = iter(questions(6 * rounds + 60, seed=3))
     http_times: dict[str, list[tuple[float, float]]] = defaultdict(list)
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with ExitStack() as stack:
@@ -96,8 +96,8 @@ def _alone(location: str, rounds: int) -> None:
         connection = stack.enter_context(closing(http.client.HTTPConnection("127.0.0.1", server.port)))
         for turn in range(-10, rounds):
             for verb in ("recall", "assemble", "remember"):
-                sent = _both(partial(_post, connection, server, verb, next(asked)), server.process.pid)
-                called = _both(partial(_call, engine, verb, next(asked)), os.getpid())
+                sent = _both(partial(_post, connection, server, verb, next(wanted)), server.process.pid)
+                called = _both(partial(_call, engine, verb, next(wanted)), os.getpid())
                 if turn >= 0:
                     http_times[verb].append(sent)
                     own[verb].append(called)
@@ -212,11 +212,11 @@ async def _clients(port: int, token: str, clients: int, seconds: float, what: st
 
     async def one(number: int) -> None:
         chance = Random(number)
-        asked = cycle(questions(200, seed=1000 + number))
+        wanted = cycle(questions(200, seed=1000 + number))
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while time.perf_counter() < ends:
             verb = chance.choice(_SHARES) if what else "nothing"
-            body = _body(verb, f"{next(asked)} {next(numbers)}") if what else b""
+            body = _body(verb, f"{next(wanted)} {next(numbers)}") if what else b""
             first = f"POST {_PATHS[verb]}" if what else "GET /healthz"
             head = f"{first} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n"
             head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -248,10 +248,10 @@ def _threads(engine: germane.Engine, clients: int, seconds: float) -> dict[str, 
 
     def one(number: int) -> None:
         chance = Random(number)
-        asked = cycle(questions(200, seed=5000 + number))
+        wanted = cycle(questions(200, seed=5000 + number))
         while time.perf_counter() < ends:
             verb = chance.choice(_SHARES)
-            text = f"{next(asked)} {next(numbers)}"
+            text = f"{next(wanted)} {next(numbers)}"
             try:
                 times[verb].append(_seconds(partial(_call, engine, verb, text)))
             except germane.GermaneError as error:

@@ -27,7 +27,7 @@ def names_in(database: Path) -> dict[str, str]:
     with germane.connect(database, embedder=None) as handle:
         engine = handle.agent("newton")
         memory = engine.remember("We chose PostgreSQL for billing.", kind="decision")
-        said = engine.conversation("monday").extend(
+        messages = engine.conversation("monday").extend(
             [{"role": "user", "content": "Hello there."}, {"role": "assistant", "content": "Hello."}]
         )
         ref = engine.assemble("billing", record=True).ref
@@ -37,8 +37,8 @@ def names_in(database: Path) -> dict[str, str]:
         return {
             "memory_id": memory.id,
             "session": "monday",
-            "message_id": said[0].id,
-            "group": str(said[0].group),
+            "message_id": messages[0].id,
+            "group": str(messages[0].group),
             **dict.fromkeys(("assembly_id", "first", "second"), str(ref)),
             "space": "team",
             "name": "default",

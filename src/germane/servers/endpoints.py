@@ -233,8 +233,8 @@ def _endpoint(route: Route) -> Callable[..., Response]:
         if key is None or route.method == "GET":
             return answer()
         replies: Replies = request.app.state.replies
-        asked = [route.name, path, space, match, arguments]
-        mark = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+        requested = [route.name, path, space, match, arguments]
+        mark = sha256(json.dumps(requested, sort_keys=True, default=str).encode()).hexdigest()
         return replies.once(f"{caller.key.id} {caller.user} {key}", mark, answer)
 
     parameters = [inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]

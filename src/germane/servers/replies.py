@@ -28,7 +28,7 @@ class Replies:
     def once(self, name: str, mark: str, answer: Callable[[], Response]) -> Response:
         """The answer, which is made only where no request of that name was answered before.
 
-        `mark` says what is asked for; another request of the same name is refused.
+        `mark` identifies the content of the request; another request of the same name is refused.
         """
         earlier = self._begin(name, mark)
         if earlier is not None:

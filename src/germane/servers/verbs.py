@@ -130,7 +130,7 @@ def recall(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledContext:
-    """A context as an answer has it: the trace, which is some hundred times as long, only if asked for."""
+    """A context as an answer has it: the trace, which is some hundred times as long, only on request."""
 
     text: str
     tokens: int
@@ -154,7 +154,7 @@ def assemble(
 ) -> AssembledContext:
     """The best context for a query within a budget; `session` is the conversation under way.
 
-    The answer has the trace of it if that is asked for.
+    The answer has its trace on request.
     """
     return _answered(_assembled(engine, query, session=session, **given), trace=trace)
 
@@ -402,7 +402,7 @@ def figures(working_set: WorkingSet) -> dict[str, Any]:
 def assemble_working_set(
     working_set: WorkingSet, query: str = "", *, trace: bool = False, **given: Any
 ) -> AssembledContext:
-    """The context of a working set's entries alone; the trace of it if that is asked for."""
+    """The context of a working set's entries alone; its trace on request."""
     return _answered(working_set.assemble(query, **given), trace=trace)
 
 

@@ -1,0 +1,178 @@
+"""What holds in every framework: users apart, nothing lost by a restart, budgets, many runs, cancellation.
+
+LlamaIndex isn't here: a message reaches its blocks only when it leaves the short-term memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import agents
+import pydantic_ai
+import pytest
+from agent_framework import Agent as FrameworkAgent
+from agent_framework import AgentSession, BaseChatClient, ChatResponse, Message
+from agents.testing import ScriptedModel, assistant_message
+from anthropic.types.beta import BetaMemoryTool20250818CreateCommand
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+import germane
+from germane.frameworks import (
+    AgentFrameworkContext,
+    AgentFrameworkHistory,
+    AsyncAnthropicMemoryTool,
+    LangGraphStore,
+    OpenAIAgentsSession,
+    PydanticAIMemory,
+    openai_agents_filter,
+)
+from germane.tokens import get_counter
+
+BUDGET = 600
+Turn = Callable[[germane.Engine, str, str], Coroutine[Any, Any, str]]
+"""One turn of a session: what the user writes in, what the model is sent out."""
+
+
+async def pydantic_turn(engine: germane.Engine, session: str, text: str) -> str:
+    seen: list[str] = []
+
+    def answer(messages: list[Any], info: Any) -> ModelResponse:
+        parts = [str(getattr(part, "content", "")) for message in messages for part in message.parts]
+        seen.append("\n".join([info.instructions or "", *parts]))
+        return ModelResponse(parts=[TextPart("Noted.")])
+
+    memory = PydanticAIMemory(engine, session=session, budget=400, window=BUDGET, tools=False)
+    await pydantic_ai.Agent(FunctionModel(answer), capabilities=[memory]).run(text)
+    return seen[-1]
+
+
+async def openai_turn(engine: germane.Engine, session: str, text: str) -> str:
+    model = ScriptedModel([[assistant_message("Noted.")]])
+    agent: Any = agents.Agent(name="a", model=model)
+    fit = openai_agents_filter(engine, window=BUDGET, memory="layered")
+    seen: list[str] = []
+
+    async def watched(data: Any) -> Any:
+        made = await fit(data)
+        seen.append("\n".join(str(item.get("content") or "") for item in made.input))
+        return made
+
+    config = agents.RunConfig(call_model_input_filter=watched, tracing_disabled=True)
+    await agents.Runner.run(agent, text, session=OpenAIAgentsSession(session, engine), run_config=config)
+    return seen[-1]
+
+
+class Client(BaseChatClient):
+    """Keeps what it is sent."""
+
+    seen: str = ""
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
+        assert not stream
+        texts = [message.text for message in messages]
+        self.seen = "\n".join([str(options.get("instructions") or ""), *texts])
+
+        async def answer() -> ChatResponse:
+            return ChatResponse(messages=Message("assistant", ["Noted."]))
+
+        return answer()
+
+
+async def agent_framework_turn(engine: germane.Engine, session: str, text: str) -> str:
+    client = Client()
+    providers = [AgentFrameworkHistory(engine, budget=200), AgentFrameworkContext(engine, budget=300)]
+    agent: Any = FrameworkAgent(client, context_providers=providers)
+    await agent.run(text, session=AgentSession(session_id=session))
+    return client.seen
+
+
+async def langgraph_turn(engine: germane.Engine, session: str, text: str) -> str:
+    store = LangGraphStore(engine)
+    found = await store.asearch(("notes",), query=text, limit=5)
+    await store.aput(("notes",), session, {"text": text})
+    return "\n".join(str(item.value["text"]) for item in found)
+
+
+async def anthropic_turn(engine: germane.Engine, session: str, text: str) -> str:
+    context = await asyncio.to_thread(engine.assemble, text, budget=BUDGET)
+    command = BetaMemoryTool20250818CreateCommand(
+        command="create", path=f"/memories/{session}.md", file_text=text
+    )
+    await AsyncAnthropicMemoryTool(engine).create(command)
+    return context.text
+
+
+TURNS: dict[str, Turn] = {
+    "Pydantic AI": pydantic_turn,
+    "OpenAI Agents": openai_turn,
+    "Agent Framework": agent_framework_turn,
+    "LangGraph": langgraph_turn,
+    "Claude's tool": anthropic_turn,
+}
+pytestmark = pytest.mark.parametrize("turn", TURNS.values(), ids=list(TURNS))
+
+
+def run(path: Path, turn: Turn, user: str, *texts: tuple[str, str]) -> list[str]:
+    """What the model is sent in these turns of sessions, by a process that starts and ends with them."""
+    with germane.connect(path) as store:
+        engine = store.agent("support").for_user(user)
+
+        async def every() -> list[str]:
+            return [await turn(engine, session, text) for session, text in texts]
+
+        return asyncio.run(every())
+
+
+def test_a_later_session_knows_it_after_a_restart_and_another_user_never(tmp_path: Path, turn: Turn) -> None:
+    file = tmp_path / "a.db"
+    run(file, turn, "anna", ("1", "The code of my locker is 4711."))
+    assert "4711" in run(file, turn, "anna", ("2", "What is the code of my locker?"))[0]
+    assert "4711" not in run(file, turn, "ben", ("3", "What is the code of my locker?"))[0]
+
+
+def test_what_the_model_is_sent_fits_after_a_long_past(tmp_path: Path, turn: Turn) -> None:
+    past = [(f"s{number}", f"Locker {number} has the code {37 * number}. " * 3) for number in range(30)]
+    run(tmp_path / "a.db", turn, "anna", *past)
+    seen = run(tmp_path / "a.db", turn, "anna", ("now", "Which codes do the lockers have?"))[0]
+    assert 0 < get_counter("o200k").count(seen) <= BUDGET
+
+
+def test_fifty_runs_at_once_lose_nothing(tmp_path: Path, turn: Turn) -> None:
+    with germane.open(tmp_path / "a.db", agent="support") as engine:
+
+        async def every() -> None:
+            await asyncio.gather(
+                *(turn(engine, f"s{number}", f"Locker {number} is {number * 37}.") for number in range(50))
+            )
+
+        asyncio.run(every())
+        messages = [
+            each.text
+            for session in engine.sessions()
+            for each in engine.conversation(session.session).messages()
+        ]
+        stored = "\n".join([*messages, *(memory.content for memory in engine.memories())])
+        assert [number for number in range(50) if f"Locker {number} is {number * 37}." not in stored] == []
+
+
+def test_a_cancelled_run_leaves_nothing_half(tmp_path: Path, turn: Turn) -> None:
+    """Whenever it is cancelled, the next run of the session works, and both or none of a pair is stored."""
+    with germane.open(tmp_path / "a.db", agent="support") as engine:
+
+        async def cancelled(delay: float, session: str) -> None:
+            task = asyncio.ensure_future(turn(engine, session, f"Locker of {session} is 4711."))
+            await asyncio.sleep(delay)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        for number, delay in enumerate((0, 0.001, 0.01, 0.03, 0.06)):
+            asyncio.run(cancelled(delay, f"s{number}"))
+            assert asyncio.run(turn(engine, f"t{number}", f"Which locker is it in run {number}?")) is not None
+        for session in engine.sessions():
+            conversation = engine.conversation(session.session)
+            assert conversation.payload("openai").messages == conversation.items("openai")
+        assert [one for one in engine.doctor() if not one.advice] == []
