@@ -105,7 +105,7 @@ def _mcp(
 def _serve_one(call: Call, options: dict[str, Any], http: dict[str, Any] | None) -> None:
     """Serve one agent's memory, on standard input unless `http` says where."""
     # The SDK is an extra, and takes a second.
-    from germane.servers.mcp import load_after_first_answer, mcp_server  # noqa: PLC0415
+    from germane.servers.mcp import load_after_first_answer, mcp_server  # noqa: PLC0415 - An extra.
 
     with ExitStack() as stack:
 
@@ -123,11 +123,11 @@ def _serve_one(call: Call, options: dict[str, Any], http: dict[str, Any] | None)
 def _serve_keys(call: Call, *, host: str, port: int, names: Sequence[str], options: dict[str, Any]) -> None:
     """Serve the agents of a store to who has a key, over HTTP."""
     # As above.
-    import uvicorn  # noqa: PLC0415
+    import uvicorn  # noqa: PLC0415 - An extra.
 
-    from germane.servers.connections import Connection  # noqa: PLC0415
-    from germane.servers.guard import LOCAL_HOSTS  # noqa: PLC0415
-    from germane.servers.mcp_http import keyed_mcp  # noqa: PLC0415
+    from germane.servers.connections import Connection  # noqa: PLC0415 - An extra.
+    from germane.servers.guard import LOCAL_HOSTS  # noqa: PLC0415 - An extra.
+    from germane.servers.mcp_http import keyed_mcp  # noqa: PLC0415 - An extra.
 
     hosts = [*LOCAL_HOSTS, *(each.lower() for each in names)]
     with germane.connect(call.database, read_only=options["read_only"]) as handle:

@@ -363,7 +363,7 @@ class MemoryTools:
             shown.pop()
 
     def _cut(self, whole: str, shape: Callable[[str], str] = str) -> str:
-        """A text, shortened within its fence, if any, where it has too many tokens; `shape` makes the result."""
+        """A text, shortened within its fence where it has too many tokens; `shape` makes the result."""
         if not self._exceeds(shape(whole)):
             return shape(whole)
         lines = whole.split("\n")
@@ -379,7 +379,8 @@ class MemoryTools:
         cut = shape(_shortened(first, text[:fits], last, len(text)))
         if self._exceeds(cut):
             raise InvalidInput(
-                f"No part of this memory fits {self._most} tokens, the limit of this server. Raise --budget-max."
+                f"No part of this memory fits {self._most} tokens, the limit of this server. "
+                "Raise --budget-max."
             )
         return cut
 
