@@ -278,7 +278,8 @@ _RESULTS = tuple(
     word
     for line in (
         "AddResult AgentCopy AgentFigures Anchored Assembly AssemblyDiff CacheUsage Candidate Context",
-        "Compaction ConversationInfo CopyReport DatabaseStatus Day Decided DecisionCalibration DerivedQuery",
+        "CalibrationBin Compaction ConversationInfo CopyReport DatabaseStatus Day Decided",
+        "DecisionCalibration DerivedQuery",
         "EmbeddingIdentity Entry Erasure Evicted Eviction Example Feedback Finding FrameChoice Fused",
         "Impressions Item LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent",
         "LifecycleState Member Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord",

@@ -83,5 +83,6 @@ def test_import_of_a_folder_that_changed(tmp_path: Path) -> None:
             "gone": 1,
             "skipped": 1,
             "errors": 0,
+            "dry_run": False,
         }
     )

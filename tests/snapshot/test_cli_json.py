@@ -230,6 +230,7 @@ def test_import(db: Path, tmp_path: Path) -> None:
             "gone": 0,
             "skipped": 1,
             "errors": 1,
+            "dry_run": False,
         }
     )
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import germane
-from germane.cli.call import Call, check_exists, command
+from germane.cli.call import Call, check_exists, command, observed
 from germane.cli.hook_client import DEADLINE, folder, log_of, write_log
 from germane.cli.options import opt
 from germane.errors import GermaneError, InvalidInput, MissingExtra
@@ -83,8 +83,8 @@ def _mcp(
         )
     if (keys and not http) or (allow_host and not keys):
         raise InvalidInput(
-            "--keys needs --http, and --allow-host needs --keys: on standard input the host that starts the "
-            "server is the only caller."
+            f"--keys needs --http, and --allow-host {' '.join(allow_host or ())} needs --keys: on standard "
+            "input the host that starts the server is the only caller."
         )
     if read_only:
         check_exists(call.database)
@@ -110,7 +110,7 @@ def _serve_one(call: Call, options: dict[str, Any], http: dict[str, Any] | None)
     with ExitStack() as stack:
 
         def open_engine() -> Engine:
-            return stack.enter_context(call.engine(makes=not options["read_only"]))
+            return observed(stack.enter_context(call.engine(makes=not options["read_only"])))
 
         server, memory = mcp_server(open_engine, agent=call.agent, **options)
         load_after_first_answer(server, partial(_load, memory))
@@ -131,7 +131,7 @@ def _serve_keys(call: Call, *, host: str, port: int, names: Sequence[str], optio
 
     hosts = [*LOCAL_HOSTS, *(each.lower() for each in names)]
     with germane.connect(call.database, read_only=options["read_only"]) as handle:
-        app = keyed_mcp(handle, hosts=hosts, **options)
+        app = keyed_mcp(observed(handle), hosts=hosts, **options)
         uvicorn.run(app, host=host, port=port, http=Connection, log_level="warning", server_header=False)
 
 
