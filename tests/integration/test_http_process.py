@@ -150,7 +150,7 @@ def test_a_stream_goes_on_at_another_process_where_it_ended(tmp_path: Path) -> N
             ]
 
 
-def test_more_requests_than_run_at_once_are_told_when_to_try_again(tmp_path: Path) -> None:
+def test_more_requests_than_run_at_once_get_a_time_to_try_again(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
 
     async def tried(app: Any) -> list[httpx.Response]:
