@@ -6,12 +6,10 @@ import asyncio
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ import germane
 from germane import Engine, InvalidInput
 from germane.testing.fakes import seeded_ids
 from support.judges import tiktoken_of
+from support.mcp_servers import served
 
 pytest.importorskip("mcp", reason="the extra `mcp` isn't installed")
 
@@ -260,17 +259,41 @@ def test_another_agents_memories_are_not_found(tmp_path: Path) -> None:
 def test_a_read_only_server_offers_nothing_that_writes_and_changes_no_byte(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with germane.open(path, agent="support") as engine:
-        engine.remember("Refunds take five days.", kind="fact")
+        memory = engine.remember("Refunds take five days.", kind="fact")
+        engine.working_set().add(memory)
+        engine.space("team", create=True).remember("Lunch is at noon.")
+        engine.conversation("monday").append({"role": "user", "content": "Where is the parcel?"})
     before = path.read_bytes()
 
     async def ask(client: Client) -> None:
-        assert [each.name for each in (await client.list_tools()).tools] == ["context", "recall", "expand"]
+        assert [each.name for each in (await client.list_tools()).tools] == [
+            "context", "recall", "expand", "working_set", "search_conversations", "spaces", "space_recall",
+            "space_expand", "search", "fetch",
+        ]  # fmt: skip
         assert "five days" in await called(client, "context", question="refunds")
+        assert "five days" in await called(client, "recall", query="refunds")
+        assert "five days" in await called(client, "expand", id=memory.id[-8:])
+        assert "five days" in await called(client, "working_set")
+        assert "parcel" in await called(client, "search_conversations", query="parcel")
+        assert "team" in await called(client, "spaces")
+        assert "Lunch" in await called(client, "space_recall", space="team", query="lunch")
+        assert "five days" in await called(client, "search", query="refunds")
+        assert "five days" in await called(client, "fetch", id=memory.id)
         assert [each.name for each in (await client.list_prompts()).prompts] == ["brief"]
 
     with germane.open(path, agent="support", read_only=True) as engine:
-        talk(ask, engine, read_only=True, record=True)
+        talk(ask, engine, tools=ALL, read_only=True, record=True)
     assert path.read_bytes() == before
+
+
+def test_nothing_is_loaded_before_the_first_answer_that_it_does_not_need() -> None:
+    code = (
+        "import sys, germane.cli.servers, germane.servers.mcp\n"
+        "print(*{'dateparser', 'fastapi', 'onnxruntime', 'rs_bpe', 'germane.packing.fit'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == ""
 
 
 def test_a_recorded_context_has_the_ledgers_id() -> None:
@@ -378,13 +401,14 @@ def test_completion_of_kinds_tags_and_refs() -> None:
     talk(ask, filled())
 
 
-def test_over_standard_input(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_over_standard_input(mode: Any, tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     arguments = ["-m", "germane", "mcp", "--db", str(path), "--agent", "support"]
     server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
 
     async def ask() -> None:
-        async with Client(server) as client:
+        async with Client(server, mode=mode) as client:
             assert (await called(client, "remember", content="Refunds take five days.", kind="fact")) != ""
             assert "five days" in await called(client, "context", question="How long do refunds take?")
 
@@ -393,47 +417,16 @@ def test_over_standard_input(tmp_path: Path) -> None:
         assert engine.count() == 1
 
 
-def test_over_http(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_over_http(mode: Any, tmp_path: Path) -> None:
     with served(tmp_path / "agent.db") as url:
 
         async def ask() -> None:
-            async with Client(url) as client:
+            async with Client(url, mode=mode) as client:
                 await called(client, "remember", content="Refunds take five days.", kind="fact")
                 assert "five days" in await called(client, "recall", query="refunds")
 
         asyncio.run(ask())
-
-
-@contextmanager
-def served(path: Path, *options: str) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "germane",
-        "mcp",
-        "--db",
-        str(path),
-        "--http",
-        "--port",
-        str(port),
-        *options,
-    ]
-    with subprocess.Popen(command) as process:
-        try:
-            deadline = time.monotonic() + 60
-            while True:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            process.terminate()
 
 
 @pytest.mark.parametrize("host", ["claude-code", "claude-desktop", "codex", "cursor", "vscode"])
@@ -497,7 +490,8 @@ def test_malformed_messages_get_errors_and_lose_nothing(tmp_path: Path) -> None:
         assert [each.content for each in engine.memories()] == ["Refunds take five days."]
 
 
-def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(mode: Any, tmp_path: Path) -> None:
     path = tmp_path / "agents.db"
     with germane.connect(path, embedder=None) as store:
         store.agent("support").remember("Refunds take five days.", kind="fact")
@@ -506,12 +500,13 @@ def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(tmp_pat
         reading = store.create_key("sales", may=["read"]).text
 
     async def ask(url: str) -> None:
-        async with keyed(url, writing) as client:
+        async with keyed(url, writing, mode) as client:
             assert "five days" in await called(client, "recall", query="refunds")
             assert "Friday" not in await called(client, "recall", query="discounts")
             assert (await called(client, "remember", content="Ann prefers e-mail.")).startswith("Stored")
-            assert "'support'" in (client.instructions or "")
-        async with keyed(url, reading) as client:
+            # With a fixed version a client asks for no instructions.
+            assert mode == "2026-07-28" or "'support'" in (client.instructions or "")
+        async with keyed(url, reading, mode) as client:
             assert [each.name for each in (await client.list_tools()).tools] == [
                 "context",
                 "recall",
@@ -520,6 +515,9 @@ def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(tmp_pat
             assert [each.name for each in (await client.list_prompts()).prompts] == ["brief"]
             assert "`remember`" not in (client.instructions or "")
             assert "Friday" in await called(client, "context", question="discounts")
+            assert await read(client, "germane://stats") == "1 memories of agent sales: 1 fact."
+            found = await client.complete(PromptReference(name="brief"), {"name": "kind", "value": "dec"})
+            assert found.completion.values == ["decision"]
             for name in ("remember", "forget", "feedback"):
                 with pytest.raises(MCPError, match=f"Unknown name: {name}. This key may not write"):
                     await client.call_tool(name, {"content": "x", "id": "x", "ref": "x", "used": []})
@@ -533,10 +531,10 @@ def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(tmp_pat
 
 
 @asynccontextmanager
-async def keyed(url: str, key: str) -> AsyncIterator[Client]:
+async def keyed(url: str, key: str, mode: Any) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(headers=headers) as http,
-        Client(streamable_http_client(url, http_client=http)) as client,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield client
