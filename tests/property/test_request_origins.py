@@ -57,28 +57,19 @@ def test_origins_name_what_each_message_was(
         assert {place for places in everything.origins for place in places} == set(range(len(given_messages)))
 
 
-@given(st.lists(openai_messages(), max_size=6))
-def test_items_of_chat_are_what_was_appended(messages: list[dict[str, Any]]) -> None:
+@given(
+    st.one_of(
+        st.tuples(st.just("openai"), st.lists(openai_messages(), max_size=6)),
+        st.tuples(st.just("openai-responses"), st.lists(responses_items(), max_size=6)),
+        st.tuples(st.just("anthropic"), anthropic_requests().map(lambda request: request["messages"])),
+    )
+)
+def test_items_are_what_was_appended(appended: tuple[str, list[dict[str, Any]]]) -> None:
+    provider, messages = appended
     with germane.open(":memory:", agent="a") as engine:
         conversation = engine.conversation("s")
-        conversation.extend(messages, provider="openai")
-        assert conversation.items("openai") == messages
-
-
-@given(st.lists(responses_items(), max_size=6))
-def test_items_of_responses_are_what_was_appended(items: list[dict[str, Any]]) -> None:
-    with germane.open(":memory:", agent="a") as engine:
-        conversation = engine.conversation("s")
-        conversation.extend(items, provider="openai-responses")
-        assert conversation.items("openai-responses") == items
-
-
-@given(anthropic_requests())
-def test_items_of_claude_are_what_was_appended(request: dict[str, Any]) -> None:
-    with germane.open(":memory:", agent="a") as engine:
-        conversation = engine.conversation("s")
-        conversation.extend(request["messages"], provider="anthropic")
-        assert conversation.items("anthropic") == request["messages"]
+        conversation.extend(messages, provider=provider)
+        assert conversation.items(provider) == messages
 
 
 def test_a_lone_result_is_an_item_and_no_part_of_a_payload() -> None:
