@@ -47,7 +47,7 @@ FIGURES = (
     Figure("Python files", limit=223, goal=175),
     Figure("lines of Python", limit=70_600, goal=41_000),
     Figure("core: Python files", limit=145, goal=125),
-    Figure("core: lines of Python", limit=49_037, goal=31_000),
+    Figure("core: lines of Python", limit=49_048, goal=31_000),
     Figure("lines of SQL", limit=2_600, goal=2_600),
     Figure("names exported by germane", limit=60, goal=60),
     Figure("files called by a warm assemble", limit=44, goal=45),

@@ -51,6 +51,7 @@ def test_states_pins_feedback_working_sets_and_purges_take_short_ids(engine: Eng
     working = engine.working_set()
 
     assert "five days" in context.text
+    assert engine.assemble("How long do refunds take?", budget=200, without=[name]).items == ()
     assert engine.feedback(context, [name]).counted == 1
     assert engine.lifecycle_state(name) == engine.lifecycle_states([name])[0]
     working.add(name)
@@ -75,7 +76,7 @@ def test_a_short_id_of_several_memories_or_of_none_is_refused(engine: Engine) ->
     with germane.open(":memory:", embedder=None) as other:
         engine.import_memories([other.remember("Ann prefers e-mail.").evolve(id=same)])
 
-    with pytest.raises(InvalidInput, match=r"names 2 memories: .*Give a whole id"):
+    with pytest.raises(InvalidInput, match=r"names 2 memories: .*Give more of it"):
         engine.forget(memory.id[-8:])
     assert engine.count() == 2
     with pytest.raises(NotFound, match="'ffffffff'"):

@@ -29,6 +29,7 @@ from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of
+from germane.ids import SHORTEST, only_id
 from germane.model.text import user_tenant
 from germane.operations.setup import AUTO
 from germane.stores.location import exists, location_of
@@ -276,8 +277,6 @@ def check_exists(database: str) -> None:
 # Ids from their beginnings or ends.
 
 _ID_LENGTH = 36
-_SHORTEST = 4
-_MOST_NAMED = 5
 
 
 def id_of(engine: Engine | Space, text: str) -> str:
@@ -289,30 +288,12 @@ def id_of(engine: Engine | Space, text: str) -> str:
     wanted, at, version = text.strip().lower().partition("@")
     if len(wanted) == _ID_LENGTH:
         return wanted + at + version
-    if len(wanted) >= _SHORTEST and not set(wanted) <= set(string.hexdigits + "-"):
+    if len(wanted) >= SHORTEST and not set(wanted) <= set(string.hexdigits + "-"):
         raise NotFound(text, engine.agent)
     whole_id = only_id(wanted, (memory.id for memory in all_memories(engine)), "memories")
     if whole_id is None:
         raise NotFound(text, engine.agent)
     return whole_id + at + version
-
-
-def only_id(text: str, ids: Iterable[str], of: str) -> str | None:
-    """The id that begins or ends with a text, or None; `of` is the plural noun of the ids' objects.
-
-    Raises InvalidInput for a text that is too short or ambiguous.
-    """
-    wanted = text.strip().lower()
-    if len(wanted) < _SHORTEST:
-        raise InvalidInput(
-            f"{text!r} is too short for an id: give {_SHORTEST} characters or more of its beginning or end."
-        )
-    matches = [each for each in dict.fromkeys(ids) if each.startswith(wanted) or each.endswith(wanted)]
-    if len(matches) > 1:
-        more = f" and {len(matches) - _MOST_NAMED} more" if len(matches) > _MOST_NAMED else ""
-        first = ", ".join(matches[:_MOST_NAMED])
-        raise InvalidInput(f"{text!r} names {len(matches)} {of}: {first}{more}. Give more of the id.")
-    return matches[0] if matches else None
 
 
 def all_memories(engine: Engine | Space) -> Iterator[Memory]:

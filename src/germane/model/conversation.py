@@ -231,15 +231,8 @@ class LeftOut:
     score: float | None = None
 
 
-class _Counting:
-    """Keeps how to count the tokens of a selection until they are read."""
-
-    __slots__ = ("_count",)
-    _count: Callable[[], int]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(_Counting):
+class Selection:
     """Messages of a conversation in their order, by whole groups.
 
     Every visible group stands once, in `groups` or in `left_out`, both in the order in which they were
@@ -254,21 +247,6 @@ class Selection(_Counting):
     tokens: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[TraceNote, ...] = ()
-
-    def counted_later(self, count: Callable[[], int]) -> Self:
-        """A copy whose `tokens` are counted when they are first read: to load a vocabulary takes long."""
-        made = replace(self)
-        object.__setattr__(made, "_count", count)
-        object.__delattr__(made, "tokens")
-        return made
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> int:
-            if name != "tokens":
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            object.__setattr__(self, name, self._count())
-            return self.tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,7 +146,7 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     framing, found = _with_messages(session, request, parsed, framing, found)
     if request.without:
-        found, pinned = excluding(found, pinned, request.without)
+        found, pinned = excluding(found, pinned, [whole_id(session, one) for one in request.without])
     plan, unadvised = advised(framing.plan, judgement)
     passages = passage_search(session, query, found)
     warnings = (

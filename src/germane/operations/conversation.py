@@ -387,7 +387,7 @@ class Conversation:
         by_number = {each.seq: each for each in (*always, *chosen)}
         shown = [self._block.without(by_number[number]) for number in sorted(by_number)]
         cost, _ = self._cost(None, counter, self._block.without)
-        return replace(best, messages=tuple(shown)).counted_later(lambda: sum(map(cost, shown)))
+        return replace(best, messages=tuple(shown), tokens=sum(map(cost, shown)))
 
     def anchored(
         self,

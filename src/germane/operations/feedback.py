@@ -11,9 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from germane.errors import InvalidInput
+from germane.ids import by_short_id
 from germane.ledger import Assembly
 from germane.model.change import ImportUsage, RecordOutcome, RecordUse, UsageHistory, UsageRecord, version_of
-from germane.model.context import Context, Entry, Item, Ranked, short_id
+from germane.model.context import Context, Entry, Item, Ranked
 from germane.model.learning import (
     Example,
     Feedback,
@@ -171,7 +172,7 @@ def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[
     versions = {split_id(one)[0]: one for one in sorted(shown.parts, key=split_id)}
     ids: dict[str, None] = {}
     for text in checked_words(given, name=name):
-        one = _whole_id(text, versions)
+        one = by_short_id(text, versions, "memories that were shown")
         version = one if one in shown.parts else versions.get(split_id(one)[0])
         if version is None:
             raise InvalidInput(
@@ -180,14 +181,6 @@ def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[
             )
         ids[version] = None
     return list(ids)
-
-
-def _whole_id(text: str, shown: Iterable[str]) -> str:
-    memory, at, version = text.partition("@")
-    named = [each for each in shown if short_id(each) == memory]
-    if len(named) > 1:
-        raise InvalidInput(f"{text!r} names {len(named)} memories: {', '.join(named)}. Give a whole id.")
-    return f"{named[0]}{at}{version}" if named else text
 
 
 def _id_of(named: Named) -> str:

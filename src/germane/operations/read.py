@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
+from germane.ids import by_short_id, is_short
 from germane.ledger import Finding
 from germane.lifecycle import DecisionCalibration, carries, first_stage, next_state, stage_of, status_at
 from germane.model.change import ApplySignal, Change, Revise, Reword
@@ -43,7 +43,6 @@ from germane.ranking.similarity import is_quoted
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import LIFECYCLE
 
-_SHORT_ID = re.compile(r"([0-9a-f]{8})(@\d+)?")
 _PAGE = 1000
 EVERY: Final = Filter(statuses=tuple(Status))
 """What every memory passes, whatever its status."""
@@ -153,18 +152,14 @@ def expand(session: AgentContext, memory_id: str) -> str:
 def whole_id(session: AgentContext, name: str) -> str:
     """The id of a memory named by it or by its short id, the last eight digits; `@n` stays.
 
-    A short id of no memory is returned as it is. Raises InvalidInput where several memories have it.
+    All memories are looked through for it. A short id of no memory is returned as it is. Raises InvalidInput
+    where several memories have it.
     """
-    short = _SHORT_ID.fullmatch(checked_id(name))
-    if short is None or any(side.store.get(side.agent, [name])[0] is not None for side in session.sides):
-        return name
+    known = not is_short(checked_id(name)) or any(
+        side.store.get(side.agent, [name])[0] is not None for side in session.sides
+    )
     every = chain.from_iterable(pages(partial(memories, session), EVERY))
-    found = {memory.id for memory in every if short_id(memory.id) == short[1]}
-    if len(found) > 1:
-        raise InvalidInput(
-            f"{name!r} names {len(found)} memories: {', '.join(sorted(found))}. Give a whole id."
-        )
-    return found.pop() + (short[2] or "") if found else name
+    return name if known else by_short_id(name, (memory.id for memory in every), "memories")
 
 
 def memories(
