@@ -7,8 +7,8 @@ With `--time`, the same turns go to a framework's own store and to germane's by 
 milliseconds are printed. With FILEs in LoCoMo's layout, each conversation becomes the history of an agent, in
 the framework's own way and with germane, and each question is put to it: printed are the tokens of what
 reaches the model as a share of the budget, the share of questions for which they are over it, and the share
-of the evidence among them. Frameworks without a limit in tokens get the number of messages or results that
-their documentation uses (20 and 10). Tokens are counted by o200k.
+of the evidence among them. Of LangGraph's stores the results of a search are added as long as they fit;
+sessions without a limit in tokens give their last 20 messages. Tokens are counted by o200k.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _COUNTER = get_counter("o200k")
 _EMBEDDER = StaticEmbedder()
 # The SDK's package has the name of a program in this folder, so it isn't imported by a statement.
 _MEMORY, _CONFIG = import_module("agents.memory"), import_module("agents.run_config")
-_MESSAGES, _RESULTS = 20, 10
+_MESSAGES, _RESULTS = 20, 50
 _TURNS = 60
 
 
@@ -169,7 +169,7 @@ def langgraph(store: BaseStore, turns: Sequence[DialogueTurn], budget: int) -> A
 
     def ask(question: str) -> str:
         shown: list[str] = []
-        for item in store.search(("a", "turns"), query=question, limit=5 * _RESULTS):
+        for item in store.search(("a", "turns"), query=question, limit=_RESULTS):
             if _COUNTER.count("\n".join([*shown, str(item.value["text"])])) <= budget:
                 shown.append(str(item.value["text"]))
         return "\n".join(shown)
