@@ -14,6 +14,9 @@ from llama_index.core.memory import Memory
 import germane
 from germane.frameworks import LlamaIndexMemoryBlock, LlamaIndexRetriever
 
+# LlamaIndex's memory never closes its own database, which may be collected at any time.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture
 def engine() -> Iterator[germane.Engine]:
@@ -25,7 +28,7 @@ def engine() -> Iterator[germane.Engine]:
 
 @pytest.fixture(autouse=True)
 def _connections_of_the_framework_are_collected() -> Iterator[None]:
-    """LlamaIndex's memory never closes its own database."""
+    """In the tests that make them, and not in others."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
