@@ -48,8 +48,12 @@ def test_origins_name_what_each_message_was(
     for message, places in zip(request.messages, request.origins, strict=True):
         if len(places) == 1 and not request.shortened & set(places):
             (place,) = places
-            if provider is not Provider.ANTHROPIC or len(given_messages[place]["content"]) == 1:
+            if provider is not Provider.ANTHROPIC:
                 assert message == given_messages[place]
+            elif len(given_messages[place]["content"]) == 1:
+                # A placeholder for the result of a call that was interrupted has no origin of its own.
+                assert message["role"] == given_messages[place]["role"]
+                assert message["content"][:1] == given_messages[place]["content"]
     # What no message comes from is left out, and none of it is in the request.
     if provider is not Provider.ANTHROPIC:
         assert len(named) == len(set(named))
