@@ -61,6 +61,48 @@ def test_what_is_no_http_gets_a_problem_and_harms_nobody(server: Serving, sent: 
     assert is_well(server)
 
 
+_WITH_A_LOG = """
+import logging, runpy
+
+class Printed(logging.Handler):
+    def emit(self, record):
+        print(record.name, record.operation, record.status, record.getMessage(), flush=True, file=sys.stderr)
+
+import sys
+logging.getLogger("germane").setLevel(logging.DEBUG)
+logging.getLogger("germane.servers").addHandler(Printed())
+runpy.run_module("germane", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "logged"),
+    [
+        (("-m", "germane"), []),
+        (
+            ("-c", _WITH_A_LOG),
+            [
+                "germane.servers http 400 A request was refused: 400 Bad Request",
+                "germane.servers http 431 A request was refused: 431 Request Header Fields Too Large",
+            ],
+        ),
+    ],
+)
+def test_what_is_no_http_is_one_record_without_its_text(
+    tmp_path: Path, program: tuple[str, ...], logged: list[str]
+) -> None:
+    upgrade = b"GET /v1/me HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\nconnection: upgrade, close"
+    printed = tmp_path / "errors.txt"
+    with (
+        printed.open("w") as errors,
+        serving(tmp_path / "m.db", program=program, errors=errors) as server,
+    ):
+        for sent in (b"GET / NOTHTTP\r\n\r\n", b"GET /" + b"y" * 100_000, upgrade + b"\r\n\r\n"):
+            with server.connect() as connection:
+                exchange(connection, sent)
+    assert printed.read_text().splitlines() == logged
+
+
 def test_clients_that_send_half_of_something_keep_nobody_waiting(server: Serving) -> None:
     with ExitStack() as stack:
         for sent in (HALF_A_HEAD, half_a_body(server)[0]) * 40:

@@ -111,7 +111,7 @@ def test_a_session_with_every_tool(mode: str) -> None:
         assert await called(client, "expand", id=name) == DECISION
 
         counted = await called(client, "feedback", ref=ref[1], used=name, outcome="success")
-        assert counted.startswith("Counted 1 memories as used. Outcome noted for ")
+        assert counted.startswith("Counted 1 memory as used. Outcome noted for ")
 
         fact = {"content": "Ann prefers e-mail.", "kind": "preference", "tags": "ann"}
         stored = await called(client, "remember", **fact)
@@ -348,7 +348,7 @@ def test_the_tools_of_the_working_set() -> None:
         name = (await called(client, "recall", query="Stripe", kinds="decision"))[1:9]
         assert await called(client, "working_set_add", id=name, pinned=True) == "Added."
         listed = await called(client, "working_set")
-        assert listed.startswith("(1 memories, ")
+        assert listed.startswith("(1 memory, ")
         assert f"[{name}] decision: Refunds go through Stripe" in listed
         assert listed.endswith("(pinned)")
         assert (await called(client, "working_set_remove", id=name)).startswith("Removed")
@@ -515,7 +515,7 @@ def test_over_http_a_key_decides_whose_memory_it_is_and_what_may_be_done(mode: A
             assert [each.name for each in (await client.list_prompts()).prompts] == ["brief"]
             assert "`remember`" not in (client.instructions or "")
             assert "Friday" in await called(client, "context", question="discounts")
-            assert await read(client, "germane://stats") == "1 memories of agent sales: 1 fact."
+            assert await read(client, "germane://stats") == "1 memory of agent sales: 1 fact."
             found = await client.complete(PromptReference(name="brief"), {"name": "kind", "value": "dec"})
             assert found.completion.values == ["decision"]
             for name in ("remember", "forget", "feedback"):

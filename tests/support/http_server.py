@@ -7,11 +7,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 __all__ = ["Serving", "exchange", "free_port", "serving"]
 
@@ -45,14 +45,24 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    database: Path | str, *options: str, agent: str = "newton", embedder: str | None = "none"
+    database: Path | str,
+    *options: str,
+    agent: str = "newton",
+    embedder: str | None = "none",
+    program: Sequence[str] = ("-m", "germane"),
+    errors: IO[str] | None = None,
 ) -> Iterator[Serving]:
-    """A server of a store, ended with the context; `embedder` is None for the default one."""
+    """A server of a store, ended with the context; `embedder` is None for the default one.
+
+    `program` is what Python runs, and `errors` the file for what it prints on standard error.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "germane", "serve", "--db", str(database), "--agent", agent]
+    command = [sys.executable, *program, "serve", "--db", str(database), "--agent", agent]
     command += ["--port", str(port), "--json", *options]
     environment = {**os.environ, **({} if embedder is None else {"GERMANE_EMBEDDER": embedder})}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+    ) as process:
         try:
             assert process.stdout is not None
             started: dict[str, Any] = json.loads(process.stdout.readline())

@@ -14,11 +14,11 @@ import typer
 from germane import InvalidInput
 from germane.cli.call import Call, assembly_id, command, recorded
 from germane.cli.options import Now, arg, opt
-from germane.cli.output import counted, label_of, print_columns, print_table, print_text
+from germane.cli.output import label_of, print_columns, print_table, print_text
 from germane.encoding import to_json
 from germane.ids import only_id
 from germane.model.context import short_id, why_of
-from germane.model.text import line_of
+from germane.model.text import counted, line_of
 from germane.ranking import Impressions
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from germane.cli import options
 from germane.cli.call import Call, command, id_of
 from germane.cli.options import Filters, arg, fields_of, opt
 from germane.cli.output import (
-    counted,
     label_of,
     memory_line,
     print_columns,
@@ -26,7 +25,7 @@ from germane.cli.output import (
 from germane.encoding import to_json
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
-from germane.model.text import bar, cut, table
+from germane.model.text import bar, counted, cut, table
 
 if TYPE_CHECKING:
     from germane import Ranked, RecallResult

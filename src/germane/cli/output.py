@@ -104,12 +104,6 @@ def size_of(amount: float) -> str:
     return f"{amount:.1f} {_UNITS[-1]}"
 
 
-def counted(count: int, noun: str) -> str:
-    """A count with its noun, such as "1 agent" and "2,000 memories"."""
-    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else several}"
-
-
 def warn(text: str, *, is_error: bool = False) -> None:
     """Print one line on standard error; an error in red on a terminal unless NO_COLOR is set.
 

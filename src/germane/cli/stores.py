@@ -9,10 +9,10 @@ import germane
 from germane import InvalidInput
 from germane.cli.call import ANY_AGENT, Call, check_exists, command
 from germane.cli.options import Yes, arg, opt, place_of
-from germane.cli.output import counted, print_columns, print_text, size_of, warn
+from germane.cli.output import print_columns, print_text, size_of, warn
 from germane.embedders import embedder_named
 from germane.encoding import to_json
-from germane.model.text import table
+from germane.model.text import counted, table
 from germane.operations.setup import AUTO, VARIABLE
 from germane.stores import (
     copy_store,

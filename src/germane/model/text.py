@@ -1,5 +1,5 @@
-"""Small texts shared by all packages: columns of a fixed width, dates in words, the fence around memory
-text, and the default names of calls.
+"""Small texts shared by all packages: columns of a fixed width, counts and dates in words, the fence around
+memory text, and the default names of calls.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ def width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(_width_of(character) for character in text)
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun, such as "1 agent" and "2,000 memories"."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else several}"
 
 
 def line_of(text: str) -> str:

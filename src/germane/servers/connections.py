@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from germane.servers.problems import problem
+from germane.servers.problems import log_failure, problem
 
 __all__ = ["HEAD_BYTES", "HEAD_SECONDS", "Connection"]
 
@@ -18,6 +19,8 @@ HEAD_BYTES: Final = 64 << 10
 """The most bytes that the first line and the headers of a request may have together."""
 HEAD_SECONDS: Final = 20.0
 """How long a client may take to send them."""
+
+_log = logging.getLogger("germane.servers")
 
 
 class Connection(H11Protocol):
@@ -28,6 +31,10 @@ class Connection(H11Protocol):
     """
 
     _late: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = _FAILURES_ALONE
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
@@ -76,6 +83,9 @@ class Connection(H11Protocol):
         self._end_wait()
         if self.transport.is_closing():
             return
+        # At a level that nothing prints by default: anybody can make a server write as many as they like.
+        extra = {"operation": "http", "status": int(status), "error": status.phrase}
+        _log.info("A request was refused: %d %s", status, status.phrase, extra=extra)
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             answer = problem(status, detail, headers={"connection": "close"})
             events = (
@@ -86,3 +96,18 @@ class Connection(H11Protocol):
             for event in events:
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+
+class _Failures(logging.Handler):
+    """Passes on which errors ended a request."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1]:
+            log_failure(record.exc_info[1])
+
+
+# What uvicorn logs of a connection are errors that ended a request, and lines that anybody can have it write.
+_FAILURES_ALONE: Final = logging.getLogger("germane.servers.connections")
+_FAILURES_ALONE.setLevel(logging.ERROR)
+_FAILURES_ALONE.propagate = False
+_FAILURES_ALONE.addHandler(_Failures())

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from germane.errors import InvalidInput
+from germane.model.text import counted
 from germane.model.validation import checked_fields
 from germane.servers.identity import Caller, Identities, checked_user
 from germane.servers.problems import problem
@@ -178,8 +179,8 @@ class Guard:
         if usage.running >= self.limits.per_key or not self._allowed(usage):
             return problem(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"This key has {usage.running} requests under way, or too many in this second. At most "
-                f"{self.limits.per_key} may be under way; send fewer at once.",
+                f"This key has {counted(usage.running, 'request')} under way, or too many in this second. "
+                f"At most {self.limits.per_key} may be under way; send fewer at once.",
             )
         usage.running += 1
         try:
@@ -207,7 +208,7 @@ class Guard:
         if self._streams >= self.limits.streams:
             return problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{self.limits.streams} streams are open, the most there may be.",
+                f"The most streams that there may be are open: {self.limits.streams:,}.",
             )
         self._streams += 1
         try:
@@ -221,7 +222,7 @@ class Guard:
         most = self.limits.body
         too_large = problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body has more than {most:,} bytes, the limit. Send less at once.",
+            f"The body has more than {counted(most, 'byte')}, the limit. Send less at once.",
         )
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > most:
@@ -250,7 +251,8 @@ class Guard:
         """Let the application answer when one of its places is free."""
         if self._waiting >= self.limits.waiting:
             return problem(
-                HTTPStatus.SERVICE_UNAVAILABLE, f"{self._waiting} requests wait already. Try again."
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"As many requests wait as may wait: {self._waiting:,}. Try again.",
             )
         self._waiting += 1
         try:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from germane.errors import InvalidInput
+from germane.model.text import counted
 from germane.tokens import spendable
 
 if TYPE_CHECKING:
@@ -173,9 +174,9 @@ class MemoryTools:
         shown, engine = self._shown(ref), self.engine
         ids = [_bare(each) for each in _words(used)]
         counts = engine.feedback(shown, ids)
-        text = f"Counted {counts.counted} memories as used."
+        text = f"Counted {counted(counts.counted, 'memory')} as used."
         if outcome is not None:
-            text += f" Outcome noted for {engine.outcome(shown, outcome).memories} memories."
+            text += f" Outcome noted for {counted(engine.outcome(shown, outcome).memories, 'memory')}."
         return text
 
     def working_set(self, budget: int = 2000) -> str:
@@ -184,7 +185,7 @@ class MemoryTools:
         working = engine.working_set()
         items = working.items()
         used = sum(each.tokens for each in items)
-        lines = [f"({len(items)} memories, {used:,} of {working.max_tokens:,} tokens)"]
+        lines = [f"({counted(len(items), 'memory')}, {used:,} of {counted(working.max_tokens, 'token')})"]
         for each in reversed(items):
             line = f"[{_short(each.memory.id)}] {each.memory.kind}: {each.memory.renditions.micro.text}"
             lines.append(f"{line} (pinned)" if each.pinned else line)
@@ -290,8 +291,8 @@ class MemoryTools:
     def stats(self) -> str:
         """How much the memory holds, by kind."""
         figures = self.engine.stats()
-        kinds = ", ".join(f"{count} {kind}" for kind, count in figures.by_kind.items())
-        return f"{figures.memories} memories of agent {figures.agent}: {kinds or 'none'}."
+        kinds = ", ".join(counted(count, kind) for kind, count in figures.by_kind.items())
+        return f"{counted(figures.memories, 'memory')} of agent {figures.agent}: {kinds or 'none'}."
 
     def refs(self) -> Sequence[str]:
         """The refs of contexts that `feedback` takes, the latest first."""
@@ -330,7 +331,7 @@ class MemoryTools:
             name = str(entry.reason).replace("_", " ")
             reasons[name] = reasons.get(name, 0) + 1
         left = ", ".join(f"{count} {name}" for name, count in sorted(reasons.items()))
-        return f"(ref {ref}; {len(made.items)} memories{f'; left out: {left}' if left else ''})"
+        return f"(ref {ref}; {counted(len(made.items), 'memory')}{f'; left out: {left}' if left else ''})"
 
     def _remember_context(self, made: Context) -> str:
         given = f"{made.trace.question.text}\0{made.text}"

@@ -141,8 +141,12 @@ def add_handlers(app: FastAPI) -> None:
         return _unexpected(error)
 
 
-def _unexpected(error: Exception) -> Response:
-    # The text of the error may quote a memory, so that it is neither sent nor logged.
+def log_failure(error: BaseException) -> None:
+    """Log where an error came from, without its text, which may quote a memory."""
     where = "".join(traceback.format_tb(error.__traceback__))
     _log.error("A request failed: %s\n%s", type(error).__name__, where)
+
+
+def _unexpected(error: Exception) -> Response:
+    log_failure(error)
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed; its log says where.")
