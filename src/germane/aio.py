@@ -236,6 +236,7 @@ class AsyncLedger:
 
     list = _awaited(Ledger.list)
     show = _awaited(Ledger.show)
+    purge = _awaited(Ledger.purge)
     diff = _awaited(Ledger.diff)
     replay = _awaited(Ledger.replay)
 

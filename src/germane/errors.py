@@ -199,9 +199,19 @@ class PurgeNotConfirmed(GermaneError):
     """A purge can't be undone, so it needs an explicit confirmation."""
 
     def __init__(
-        self, *, space: str | None = None, agent: str | None = None, user: str | None = None
+        self,
+        *,
+        space: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        ledger: bool = False,
     ) -> None:
         what, instead = "A purge removes a memory from every form", "use forget, which can be undone"
+        if ledger:
+            what, instead = (
+                "A purge of the ledger removes its records",
+                "leave them: the oldest go by themselves",
+            )
         if space is not None:
             what, instead = f"Disbanding space {space!r} purges every memory in it", "leave the space"
         elif agent is not None:

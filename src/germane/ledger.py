@@ -49,6 +49,9 @@ __all__ = [
 MADE_FOR: Final = "made_for"
 """The option that says what an assembly was made for."""
 
+SESSION: Final = "session"
+"""The option that names the conversation that a request was made about."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:

@@ -144,6 +144,7 @@ def read_ledger(session: Session) -> None:
     take("ledger", "diff", last, first)
     take("ledger", "replay", last)
     take("ledger", "metrics", "--since", "2020-05-31", *AT)
+    take("ledger", "purge", "--before", "2020-05-01", "--yes")
     take("db", "stats")
     take("db", "doctor")
 

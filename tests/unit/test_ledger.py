@@ -15,7 +15,7 @@ import germane
 import germane.aio
 from germane import Ledger
 from germane.aio import AsyncLedger
-from germane.errors import AssemblyNotFound
+from germane.errors import AssemblyNotFound, InvalidInput, PurgeNotConfirmed
 from germane.ledger import AssemblyDiff, MemoryChangeKind
 from germane.protocols import Candidate, Query
 from germane.testing.fakes import START, FixedClock
@@ -116,6 +116,47 @@ def test_no_text_of_a_memory_is_recorded(engine: germane.Engine, tmp_path: Path)
         for word in text.rstrip(".").split():
             if len(word) > 4:
                 assert word.encode() not in data
+
+
+@pytest.mark.parametrize("text", ["Quagga is my word for everything that has stripes.", "quagga"])
+def test_the_purge_of_a_conversation_reaches_the_questions_taken_from_it(
+    engine: germane.Engine, tmp_path: Path, text: str
+) -> None:
+    talk = engine.conversation("monday")
+    talk.append("user", text)
+    talk.append("assistant", "Noted.")
+    talk.append("user", "Tell me more.")
+    engine.request(talk, provider="openai", window=4000, reserve=0, memory="layered", record=True)
+    quoting = recorded(engine, f"Remember:\n{text}")
+    other = recorded(engine, "Something else, about zebras?")
+    assert any(b"uagga" in each.read_bytes() for each in tmp_path.iterdir())
+    talk.purge(confirm=True)
+    assert [each.id for each in engine.ledger().list()] == [other]
+    assert not any(b"uagga" in each.read_bytes() for each in tmp_path.iterdir())
+    with pytest.raises(AssemblyNotFound):
+        engine.ledger().show(quoting)
+
+
+def test_a_ledger_is_purged_by_id_by_time_and_whole(
+    engine: germane.Engine, clock: FixedClock, tmp_path: Path
+) -> None:
+    ledger = engine.ledger()
+    ids = []
+    for word in ("okapi", "quagga", "tapir", "dugong"):
+        ids.append(recorded(engine, f"What of the {word}?"))
+        clock.advance(timedelta(hours=1))
+    with pytest.raises(PurgeNotConfirmed, match="ledger"):
+        ledger.purge()
+    with pytest.raises(InvalidInput, match="give one of them"):
+        ledger.purge(ids[0], before="2026-01-01", confirm=True)
+    assert ledger.purge(ids[1], confirm=True) == 1
+    assert not any(b"quagga" in each.read_bytes() for each in tmp_path.iterdir())
+    with pytest.raises(AssemblyNotFound):
+        ledger.purge(ids[1], confirm=True)
+    assert ledger.purge(before=ledger.show(ids[2]).at, confirm=True) == 1
+    assert [each.id for each in ledger.list()] == [ids[3], ids[2]]
+    assert ledger.purge(confirm=True) == 2
+    assert ledger.list() == ()
 
 
 def test_a_purge_leaves_neither_entry_nor_hash(engine: germane.Engine, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "context learning": "Turn learning from feedback on or off, reset it, or show its state.",
         "ledger list": "List recorded assemblies, the latest first.",
         "ledger show": "Show a recorded assembly: its query and the fate of each candidate.",
+        "ledger purge": "Delete recorded assemblies and their questions permanently.",
         "ledger diff": "Compare two recorded assemblies.",
         "ledger replay": "Repeat an assembly with the store as it was, and compare the bytes.",
         "ledger metrics": "Show seven quality metrics of recorded contexts.",

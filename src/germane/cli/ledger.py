@@ -13,7 +13,7 @@ import typer
 
 from germane import InvalidInput
 from germane.cli.call import Call, assembly_id, command, recorded
-from germane.cli.options import Now, arg, opt
+from germane.cli.options import Now, Yes, arg, opt
 from germane.cli.output import label_of, print_columns, print_table, print_text
 from germane.encoding import to_json
 from germane.ids import only_id
@@ -89,6 +89,20 @@ def _show(call: Call, assembly: _Id) -> None:
             "WHY": lambda entry: why_of(entry.parts, entry.score),
         }
         print_columns(record.entries, columns, right=(3, 4))
+
+
+@command("ledger purge", space=True)
+def _purge(
+    call: Call,
+    assembly: Annotated[str | None, arg("ID", "Only this assembly; default: all.")] = None,
+    *,
+    before: Annotated[str | None, opt("--before TIME", "Only those recorded before this time.")] = None,
+    yes: Yes = False,
+) -> None:
+    with call.open(writes=True) as engine:
+        whole_id = None if assembly is None else assembly_id(engine, assembly)
+        purged = engine.ledger().purge(whole_id, before=before, confirm=yes)
+    call.answer({"purged": purged}, f"Purged {counted(purged, 'assembly')}.")
 
 
 @command("ledger diff", space=True)

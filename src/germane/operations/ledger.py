@@ -12,7 +12,7 @@ from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
+from germane.errors import AssemblyNotFound, GermaneError, InvalidInput, PurgeNotConfirmed
 from germane.ledger import (
     Assembly,
     AssemblyDiff,
@@ -104,6 +104,26 @@ class Ledger:
         if found is None:
             raise AssemblyNotFound(assembly_id, self._session.agent)
         return found
+
+    def purge(
+        self, assembly_id: str | None = None, *, before: datetime | str | None = None, confirm: bool = False
+    ) -> int:
+        """Delete one assembly, those made before a time, or all, and every trace of their questions.
+
+        Returns how many went. It rewrites the file and can't be undone, so it needs `confirm=True`; metrics
+        no longer count them. Raises AssemblyNotFound, PurgeNotConfirmed, or InvalidInput for an id and a
+        time together.
+        """
+        if assembly_id is not None and before is not None:
+            raise InvalidInput(
+                "assembly_id and before were both given: give one of them, or neither for all."
+            )
+        end = None if before is None else checked_time(before, name="before", clock=self._session.clock)
+        if assembly_id is not None:
+            self.show(assembly_id)
+        if confirm is not True:
+            raise PurgeNotConfirmed(ledger=True)
+        return self._store.purge(self._session.agent, assembly_id=assembly_id, before=end)
 
     def diff(self, first: str, second: str) -> AssemblyDiff:
         """What differs between two assemblies, from the first to the second. Raises AssemblyNotFound."""

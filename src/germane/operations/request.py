@@ -20,7 +20,7 @@ from germane.conversation.solver import request_of
 from germane.conversation.views import Tiers
 from germane.errors import InvalidInput, MessageNotFound
 from germane.kinds import BUILT_IN
-from germane.ledger import MADE_FOR
+from germane.ledger import MADE_FOR, SESSION
 from germane.model.context import Context, TraceNote
 from germane.model.conversation import (
     Compaction,
@@ -155,7 +155,7 @@ def request(
     if isinstance(given, Mapping):
         made = _counted_without(made, sum(each.form in _BESIDE for each in messages[:2]))
     if recorder is not None:
-        options = {MADE_FOR: "request"}
+        options = {MADE_FOR: "request", **({} if name is None else {SESSION: name})}
         recorder.record(made.memory, options=options, cold=selection.cold and len(contexts) == 1)
     return made
 

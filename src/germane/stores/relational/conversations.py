@@ -47,6 +47,7 @@ from germane.stores.relational.conversation_records import (
     spread,
 )
 from germane.stores.relational.inserts import packed_vector
+from germane.stores.relational.ledger import purge_messages
 from germane.stores.relational.settings import (
     agent_state,
     check_embedding,
@@ -114,9 +115,7 @@ class ConversationTables:
             embedding = self._makes_vectors(connection, agent, changes)
             moved = ConversationWriter(connection, agent, session, known, embedding).apply(changes)
             if purges:
-                # The hash of a few words can be guessed.
-                values = {"agent": known.agent, "mark": '"messages": [['}
-                connection.run("withhold_hashes_of_messages", values)
+                purge_messages(connection, known.agent, session, (each.own_text.strip() for each in moved))
                 self._connections.note_purge(connection, "conversations")
         if purges:
             self._caches.drop((agent, session))

@@ -6,14 +6,14 @@ No text of a memory is stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.ids import id_text
-from germane.ledger import Assembly, LedgerEntry, LoggedChange, MemoryChange, MemoryChangeKind
+from germane.ledger import SESSION, Assembly, LedgerEntry, LoggedChange, MemoryChange, MemoryChangeKind
 from germane.model.context import EmptyReason, Reason
 from germane.model.memory import Level, Outcome
 from germane.model.query import Filter, TimeRange
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 MOST_ASSEMBLIES: Final = 2000
 """Stored for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
+
+_LONG: Final = 20
+"""Characters of a text from which on a question that has it somewhere is taken to quote it."""
 
 POINT: Final = ("seq", "judged", "attested", "lived", "learning")
 """What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
@@ -129,6 +132,26 @@ class LedgerTables:
             rows = connection.run("assemblies", values).fetchall()
             return tuple(_assembly(connection, number, agent, row) for row in rows)
 
+    def purge(self, agent: str, *, assembly_id: str | None = None, before: datetime | None = None) -> int:
+        """Remove one assembly, those made before a time, or all; returns how many went.
+
+        Raises what the purge of a memory raises for a file that can't be rewritten.
+        """
+        with self._connections.writing(agent) as connection:
+            number = number_of(connection, agent)
+            rows = [_AssemblyRow._make(row) for row in _all(connection, number)]
+            end = None if before is None else microseconds(before, name="before")
+            raw = None if assembly_id is None else try_id_bytes(assembly_id)
+            gone = [
+                row.number
+                for row in rows
+                if (assembly_id is None or row.id == raw) and (end is None or row.at < end)
+            ]
+            _remove(connection, number, gone)
+            self._connections.note_purge(connection, "ledger")
+        self._connections.erase()
+        return len(gone)
+
     def point(self, agent: str) -> Mapping[str, int]:
         """How far the agent's memories have come: equal points, equal memories."""
         with self._connections.reading(agent) as connection:
@@ -187,9 +210,54 @@ class LedgerTables:
         return self._past(agent, point)
 
 
+def purge_messages(connection: Connection, agent: int, session: str, texts: Iterable[str]) -> None:
+    """Remove the assemblies whose questions hold words of messages that are being purged.
+
+    Those are the ones made for a request about the conversation, since its question takes terms from earlier
+    messages, and those whose question quotes one of the texts: as a part, or a short one as a whole line.
+    What they have in common with a text that is still there goes as well, since nobody can tell them apart.
+    """
+    rows = [_AssemblyRow._make(row) for row in _all(connection, agent)]
+    words = {row.number: _words(row.query, session) for row in rows}
+    everything = "\n".join(filter(None, words.values()))
+    quoted = [text for text in texts if text and text in everything]
+    long = [text for text in quoted if len(text) >= _LONG]
+    short = {text for text in quoted if len(text) < _LONG}
+    gone = [
+        number
+        for number, question in words.items()
+        if question is None
+        or not short.isdisjoint(question.splitlines())
+        or any(text in question for text in long)
+    ]
+    _remove(connection, agent, gone)
+    # The hash of a few words can be guessed.
+    connection.run("withhold_hashes_of_messages", {"agent": agent, "mark": '"messages": [['})
+
+
 def last_of(agent: int, point: Mapping[str, int]) -> int:
     """The greatest num that a memory could have at a point."""
     return (agent << AGENT_SHIFT) + point["seq"]
+
+
+def _words(query: str, session: str) -> str | None:
+    """The caller's words in a recorded query; None if made for this conversation, or unreadable."""
+    try:
+        made = json.loads(query)
+        words, options = f"{made['question']}\n{made['options'].get('task') or ''}", made["options"]
+    except UNREADABLE:
+        return None
+    return None if options.get(SESSION) == session else words
+
+
+def _all(connection: Connection, agent: int) -> Sequence[tuple[Any, ...]]:
+    values = {"agent": agent, "since": None, "before": None, "limit": -1}
+    return connection.run("assemblies", values).fetchall()
+
+
+def _remove(connection: Connection, agent: int, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        connection.run("remove_assembly", {"agent": agent, "number": number})
 
 
 def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:

@@ -32,7 +32,7 @@ Kind = TypeVar("Kind", bound=type)
 
 Dialect = Literal["sqlite", "postgres"]
 
-Purged = Literal["memories", "conversations", "agent"]
+Purged = Literal["memories", "conversations", "ledger", "agent"]
 """What is purged: some of an agent's memories, some of its conversations, or all that there is of it."""
 
 

@@ -44,6 +44,10 @@ DELETE FROM assemblies
 WHERE agent = :agent
   AND number <= (SELECT max(number) FROM assemblies WHERE agent = :agent) - :most;
 
+-- name: remove_assembly
+-- One of an agent's assemblies.
+DELETE FROM assemblies WHERE agent = :agent AND number = :number;
+
 -- name: assembly
 -- A recorded assembly by its id.
 SELECT number, id, at, context, sha256, tokens, candidates, asked
