@@ -100,7 +100,11 @@ def test_one_from_before_the_baseline_is_refused_and_left_alone(
     postgres_server: Server, database: str
 ) -> None:
     older = oldest_version("postgres") - 1
-    postgres_server.run(f"UPDATE migrations SET number = {older}", database=database)
+    postgres_server.run(
+        f"DELETE FROM migrations WHERE number > {older + 1}",
+        f"UPDATE migrations SET number = {older}",
+        database=database,
+    )
     before = shape_of(postgres_server, database)
     url = postgres_server.url(database)
     for use in (

@@ -313,6 +313,15 @@ def test_a_filter_by_tags_uses_their_index_under_a_policy(postgres_owner: Connec
     assert re.search(r"tag > .*tag < ", conditions), plan
 
 
+def test_a_filter_by_a_short_id_uses_its_index_under_a_policy(postgres_owner: Connection) -> None:
+    agent = as_application(postgres_owner, "one")
+    postgres_owner.execute(b"SET LOCAL enable_seqscan = off")  # So few rows are read fastest one by one.
+    text, values = filtered_query("find_newest", Filter(short_id="0" * 8))
+    edge = {"edge_id": None, "edge_time": None, "edge_importance": None}
+    plan = plan_of(postgres_owner, text, values | edge | {"agent": agent, "limit": -1})
+    assert re.search(r"Index Cond: .*short_id = ", plan), plan
+
+
 def scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The nodes of a plan that read a table with rows of agents."""
     reads = node["Node Type"] not in ("ModifyTable", "Bitmap Heap Scan")  # It has an index scan in it.

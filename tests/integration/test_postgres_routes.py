@@ -221,7 +221,7 @@ def test_every_condition_of_a_filter_was_there() -> None:
         filtered_query(name, where, ["p"], _MOMENT)[0]
         for where in [
             *FILTERS,
-            Filter(session="s", key="k", expires_by=_MOMENT, valid_at=_MOMENT),
+            Filter(session="s", key="k", short_id="0" * 8, expires_by=_MOMENT, valid_at=_MOMENT),
             Filter(statuses=(Status.ACTIVE,)),
             Filter(when=TimeRange(since=_MOMENT, until=_LATER)),
         ]

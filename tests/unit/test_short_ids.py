@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 
 import germane
-from germane import Draft, Engine, InvalidInput, Memory, NotFound
+from germane import Draft, Engine, Filter, InvalidInput, Memory, NotFound
+from germane.testing.fakes import START, FixedClock
 
 
 @pytest.fixture
@@ -68,6 +70,43 @@ def test_a_user_reads_the_agents_own_by_short_id_and_does_not_change_it(engine: 
     assert bound.get(memory.id[-8:]) == memory
     with pytest.raises(InvalidInput, match="reads and doesn't change"):
         bound.forget(memory.id[-8:])
+
+
+def test_a_short_id_of_a_users_memory_and_of_the_agents_own_names_both(engine: Engine) -> None:
+    memory = engine.remember("Refunds take five days.")
+    same = f"0190aaaa-0000-7000-8000-0000{memory.id[-8:]}"
+    bound = engine.for_user("ann")
+    with germane.open(":memory:", embedder=None) as other:
+        bound.import_memories([other.remember("Ann prefers e-mail.").evolve(id=same)])
+
+    with pytest.raises(InvalidInput) as refused:
+        bound.get(memory.id[-8:])
+    assert memory.id in str(refused.value)
+    assert same in str(refused.value)
+    assert engine.get(memory.id[-8:]) == memory
+
+
+def test_a_short_id_names_a_memory_as_it_was_and_one_that_was_superseded() -> None:
+    clock = FixedClock(START)
+    with germane.open(":memory:", embedder=None, clock=clock) as engine:
+        memory = engine.remember("Refunds take five days.")
+        clock.advance(timedelta(days=1))
+        clock.advance(timedelta(days=1))
+        engine.supersede(memory.id, Draft(content="Refunds take six days."))
+        gone = engine.remember("Ann prefers e-mail.")
+        engine.forget(gone.id)
+
+        assert (
+            engine.get(memory.id[-8:], as_of=START + timedelta(days=1)).content == "Refunds take five days."
+        )
+        assert engine.get(f"{memory.id[-8:]}@1").content == "Refunds take five days."
+        assert engine.get(gone.id[-8:]).id == gone.id
+
+
+@pytest.mark.parametrize("text", ["1a2b3c4", "1a2b3c4d5", "1A2B3C4D", "nothing!", "1a2b3c4d@1"])
+def test_a_filter_takes_the_last_eight_digits_alone(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"last eight hexadecimal digits"):
+        Filter(short_id=text)
 
 
 def test_a_short_id_of_several_memories_or_of_none_is_refused(engine: Engine) -> None:

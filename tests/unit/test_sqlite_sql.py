@@ -171,6 +171,18 @@ def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
     assert name in {"num", "record_by_version", "versions"} or not any("TEMP B-TREE" in step for step in plan)
 
 
+@pytest.mark.parametrize("name", ["admitted", "admitted_among", "find_newest", "find_important"])
+def test_a_filter_by_a_short_id_reads_the_memories_that_have_it(name: str) -> None:
+    connection = connect()
+    text, values = filtered("sqlite", name, Filter(short_id="0" * 8))
+    values = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    connection.close()
+    searched = [step for step in plan if re.search(r"memories|few", step)]
+    assert len(searched) == 2
+    assert all(re.search(r"rowid=|by_short_id \(agent=\? AND <expr>=\?", step) for step in searched)
+
+
 # A copy or a check of a store reads tables that have no index by agent, each as a whole.
 READ_WHOLE = {
     *("carried_texts", "carried_lex", "carried_vectors", "carried_unembedded", "carried_held"),

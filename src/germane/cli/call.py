@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from inspect import Parameter, Signature
 from itertools import chain
 from pathlib import Path
@@ -29,7 +30,7 @@ from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of
-from germane.ids import SHORTEST, only_id
+from germane.ids import SHORTEST, is_short, only_id
 from germane.model.text import user_tenant
 from germane.operations.setup import AUTO
 from germane.stores.location import exists, location_of
@@ -290,17 +291,21 @@ def id_of(engine: Engine | Space, text: str) -> str:
         return wanted + at + version
     if len(wanted) >= SHORTEST and not set(wanted) <= set(string.hexdigits + "-"):
         raise NotFound(text, engine.agent)
-    whole_id = only_id(wanted, (memory.id for memory in all_memories(engine)), "memories")
+    # The last eight digits have an index; other parts are compared with all ids.
+    end = wanted[-8:]
+    ends = all_memories(engine, end) if is_short(end) else ()
+    whole_id = only_id(wanted, (memory.id for memory in ends), "memories")
+    whole_id = whole_id or only_id(wanted, (memory.id for memory in all_memories(engine)), "memories")
     if whole_id is None:
         raise NotFound(text, engine.agent)
     return whole_id + at + version
 
 
-def all_memories(engine: Engine | Space) -> Iterator[Memory]:
-    """Every memory of the agent or space with any status, newest first."""
+def all_memories(engine: Engine | Space, short_id: str | None = None) -> Iterator[Memory]:
+    """All memories of the agent or space, whatever their status, newest first; of a short id, if given."""
     from germane.operations.read import EVERY, pages  # noqa: PLC0415 - The help needs none of it.
 
-    return chain.from_iterable(pages(engine.memories, EVERY))
+    return chain.from_iterable(pages(engine.memories, replace(EVERY, short_id=short_id)))
 
 
 def assembly_id(engine: Engine | Space, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,6 +29,9 @@ LEAST_COSINE = 0.18
 
 What is taken of an embedder that doesn't tell its own.
 """
+
+
+_SHORT_ID = re.compile(r"[0-9a-f]{8}")
 
 
 class Order(StrEnum):
@@ -109,7 +113,8 @@ class Filter:
     `without` leaves out what turned out in one of these ways.
     `metadata` asks for fields with these very values: texts, numbers, True, False or None; it is stored as
     pairs of a name and the value in JSON.
-    `session` asks for the session in which a memory was learned, `key` for the current memory of that key.
+    `session` asks for the session in which a memory was learned, `key` for the current memory of that key,
+    `short_id` for those whose ids end with these eight hexadecimal digits.
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
     `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.scopes`).
@@ -126,6 +131,7 @@ class Filter:
     source: str | None = None
     session: str | None = None
     key: str | None = None
+    short_id: str | None = None
     metadata: Mapping[str, str | float | bool | None] | tuple[tuple[str, str], ...] | None = ()
     when: TimeRange | None = None
     min_importance: float | None = None
@@ -140,6 +146,11 @@ class Filter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", _fields(self.metadata) if self.metadata else ())
+        if self.short_id is not None and not _SHORT_ID.fullmatch(self.short_id):
+            raise InvalidInput(
+                f"short_id={self.short_id!r} isn't the end of an id: give its last eight hexadecimal digits, "
+                "such as '1a2b3c4d'."
+            )
         if self.where is not None:
             from germane.model.condition_texts import read_condition  # noqa: PLC0415 - Few filters have one.
 

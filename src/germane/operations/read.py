@@ -152,14 +152,12 @@ def expand(session: AgentContext, memory_id: str) -> str:
 def whole_id(session: AgentContext, name: str) -> str:
     """The id of a memory named by it or by its short id, the last eight digits; `@n` stays.
 
-    All memories are looked through for it. A short id of no memory is returned as it is. Raises InvalidInput
-    where several memories have it.
+    A short id of no memory is returned as it is. Raises InvalidInput where several memories have it.
     """
-    known = not is_short(checked_id(name)) or any(
-        side.store.get(side.agent, [name])[0] is not None for side in session.sides
-    )
-    every = chain.from_iterable(pages(partial(memories, session), EVERY))
-    return name if known else by_short_id(name, (memory.id for memory in every), "memories")
+    if not is_short(checked_id(name)):
+        return name
+    versions = memories(session, replace(EVERY, short_id=split_id(name)[0]))
+    return by_short_id(name, (memory.id for memory in versions), "memories")
 
 
 def memories(

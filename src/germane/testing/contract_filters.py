@@ -214,6 +214,24 @@ class FieldsContract:
         assert _contents(store, Filter(key="address", statuses=tuple(Status))) == {new.content}
         assert _contents(store, Filter(key="name")) == set()
 
+    def test_a_filter_asks_for_the_last_eight_digits_of_an_id(self, store: Store) -> None:
+        first = make_memory("Old street 1.")
+        other = make_memory("Likes tea.", id=f"0190aaaa-0000-7000-8000-0000{first.id[-8:]}")
+        revised = make_revision(first, "New street 2.")
+        store.apply(AGENT, [Insert(memory=first), Insert(memory=other), Insert(memory=make_memory("Rome."))])
+        store.apply(AGENT, [Revise(memory=revised)])
+        store.apply("other", [Insert(memory=make_memory("Far away 3.", id=first.id, agent="other"))])
+        short = Filter(short_id=first.id[-8:])
+        assert _contents(store, short) == {revised.content, other.content}
+        assert _contents(store, replace(EVERY, short_id=first.id[-8:])) == {
+            first.content,
+            revised.content,
+            other.content,
+        }
+        assert _contents(store, Filter(short_id="ffffffff")) == set()
+        store.apply(AGENT, [Purge(memory_id=first.id, at=LATER)])
+        assert _contents(store, short) == {other.content}
+
     def test_a_key_has_one_current_memory(self, store: Store) -> None:
         first = make_memory("Old street 1.", key="address")
         second = make_memory("New street 2.", key="address")

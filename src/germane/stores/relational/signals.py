@@ -433,8 +433,8 @@ def filtered(
         values["places"] = json.dumps(places)
     if where.embedded is not None:
         conditions.append(known["where_embedded" if where.embedded else "where_unembedded"])
-    if where.embedded is False and dialect == "sqlite":
-        # Few wait as a rule: the plus leads SQLite to those, not by time through all memories.
+    if dialect == "sqlite" and (where.embedded is False or where.short_id is not None):
+        # Few pass as a rule: the plus leads SQLite to those, not by time through all memories.
         text = text.replace("WHERE agent =", "WHERE +agent =")
     return text.replace("{filter}", "\n".join(conditions)), values
 
@@ -466,6 +466,7 @@ def _scalars(where: Filter, now: datetime | None) -> tuple[tuple[str, str, Any],
         ("source", "source", where.source),
         ("session", "session", where.session),
         ("key", "key", where.key),
+        ("short_id", "short_id", where.short_id and bytes.fromhex(where.short_id)),
         ("since", "since", since and microseconds(since, name="when.since")),
         ("until", "until", until and microseconds(until, name="when.until")),
         ("importance", "min_importance", where.min_importance),

@@ -37,6 +37,13 @@ AND session = :session
 -- A condition for {filter}. Former versions have the key too.
 AND key = :key AND superseded_by IS NULL
 
+-- name: where_short_id
+-- A condition for {filter}, of the four bytes that a short id is.
+AND num IN (
+    SELECT few.num FROM memories AS few
+    WHERE few.agent = :agent AND {sqlite: substr(few.chain, 13)}{postgres: few.short_id} = :short_id
+)
+
 -- name: where_expires
 -- A condition for {filter}.
 AND expires_at <= :expires_by

@@ -111,7 +111,7 @@ FROM {states} {postgres: JOIN agents USING (agent)} WHERE {states}.agent = :agen
 
 -- name: past_memories
 -- What was stored by then.
-SELECT * FROM memories WHERE agent = :agent AND num <= :last;
+SELECT {columns memories} FROM memories WHERE agent = :agent AND num <= :last;
 
 -- name: past_texts
 -- Their texts.
