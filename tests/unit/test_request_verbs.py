@@ -227,6 +227,21 @@ def test_a_tool_loop_only_appends() -> None:
         assert appended >= 3
 
 
+@pytest.mark.parametrize("length", [40, 1900, 5000])
+def test_what_a_tool_just_returned_is_not_given_up_for_older_turns(length: int) -> None:
+    with opened() as engine:
+        chat = long_talk(engine)
+        chat.append("user", "Where is order 4711?")
+        calls = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+        chat.append({"role": "assistant", "content": None, "tool_calls": calls}, provider="openai")
+        result = (WORDS * 100)[:length]
+        chat.append({"role": "tool", "tool_call_id": "c", "content": result}, provider="openai")
+        request = engine.request(chat, window=2000, reserve=100)
+        assert len(request.left_out) > 0
+        sent = request.messages[-1]["content"]
+        assert sent == result or (length > 2000 and len(sent) > 1900)
+
+
 def test_memory_is_part_of_the_budget_and_goes_when_it_is_forgotten() -> None:
     with opened() as engine:
         selected = engine.remember("Deploys are frozen on Fridays.", kind="fact")

@@ -319,13 +319,13 @@ def _least_forms(
 ) -> dict[str, ResultLimit | None]:
     """The forms of the current group and of pinned ones in a window that isn't whole.
 
-    The current group has the given form, or the first form that costs less than the whole, if any.
+    The current group has the given form, or the first that costs less than the whole, if any. Its results
+    aren't cut below `Tiers.older` for older groups, since the model has just asked for them.
     """
     last = arranged.order[-1]
     whole = arranged.rendered(last).tokens
-    shorter = (
-        form for form in forms_of_current(arranged, last) if arranged.rendered(last, form).tokens < whole
-    )
+    forms = [form for form in forms_of_current(arranged, last) if form and form.limit == arranged.tiers.older]
+    shorter = (form for form in forms if arranged.rendered(last, form).tokens < whole)
     pinned = {group: inactive_form(arranged, group) for group in pins if group != last}
     return {last: current or next(shorter, None), **pinned}
 
