@@ -51,6 +51,9 @@ ILLUSTRATION = "illustration"
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DATABASE = re.compile(r"postgresql://localhost/\w+")
 _PROMPT = "$ "
+_WINDOW = re.compile(r"^WINDOW, RESERVE = (\d+)", re.MULTILINE)
+"""In an example that calls a model, whose window a stand-in for the model's server enforces."""
+_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}\b"), "<short>"),
@@ -183,14 +186,24 @@ def _run(page: Path, namespace: dict[str, Any], named: Mapping[str, str]) -> Ite
 
 
 def run_example(example: Path) -> str:
-    """What an example prints when it is run as its readers run it."""
+    """What an example prints when it is run as its readers run it, beside a server if it needs a model."""
+    window = _WINDOW.search(example.read_text(encoding="utf-8"))
+    if window is None:
+        return _run_program(example)
+    from support.model_server import model_server  # noqa: PLC0415 - Few examples need one.
+
+    with model_server(int(window[1])) as address:
+        return _run_program(example, "--base-url", address + ("/v1" if "openai" in example.name else ""))
+
+
+def _run_program(example: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
+        [sys.executable, "-W", "error", str(example), *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **dict.fromkeys(_KEYS, "none")},
         timeout=60,
         check=False,
     )
