@@ -49,6 +49,7 @@ docs: $(FRAMEWORKS) ## Write the generated pages of the reference anew.
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/python tools/http_reference.py
 	$(BIN)/python tools/decay_curve.py
+	$(BIN)/python tools/context_picture.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

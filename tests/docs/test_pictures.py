@@ -1,4 +1,4 @@
-"""The picture of decay is the one that the formulas give."""
+"""The pictures are those that today's code draws."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_picture_is_what_the_formulas_say() -> None:
+@pytest.mark.parametrize("tool", ["context_picture.py", "decay_curve.py"])
+def test_the_picture_is_what_the_code_draws(tool: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "decay_curve.py"), "--check"],
+        [sys.executable, str(ROOT / "tools" / tool), "--check"],
         capture_output=True,
         text=True,
         check=False,
