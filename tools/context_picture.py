@@ -61,15 +61,15 @@ def picture() -> str:
     words = f"{len(trace.included)} of {len(trace.entries)} memories that could matter are in"
     height = _TOP + 60 + _ROW * _ROWS
     rest = _BUDGET - context.tokens
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"'
+    counted = f"{context.tokens:,} of {_BUDGET:,} tokens, counted as a whole. {words}."
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"'
-        ' aria-labelledby="title what">',
+        f'{opening} aria-labelledby="title what">',
         '  <title id="title">A context in its budget</title>',
         f'  <desc id="what">{words}; each of the others has a reason, and the tokens that it lacked.</desc>',
         f"  <style>{_STYLE}  </style>",
         f'  <text class="title" x="{_LEFT}" y="30">{escape(_QUESTION)}</text>',
-        f'  <text class="faint" x="{_LEFT}" y="52">{context.tokens:,} of {_BUDGET:,} tokens, counted as a '
-        f"whole. {words}.</text>",
+        f'  <text class="faint" x="{_LEFT}" y="52">{counted}</text>',
         *_bar([(section.name, section.used, colours[section.name]) for section in used], rest),
         *_rows(_LEFT, "In the context", _included(trace.included, colours, texts)),
         *_rows(2 * _LEFT + _COLUMN, "Left out, and what it lacked", _excluded(trace.excluded, texts)),
