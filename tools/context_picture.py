@@ -22,6 +22,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "context.svg"
 _QUESTION = "Should we use Redis for caching in Newton?"
 _BUDGET = 1000
 _WIDTH, _LEFT, _TOP, _ROW, _ROWS = 900, 24, 92, 22, 11
+_MOST = 42
 _COLUMN = (_WIDTH - 3 * _LEFT) / 2
 _COLOURS = ("#1f6fb2", "#b4501e", "#2f7d4f", "#8a4fa3", "#a3781f", "#4c5fb0", "#b03a5b", "#3a8a8a")
 
@@ -131,8 +132,8 @@ def _rows(x: float, head: str, rows: Iterable[tuple[str, str, str]]) -> Iterable
         if colour:
             yield f'  <rect x="{x:.1f}" y="{y - 10}" width="10" height="10" fill="{colour}"/>'
         yield f'  <text class="figure" x="{x + 18:.1f}" y="{y}" xml:space="preserve">{figure}</text>'
-        cut = " ".join(text.split())
-        shown = cut if len(cut) <= 42 else f"{cut[:41].rstrip()}…"
+        line = " ".join(text.split())
+        shown = line if len(line) <= _MOST else f"{line[: _MOST - 1].rstrip()}…"
         yield f'  <text x="{x + 112:.1f}" y="{y}">{escape(shown)}</text>'
 
 
