@@ -61,14 +61,14 @@ def test_every_command_has_help_and_the_three_common_options(command: str) -> No
 
 
 @pytest.mark.parametrize("name", ["", *GROUPS, *COMMANDS])
-def test_every_help_fits_a_screen_of_41_lines_and_100_columns(name: str) -> None:
+def test_every_help_fits_a_screen_of_42_lines_and_100_columns(name: str) -> None:
     command = parser(name)
     # Help leaves two of a terminal's columns empty.
     context = command.context_class(
         command, info_name=f"germane {name}".strip(), terminal_width=98, **command.context_settings
     )
     lines = context.get_help().splitlines()
-    assert len(lines) <= 41
+    assert len(lines) <= 42
     assert max(map(len, lines)) <= 98
 
 

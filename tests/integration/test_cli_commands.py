@@ -114,6 +114,30 @@ def test_a_pinned_memory_stands_in_the_context(db: Path) -> None:
     assert pinned in [item["id"] for item in ran["items"]]
 
 
+def test_what_a_context_would_be_without_a_memory(db: Path) -> None:
+    left = id_of(db, "Chose Postgres")
+    question = ("Which database did we choose?", "--budget", "300")
+
+    context = run("assemble", *question, "--without", left[-8:], "--record", "--json", db=db).json()
+    explained = run("context", "explain", *question, "--without", left, db=db)
+
+    assert "Chose Postgres" in run("assemble", *question, db=db).out
+    assert "Chose Postgres" not in context["text"] + explained.out
+    assert left not in json.dumps(context)
+    replayed = run("ledger", "replay", context["ref"], "--without", left, db=db)
+    assert (replayed.code, replayed.out[:30]) == (0, "The same bytes, by their hash.")
+    assert run("ledger", "replay", context["ref"], db=db).code == 1
+
+
+def test_a_memory_cannot_be_pinned_and_left_out(db: Path) -> None:
+    one = id_of(db, "Chose Postgres")
+
+    ran = run("assemble", "x", "--pin", one, "--without", one[-8:], db=db)
+
+    assert ran.code != 0
+    assert f"pins and without both name {one}" in ran.err
+
+
 def test_plan_and_counter_can_be_chosen(db: Path) -> None:
     trace = run(
         *("context", "explain", "Postgres", "--plan", "relevance", "--counter", "gpt-4", "--json"), db=db

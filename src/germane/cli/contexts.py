@@ -48,6 +48,7 @@ class _Settings(NamedTuple):
     ] = None
     counter: options.CounterName = "o200k"
     pin: Annotated[list[str] | None, opt("--pin ID", "A memory that must be included. Repeatable.")] = None
+    without: options.Without = None
     with_space: options.WithSpaces = None
     record: options.Record = False
     now: options.Now = None
@@ -77,7 +78,7 @@ def _print_context(call: Call, context: Context, text: str) -> None:
 
 def _assembled(call: Call, query: str, settings: _Settings, filters: Filters) -> Context:
     given = settings._asdict()
-    file, pins = given.pop("conversation"), given.pop("pin") or ()
+    file, pins, without = given.pop("conversation"), given.pop("pin") or (), given.pop("without") or ()
     opened = {"now": given.pop("now"), "frames": given.pop("frames")}
     given["spaces"] = call.spaces(given.pop("with_space"))
     try:
@@ -85,8 +86,9 @@ def _assembled(call: Call, query: str, settings: _Settings, filters: Filters) ->
     except (OSError, ValueError) as error:
         raise UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
     with call.open(writes=settings.record, **opened) as engine:
-        ids = [id_of(engine, each) for each in pins]
-        return engine.assemble(query, pins=ids, where=filters.where(), **given)
+        given["pins"] = [id_of(engine, each) for each in pins]
+        given["without"] = [id_of(engine, each) for each in without]
+        return engine.assemble(query, where=filters.where(), **given)
 
 
 # context refresh: the previous context is rebuilt from the ledger, where each new one is recorded.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from germane import InvalidInput
-from germane.cli.call import Call, assembly_id, command, recorded
-from germane.cli.options import Now, Yes, arg, opt
+from germane.cli.call import Call, assembly_id, command, id_of, recorded
+from germane.cli.options import Now, Without, Yes, arg, opt
 from germane.cli.output import label_of, print_columns, print_table, print_text
 from germane.encoding import to_json
 from germane.ids import only_id
@@ -113,10 +113,11 @@ def _diff(call: Call, first: _Id, second: _Id) -> None:
 
 
 @command("ledger replay", space=True)
-def _replay(call: Call, assembly: _Id) -> None:
-    """Exits with 1 unless the bytes are the same."""
+def _replay(call: Call, assembly: _Id, *, without: Without = None) -> None:
+    """Exits with 1 unless the bytes are the same. `assemble --without` is not recorded: give it again."""
     with call.open() as engine:
-        replay = engine.ledger().replay(assembly_id(engine, assembly))
+        ids = [id_of(engine, each) for each in without or ()]
+        replay = engine.ledger().replay(assembly_id(engine, assembly), without=ids)
     since = f"{len(replay.alterations):,} changes of memories since."
     lines = [f"The same bytes, by their hash. {since}"]
     if not replay.same:

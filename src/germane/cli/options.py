@@ -95,6 +95,7 @@ SinceWords = Annotated[str | None, opt("--since TIME", f"Created at this time or
 WithSpaces = Annotated[
     list[str] | None, opt("--with-space SPACE", "Also use the memories of this space. Repeatable.")
 ]
+Without = Annotated[list[str] | None, opt("--without ID", "As if this memory were not stored. Repeatable.")]
 Limit = Annotated[int, opt("--limit N", "The maximum number of memories to show.")]
 Now = Annotated[str | None, opt("--now TIME", f"The time of the question, if not now ({_TIME}).")]
 AsOf = Annotated[str | None, opt("--as-of TIME", f"Use the memories as they were then ({_WORDS}).")]
