@@ -1,19 +1,21 @@
 """Make the fixtures of imports with the products themselves; README.md names the versions.
 
 `python make.py mem0 langgraph` in an environment with mem0ai and langgraph-checkpoint-sqlite, `letta` and
-`graphiti` in one with letta and graphiti-core, and `mcp FOLDER` with the folder in which npm installed
-@modelcontextprotocol/server-memory.
+`graphiti` in one with letta and graphiti-core, `basic_memory` in one with basic-memory (Python 3.12), and
+`mcp FOLDER` with the folder in which npm installed @modelcontextprotocol/server-memory.
 """
 
 # mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -235,6 +237,73 @@ def mcp(folder: str) -> None:
         process.stdin.close()
 
 
+def basic_memory() -> None:
+    """A folder of notes, written through its tools, and the statements that its own parser finds in them."""
+    folder = HERE / "basic_memory"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"HOME": home, "BASIC_MEMORY_HOME": str(folder / "notes")}
+        asyncio.run(_notes(folder))
+
+
+async def _notes(folder: Path) -> None:
+    import basic_memory.mcp.tools  # noqa: F401, PLC0415 - Registers the tools.
+    from basic_memory.markdown.entity_parser import EntityParser  # noqa: PLC0415 - Each part has an environment of its own.
+    from basic_memory.mcp.server import mcp  # noqa: PLC0415 - As above.
+    from fastmcp import Client  # noqa: PLC0415 - As above.
+
+    (folder / "notes").mkdir()
+    async with Client(mcp) as client:
+        for fields in NOTES:
+            await client.call_tool("write_note", fields)
+    found = {}
+    for path in sorted((folder / "notes").rglob("*.md")):
+        note = await EntityParser(folder / "notes").parse_file(path)
+        found[path.relative_to(folder / "notes").as_posix()] = {
+            "observations": [each.model_dump(mode="json") for each in note.observations],
+            "relations": [each.model_dump(mode="json") for each in note.relations],
+        }
+    written("basic_memory/expected.json", found)
+
+
+NOTES = [
+    {
+        "title": "Coffee",
+        "directory": "drinks",
+        "tags": ["drinks", "morning"],
+        "content": """# Coffee
+
+Ann brews it every morning, see [[Ann]] and `[[no link]]`.
+
+## Observations
+- [method] Pour over at 94 degrees #brewing #water (measured)
+- [preference] No sugar
+- [decision] @effective[2026-01-01,2026-06-01) The office buys beans from [[Acme]].
+- [ ] Buy a grinder
+- [00:12] a line of a transcript
+
+```
+- [method] in a block of code
+```
+
+## Relations
+- contrasts_with [[Tea]] (also caffeine)
+- "goes well with" [[Carrot cake]]
+- served at the [[Office]]
+""",
+    },
+    {
+        "title": "Ann",
+        "directory": "people",
+        "note_type": "person",
+        "metadata": {"role": "engineer", "created": "2026-03-01"},
+        "content": "# Ann\n\n- [fact] Can't eat nuts #health\n- works_at [[Acme]]\n",
+    },
+    {"title": "Plain", "directory": "", "content": "A note without statements.\n"},
+]
+
+
 if __name__ == "__main__":
     names = sys.argv[1:]
     while names:
@@ -242,4 +311,5 @@ if __name__ == "__main__":
         if name == "mcp":
             mcp(names.pop(0))
         else:
-            {"mem0": mem0, "langgraph": langgraph, "letta": letta, "graphiti": graphiti}[name]()
+            parts = {"mem0": mem0, "langgraph": langgraph, "letta": letta, "graphiti": graphiti}
+            (parts | {"basic_memory": basic_memory})[name]()

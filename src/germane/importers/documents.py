@@ -6,9 +6,11 @@ The structure is parsed, not matched by patterns: a `#` in a code block is never
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from germane.errors import MissingExtra
 from germane.importers.sources import FieldError, as_texts, day_in
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 
@@ -69,14 +72,9 @@ def outline(text: str) -> Outline:
 
     Raises MissingExtra without markdown-it-py.
     """
-    try:
-        from markdown_it import MarkdownIt  # noqa: PLC0415 - An optional dependency of this reader alone.
-    except ImportError as error:
-        raise MissingExtra(feature="Importing Markdown", extra="cli") from error
     env: dict[str, Any] = {}
-    whole = MarkdownIt("commonmark").enable("table")
     # Links and emphasis matter in headings only, and parsing them everywhere takes most of the time.
-    tokens = MarkdownIt("commonmark").enable("table").disable("inline").parse(text, env)
+    whole, tokens = _parser(inline=True), _parser(inline=False).parse(text, env)
     defined = [*env.get("references", {}).values(), *env.get("duplicate_refs", [])]
     return Outline(
         lines=tuple(text.split("\n")),
@@ -93,6 +91,45 @@ def outline(text: str) -> Outline:
         blocks=_blocks(tokens),
         references=frozenset(line for each in defined if each.get("map") for line in range(*each["map"])),
     )
+
+
+@cache
+def _parser(*, inline: bool) -> MarkdownIt:
+    try:
+        from markdown_it import MarkdownIt  # noqa: PLC0415 - An optional dependency of this reader alone.
+    except ImportError as error:
+        raise MissingExtra(feature="Importing Markdown", extra="cli") from error
+    parser = MarkdownIt("commonmark").enable("table")
+    return parser if inline else parser.disable("inline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prose:
+    """Running text of a paragraph, a heading or a cell of a table: never code.
+
+    It stands in the lines `start` to `end`, exclusive, counted from 0. `in_item` is true directly in an item
+    of a list.
+    """
+
+    start: int
+    end: int
+    text: str
+    in_item: bool
+
+
+def prose_in(text: str) -> tuple[Prose, ...]:
+    """The running texts of a Markdown text in their order, without code blocks and HTML blocks."""
+    found, containers = [], [""]
+    for token in _parser(inline=False).parse(text):
+        if token.type.startswith(("list_item_", "blockquote_")):
+            if token.nesting > 0:
+                containers.append(token.type)
+            else:
+                containers.pop()
+        elif token.type == "inline" and token.map:
+            in_item = containers[-1] == "list_item_open"
+            found.append(Prose(start=token.map[0], end=token.map[1], text=token.content, in_item=in_item))
+    return tuple(found)
 
 
 def _blocks(tokens: Sequence[Token]) -> tuple[MarkdownBlock, ...]:
@@ -219,9 +256,11 @@ def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
     """The lines at which a section's own text can be split, never between a lead-in and its block."""
     cuts: list[int] = []
     leads_in = True  # The heading leads in to the first block.
-    for block in document.blocks:
-        if not section.body <= block.start < section.own:
-            continue
+    first, last = (
+        bisect_left(document.blocks, line, key=lambda block: block.start)
+        for line in (section.body, section.own)
+    )
+    for block in document.blocks[first:last]:
         if not leads_in:
             cuts.append(block.start)
         text = document.text(block.start, block.end)

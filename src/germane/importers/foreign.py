@@ -34,6 +34,10 @@ LeaveOut: TypeAlias = Callable[..., None]
 NO_VECTORS: Final = "vectors, which germane makes anew"
 
 
+def uncounted(_what: str, _count: int = 1) -> None:
+    """Count nothing: for readers whose caller has no use for what isn't taken over."""
+
+
 @contextmanager
 def counted(place: Path | str, on_skip: OnSkip) -> Iterator[LeaveOut]:
     """Count what isn't taken over of a source, and report one sum for each reason at the end."""

@@ -24,6 +24,7 @@ from germane.importers.documents import (
     stated_scope,
     versions,
 )
+from germane.importers.foreign import LeaveOut, counted, uncounted
 from germane.importers.sources import (
     EXTERNAL,
     FieldError,
@@ -38,7 +39,15 @@ from germane.importers.sources import (
     read_text,
     split_front_matter,
     text_of,
+    translated_os_errors,
     unreadable,
+)
+from germane.importers.vaults import (
+    is_basic_memory,
+    is_in_vault,
+    note_fields,
+    statements_of,
+    with_links,
 )
 from germane.model.memory import Draft
 
@@ -53,8 +62,10 @@ _KINDS_BY_TYPE = frozenset(
 """The kinds that `type:` can name in front matter; other values stay metadata."""
 
 _SEPARATOR = " > "
-_OWN_BLOCK = re.compile(r"^<!-- germane:begin\b[^\n]*\n.*?^<!-- germane:end -->$", re.MULTILINE | re.DOTALL)
+_OWN_BEGIN = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)
+_OWN_END = re.compile(r"^<!-- germane:end -->$", re.MULTILINE)
 _CREATED = ("date", "created", "created_at")
+_LONGEST_BLANK = 1_000
 _UPDATED = ("updated", "updated_at", "modified", "last_modified", "lastmod")
 
 
@@ -71,43 +82,79 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
     are skipped. An unreadable file raises UnreadableSource; in a folder it is reported to `on_skip` instead,
     if given. Raises MissingExtra without the extra `project`.
     """
-    if not path.is_dir():
-        yield from drafts_of_markdown(path, long=long)
-        return
-    any_file, start = False, path.resolve()
-    leave_out = on_skip or raise_skipped
+    start, skip = path.resolve(), on_skip or raise_skipped
 
     def wanted(file: Path) -> bool:
         return file.suffix.lower() in MARKDOWN_SUFFIXES
 
-    for file in walk(start, root=start, wanted=wanted, passed_over=lambda _: None, refused=leave_out):
-        any_file = True
-        try:
-            yield from drafts_of_markdown(file, long=long)
-        except UnreadableSource as error:
-            leave_out(Skipped(source=str(file), reason=str(error)))
+    with counted(path, on_skip or (lambda _: None)) as leave_out:
+        if not path.is_dir():
+            yield from drafts_of_markdown(path, long=long, leave_out=leave_out)
+            return
+        any_file = False
+        for file in walk(start, root=start, wanted=wanted, passed_over=lambda _: None, refused=skip):
+            any_file = True
+            try:
+                yield from drafts_of_markdown(file, long=long, leave_out=leave_out)
+            except UnreadableSource as error:
+                skip(Skipped(source=str(file), reason=str(error)))
     if not any_file:
         raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
 
 
-def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG) -> list[Draft]:
+def drafts_of_markdown(
+    path: Path, *, name: str | None = None, long: int = LONG, leave_out: LeaveOut = uncounted
+) -> list[Draft]:
     """The drafts of one Markdown file by the rules of `read_markdown`; `name` is their source.
 
-    Raises UnreadableSource.
+    In a vault of Obsidian, and for notes of Basic Memory, they have the links and tags of their texts, and
+    what isn't taken over is reported to `leave_out`. Raises UnreadableSource.
     """
+    in_vault, source = is_in_vault(path), name or name_of(path)
+    if in_vault and _is_blank(path):
+        leave_out(_BLANK)
+        return []
     fields, whole, above = split_front_matter(read_text(path), path)
-    # What `germane context project` wrote is stored already; the numbers of the lines below it stay.
-    body = _OWN_BLOCK.sub(lambda block: "\n" * block[0].count("\n"), whole)
+    is_note = in_vault or is_basic_memory(fields)
+    body = _without_own_blocks(whole)
     if whole.strip() and not body.strip():
+        return []
+    if not body.strip() and is_note:
+        leave_out(_BLANK)
         return []
     if not body.strip():
         raise unreadable(path, "it has front matter and no text")
-    document = outline(body)
     try:
-        base = _draft_of_fields(fields, name or name_of(path))
-        return _drafts(path, document, base, above, long)
+        if not is_note:
+            return _drafts(path, outline(body), _draft_of_fields(fields, source), above, long)
+        own, others = note_fields(fields)
+        base = _draft_of_fields(own, source)
+        base = replace(base, metadata={**others, **base.metadata})
+        stated: list[Draft] = []
+        if is_basic_memory(fields):
+            stated, body = statements_of(body, base, base.subject or path.stem)
+        document = outline(body)
+        whole_note = _drafts(path, document, base, above, long) if document.blocks or not stated else []
+        return [with_links(draft, leave_out) for draft in (*whole_note, *stated)]
     except FieldError as error:
         raise unreadable(path, f"in its front matter, {error}") from error
+
+
+def _without_own_blocks(text: str) -> str:
+    """The text without what `germane context project` wrote, which is stored already; line numbers stay."""
+    parts, done = [], 0
+    while (begin := _OWN_BEGIN.search(text, done)) and (end := _OWN_END.search(text, begin.end())):
+        parts += [text[done : begin.start()], "\n" * text.count("\n", begin.start(), end.end())]
+        done = end.end()
+    return "".join([*parts, text[done:]])
+
+
+_BLANK = "notes without a text"
+
+
+def _is_blank(path: Path) -> bool:
+    with translated_os_errors(path):
+        return path.stat().st_size < _LONGEST_BLANK and not path.read_bytes().strip()
 
 
 def drafts_of_text(text: str, base: Draft, path: Path, *, long: int = LONG) -> list[Draft]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.importers.documents import LONG, named_paths, pattern_of
+from germane.importers.foreign import LeaveOut, counted, uncounted
 from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
 from germane.importers.sources import (
     EXTERNAL,
@@ -27,6 +28,8 @@ from germane.importers.sources import (
     read_text,
     unreadable,
 )
+from germane.importers.vaults import SETTINGS as VAULT
+from germane.importers.vaults import is_in_vault
 from germane.model.memory import Draft
 
 PATHS = "paths"
@@ -77,19 +80,20 @@ def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG)
     without `pathspec`.
     """
     project, start = project_of(path), path.resolve()
-    leave_out = on_skip or raise_skipped
+    skip = on_skip or raise_skipped
     files: Iterable[Path] = [start]
     if path.is_dir():
         # Files that are skipped by rule don't matter to a reader of drafts.
-        files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=leave_out)
+        files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=skip)
     any_file = False
-    for file in files:
-        any_file = True
-        try:
-            yield from read_file(project, file, long=long)
-        except UnreadableSource as error:
-            if file is start or file.suffix.lower() not in MODULE_SUFFIXES:
-                leave_out(Skipped(source=str(file), reason=str(error)))
+    with counted(path, on_skip or (lambda _: None)) as leave_out:
+        for file in files:
+            any_file = True
+            try:
+                yield from read_file(project, file, long=long, leave_out=leave_out)
+            except UnreadableSource as error:
+                if file is start or file.suffix.lower() not in MODULE_SUFFIXES:
+                    skip(Skipped(source=str(file), reason=str(error)))
     if not any_file:
         raise nothing_in(path)
 
@@ -107,8 +111,13 @@ def is_read(path: Path) -> bool:
     return path.name in MANIFESTS or path.suffix.lower() in MARKDOWN_SUFFIXES | MODULE_SUFFIXES
 
 
-def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft, ...]:
-    """The drafts of one file of a project. Raises UnreadableSource."""
+def read_file(
+    project: Project, path: Path, *, long: int = LONG, leave_out: LeaveOut = uncounted
+) -> tuple[Draft, ...]:
+    """The drafts of one file of a project; `leave_out` counts what isn't taken over of it.
+
+    Raises UnreadableSource.
+    """
     name, place = project.source(path), project.place(path)
     folder = place.rpartition("/")[0]
     try:
@@ -117,8 +126,8 @@ def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft,
         elif path.suffix.lower() in MODULE_SUFFIXES:
             drafts = module_drafts(path, name=name, place=place)
         else:
-            drafts = drafts_of_markdown(path, name=name, long=long)
-            if folder and path.stem.lower() == "readme":
+            drafts = drafts_of_markdown(path, name=name, long=long, leave_out=leave_out)
+            if folder and path.stem.lower() == "readme" and not is_in_vault(path):
                 # A README describes its folder, unless its front matter names another kind or scope.
                 drafts = [
                     replace(draft, kind="module", scope=f"path:{folder}")
@@ -527,13 +536,15 @@ SETTINGS = "germane.toml"
 """The name of the settings file at the root of a project."""
 
 _MARKS = (SETTINGS, ".git")
+_LESSER_MARKS = (*_READERS, VAULT)
 
 
 def project_root(start: Path) -> Path:
-    """The nearest folder at or above `start` with a germane.toml or a repository, else with a manifest.
+    """The nearest folder at or above `start` with a germane.toml or a repository, else with a manifest or a
+    vault of Obsidian.
 
-    Without any, it is `start` itself, or the folder of that file. A manifest in the home folder or above it
-    doesn't mark a project.
+    Without any, it is `start` itself, or the folder of that file. A manifest or a vault in the home folder or
+    above it doesn't mark a project.
     """
     here = start.resolve()
     here = here if here.is_dir() else here.parent
@@ -545,7 +556,7 @@ def project_root(start: Path) -> Path:
     for folder in above:
         if folder != here and (folder == home or folder in home.parents):
             break
-        if any((folder / manifest).is_file() for manifest in MANIFESTS):
+        if any((folder / mark).exists() for mark in _LESSER_MARKS):
             return folder
     return here
 

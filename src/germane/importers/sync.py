@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
-from germane.importers.foreign import USER
+from germane.importers.foreign import USER, LeaveOut, uncounted
 from germane.importers.markdown import Ignored, is_hidden, walk
 from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, place_of, stands_as_it_was
 from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, batches, unreadable
+from germane.importers.vaults import is_in_vault
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
 from germane.operations.read import pages
@@ -40,18 +41,19 @@ def sync(
     prune: bool = False,
     batch: int = 500,
     named: bool = False,
+    leave_out: LeaveOut = uncounted,
 ) -> int:
     """Store the drafts of the files at or below `starts`, edits as next versions. Returns the file count.
 
     Memories whose text is gone are reported, and with `prune` forgotten, unless another file continues the
     text of a missing file. The memories of an unreadable file or a refused part stay unchanged. A start that
     doesn't exist has no texts. `named` files are read whatever their names, and raise UnreadableSource if
-    they can't be read.
+    they can't be read. `leave_out` counts what isn't taken over of the files.
 
     If no stored memory of the files has changed, new drafts are stored while the files are read, so that an
     interruption costs one batch. Otherwise all files are read first, since any can contain a moved text.
     """
-    scan = FileScan(project, run)
+    scan = FileScan(project, run, leave_out)
     for start in starts:
         if named or start.exists():
             scan.look(start, named=named)
@@ -223,10 +225,11 @@ _READING, _CHECKING, _STORING = range(3)
 class FileScan:
     """The files to import in the order of their paths, and the drafts of those that were read."""
 
-    def __init__(self, project: Project, run: Run) -> None:
+    def __init__(self, project: Project, run: Run, leave_out: LeaveOut) -> None:
         self.project = project
         self.paths: dict[Path, int] = {}
         self._run = run
+        self._count = leave_out
         self._named: set[Path] = set()
         self._drafts: dict[Path, list[Draft]] = {}
         self._unread: set[str] = set()
@@ -294,10 +297,17 @@ class FileScan:
             left_out.sort(key=lambda one: self._order.get(id(one), last))
 
     def _below(self, start: Path) -> Iterable[Path]:
+        in_vault = is_in_vault(start)
+
+        def wanted(path: Path) -> bool:
+            if in_vault and not is_read(path):
+                self._count(f"attachments of type {path.suffix.lower() or path.name!r}")
+            return is_read(path)
+
         return walk(
             start,
             root=self.project.root,
-            wanted=is_read,
+            wanted=wanted,
             passed_over=lambda one: self._leave_out(self._run.passed_over, one, len(self.paths)),
             refused=lambda one: self._leave_out(self._run.skipped, one, len(self.paths)),
         )
@@ -305,7 +315,9 @@ class FileScan:
     def _read(self, path: Path) -> list[Draft]:
         place = self.project.place(path)
         try:
-            drafts = distinct(read_file(self.project, path), project=self.project.name, file=place)
+            drafts = distinct(
+                read_file(self.project, path, leave_out=self._count), project=self.project.name, file=place
+            )
         except UnreadableSource as error:
             if path in self._named:
                 raise

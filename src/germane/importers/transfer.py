@@ -18,8 +18,9 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from germane.errors import InvalidInput
+from germane.importers.foreign import counted
 from germane.importers.layouts import FOREIGN, Layout, layout_of, path_of, read
-from germane.importers.project import nothing_in, project_of
+from germane.importers.project import Project, nothing_in, project_of
 from germane.importers.records import (
     Learns,
     Line,
@@ -81,12 +82,8 @@ def import_source(
     layout, path = layout_of(source), path_of(source)
     run = Run(progress=progress, allow_secrets=allow_secrets)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
-        owner, is_folder = project_of(path, name=project, root=root), path.is_dir()
-        if is_folder:
-            run.require_detector()
-        count = sync(engine, owner, [path.resolve()], run, prune=prune, batch=batch, named=not is_folder)
-        if is_folder and not count and not run.skipped:
-            raise nothing_in(path)
+        owner = project_of(path, name=project, root=root)
+        _import_files(engine, owner, path, run, prune=prune, batch=batch)
     elif prune or project is not None or root is not None:
         named = f"project={project!r}" if project is not None else f"root={str(root)!r}"
         option = "prune=True" if prune else named
@@ -104,6 +101,18 @@ def import_source(
             run.read += len(drafts) - len(accepted)
             run.store(accepted, lambda items: engine.remember_many(items, revive=False))
     return run.report()
+
+
+def _import_files(engine: Engine, owner: Project, path: Path, run: Run, *, prune: bool, batch: int) -> None:
+    is_folder, start = path.is_dir(), [path.resolve()]
+    if is_folder:
+        run.require_detector()
+    with counted(path, run.passed_over.append) as leave_out:
+        count = sync(
+            engine, owner, start, run, prune=prune, batch=batch, named=not is_folder, leave_out=leave_out
+        )
+    if is_folder and not count and not run.skipped:
+        raise nothing_in(path)
 
 
 def _import_export(
