@@ -21,6 +21,7 @@ SUBMODULES: Final = (
     "germane.embedders",
     "germane.errors",
     "germane.evaluation",
+    "germane.extractors",
     "germane.filters",
     "germane.frameworks",
     "germane.importers",

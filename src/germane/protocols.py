@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from germane.ledger import StoreStats
     from germane.model.change import Applied, Change
+    from germane.model.conversation import Message
+    from germane.model.extraction import Proposal
     from germane.model.memory import Memory
     from germane.model.plan import Frame
 
@@ -21,6 +23,7 @@ __all__ = [
     "Candidate",
     "Clock",
     "Embedder",
+    "Extractor",
     "FrameSelector",
     "Query",
     "Reranker",
@@ -98,13 +101,33 @@ class Summarizer(Protocol):
 
 
 @runtime_checkable
+class Extractor(Protocol):
+    """Proposes what to learn from messages. `name` stands in the log of what it proposed.
+
+    It decides nothing: `Engine.learn_from` refuses what the messages don't support, and matches the rest with
+    what is known. One that calls a model returns an `Extraction`, which has each call; one with an attribute
+    `max_tokens` isn't called any more in a run whose calls took that many tokens.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def extract(self, messages: Sequence[Message], known: Sequence[Memory]) -> Sequence[Proposal]:
+        """The proposals, in the order of the messages; each quotes the messages that support it, by id.
+
+        `known` are the memories that may be related: a proposal may name the id of one in `replaces`.
+        """
+        ...
+
+
+@runtime_checkable
 class Store(Protocol):
     """Stores memories: six methods, all but `close` for one agent.
 
     Every implementation has to pass `germane.testing.contract.StoreContract`, which says what each method
-    promises. A store may also have sub-stores as attributes: `conversations`, `feedback`, `ledger`,
-    `lifecycle`, `maintenance`, `notifications`, `spaces` and `working_sets`. What needs a sub-store that the
-    store doesn't have, or that is None, raises InvalidInput and names it.
+    promises. A store may also have sub-stores as attributes: `conversations`, `feedback`, `learning`,
+    `ledger`, `lifecycle`, `maintenance`, `notifications`, `spaces` and `working_sets`. What needs a sub-store
+    that the store doesn't have, or that is None, raises InvalidInput and names it.
     """
 
     def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -237,19 +238,27 @@ class SdkSummarizer(ModelSummarizer, ABC):
         self.model = model
         self._options = {"base_url": base_url, "api_key": key, "timeout": timeout, "max_retries": retries}
         self._client: Any = None
+        self._refuses_schemas = False
 
-    @abstractmethod
-    def _request(self, client: Any, request: str, most: int) -> str:
-        """The model's answer, of `most` tokens at most."""
+    def ask(self, request: str, tokens: int, *, schema: Mapping[str, Any] | None = None) -> str:
+        """The model's answer to a request, of at most `tokens` tokens: JSON of the schema, if one is given.
 
-    def _answer(self, request: str, tokens: int) -> str:
+        Raises MissingExtra without the SDK, and what that raises.
+        """
         if self._client is None:
             try:
                 sdk = import_module(self.package)
             except ImportError as missing:
-                raise MissingExtra(feature=f"Summaries by {self.client}", extra=self.package) from missing
+                raise MissingExtra(feature=f"Calls of {self.client}", extra=self.package) from missing
             self._client = getattr(sdk, self.client)(**self._options)
-        return self._request(self._client, request, 3 * tokens)
+        return self._request(self._client, request, tokens, schema)
+
+    @abstractmethod
+    def _request(self, client: Any, request: str, most: int, schema: Mapping[str, Any] | None) -> str:
+        """The model's answer, of `most` tokens at most, as JSON of the schema if there is one."""
+
+    def _answer(self, request: str, tokens: int) -> str:
+        return self.ask(request, 3 * tokens)
 
 
 class AnthropicSummarizer(SdkSummarizer):
@@ -262,10 +271,16 @@ class AnthropicSummarizer(SdkSummarizer):
     package = "anthropic"
     client = "Anthropic"
 
-    def _request(self, client: Any, request: str, most: int) -> str:
-        messages = [{"role": "user", "content": request}]
-        made = client.messages.create(model=self.model, max_tokens=most, messages=messages)
-        return "".join(part.text for part in made.content if part.type == "text")
+    def _request(self, client: Any, request: str, most: int, schema: Mapping[str, Any] | None) -> str:
+        options: dict[str, Any] = {"model": self.model, "max_tokens": most}
+        options["messages"] = [{"role": "user", "content": request}]
+        if schema is None:
+            made = client.messages.create(**options)
+            return "".join(part.text for part in made.content if part.type == "text")
+        tool = {"name": "answer", "description": "Give the answer.", "input_schema": dict(schema)}
+        choice = {"type": "tool", "name": "answer"}
+        made = client.messages.create(**options, tools=[tool], tool_choice=choice)
+        return next((json.dumps(part.input) for part in made.content if part.type == "tool_use"), "")
 
 
 class OpenAISummarizer(SdkSummarizer):
@@ -278,8 +293,18 @@ class OpenAISummarizer(SdkSummarizer):
     package = "openai"
     client = "OpenAI"
 
-    def _request(self, client: Any, request: str, most: int) -> str:
-        messages = [{"role": "user", "content": request}]
+    def _request(self, client: Any, request: str, most: int, schema: Mapping[str, Any] | None) -> str:
+        options: dict[str, Any] = {"model": self.model, "max_completion_tokens": most}
+        options["messages"] = [{"role": "user", "content": request}]
         create = client.chat.completions.create
-        made = create(model=self.model, messages=messages, max_completion_tokens=most)
+        if schema is None or self._refuses_schemas:
+            made = create(**options)
+            return made.choices[0].message.content or ""
+        form = {"name": "answer", "strict": True, "schema": dict(schema)}
+        try:
+            made = create(**options, response_format={"type": "json_schema", "json_schema": form})
+        except import_module(self.package).BadRequestError:
+            # A compatible server that knows no schemas.
+            self._refuses_schemas = True
+            return self._request(client, request, most, None)
         return made.choices[0].message.content or ""

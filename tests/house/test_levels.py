@@ -26,6 +26,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "germane.retrieval",
         "germane.stores",
         "germane.embedders",
+        "germane.extractors",
         "germane.summarizers",
     ),
     ("germane.plans",),

@@ -102,13 +102,23 @@ ROWS: dict[str, dict[str, Any]] = {
         "short_by": 0,
         "pinned": 0,
     },
+    "learning_runs": {"number": 1, "id": _ID, "through": 1, "run": "{}"},
     "spaces": {"space": None, "created_at": 1, "joined": 1},
     "members": {"space": None, "rights": "read", "role": "active", "joined_at": 1, "place": 1},
     "space_events": {"space": None, "number": 1, "what": "remember", "by": None},
 }
 """What a row has besides the agent's number, which None stands for, and its memory's."""
 
-_WITHOUT_NUM = {"working_sets", "conversations", "anchors", "moves", "assemblies", "spaces", "members"}
+_WITHOUT_NUM = {
+    "working_sets",
+    "conversations",
+    "anchors",
+    "moves",
+    "assemblies",
+    "learning_runs",
+    "spaces",
+    "members",
+}
 _WITHOUT_AGENT = {"spaces", "space_events"}
 
 

@@ -419,7 +419,7 @@ def test_a_compaction_is_proposed_done_and_undone(answer: str | None, by: str) -
         assert proposed.by == by
         assert proposed.after <= 800 < proposed.before
         assert [draft.content for draft in proposed.drafts] == [
-            "Our redis cache expires after ninety seconds, remember that."
+            "Our redis cache expires after ninety seconds."
         ]
         engine.remember_many(proposed.drafts)
         engine.compact(chat, proposed)

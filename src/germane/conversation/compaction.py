@@ -51,15 +51,6 @@ SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+
 _META = regex.compile(
     r"(?i)^\W*(?:please provide|i (?:can't|cannot|don't see)|there is no (?:text|conversation))"
 )
-_KINDS: Final = {
-    "rule": r"\b(?:always|never|must(?:n't| not)?|make sure|from now on|under no circumstances)\b",
-    "preference": r"\bI(?:'d| would)? (?:prefer|like|love|hate|dislike|want)\b|\bmy favou?rite\b",
-    "decision": r"\b(?:we|I|let's)\W+(?:\w+\W+)?"
-    r"(?:decided?|chose|choose|agreed?|settled?|go(?:ing)? with|picked|will use|'ll use)\b",
-    "fact": r"\b(?:my|our) (?:name|team|company|birthday|address|deadline|server|database|version|\w+ is)\b"
-    r"|\bremember (?:that|this)\b|\bI(?:'m| am| live| work| was born)\b",
-}
-_PATTERNS = [(kind, regex.compile(pattern, regex.IGNORECASE)) for kind, pattern in _KINDS.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,23 +180,25 @@ def spoken_messages(groups: Iterable[Group]) -> Iterator[Message]:
 
 
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
-    """Distinct sentences with the form of a rule, preference, decision or fact, the user's first."""
-    known: set[str] = set()
-    drafts = []
-    for message in spoken_messages(gone):
-        trust = Trust.OWNER if message.role is MessageRole.USER else Trust.AGENT
-        source = f"conversation:{message.session}#{message.id}" if message.id else None
-        base = Draft(
-            content="", trust=trust, source=source, created_at=message.created_at, tags=("compacted",)
+    """What the user states plainly in these groups, by the rules of `germane.extractors`; each once."""
+    from germane.extractors.rules import RuleExtractor  # noqa: PLC0415 - Few conversations are compacted.
+
+    messages = {message.id or str(message.seq): message for message in spoken_messages(gone)}
+    found = {
+        each.content.casefold(): each for each in reversed(RuleExtractor().extract([*messages.values()]))
+    }
+    for proposal in list(reversed(found.values()))[:_MOST_DRAFTS]:
+        message = messages[proposal.quotes[0].message]
+        yield Draft(
+            content=proposal.content,
+            kind=proposal.kind,
+            subject=proposal.subject,
+            trust=Trust.OWNER,
+            source=f"conversation:{message.session}#{message.id}" if message.id else None,
+            created_at=message.created_at,
+            valid_from=proposal.valid_from,
+            tags=("compacted",),
         )
-        for sentence in _sentences(message.own_text):
-            kind = next((kind for kind, pattern in _PATTERNS if pattern.search(sentence)), None)
-            if kind is None or sentence.endswith("?") or sentence.casefold() in known:
-                continue
-            known.add(sentence.casefold())
-            if trust is Trust.OWNER or kind == "decision":
-                drafts.append(replace(base, content=sentence, kind=kind))
-    yield from sorted(drafts, key=lambda draft: draft.trust is not Trust.OWNER)[:_MOST_DRAFTS]
 
 
 # The token count of a request, counted on the provider's own JSON.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from germane import operations
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from germane.conversation.views import Tiers
     from germane.engine.space import Space
     from germane.ledger import LoggedChange
-    from germane.model.conversation import Compaction, ConversationInfo
+    from germane.model.conversation import Compaction, ConversationInfo, Message
+    from germane.model.extraction import LearningRun
     from germane.model.memory import LifecycleEvent
     from germane.operations.conversation import Conversation
+    from germane.protocols import Extractor
     from germane.spaces import Right, SpaceInfo
 
 
@@ -105,9 +107,9 @@ class Engine(ContextMethods):
         """What would make a conversation fit `budget` tokens; nothing is done until `compact`.
 
         Tool results are cut first; if that isn't enough, the oldest groups go but for the last `keep`, and
-        a summary stands for them: the engine's summarizer's, or the most informative sentences. What was
-        in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
-        BudgetTooSmall or InvalidInput.
+        a summary stands for them: the engine's summarizer's, or the most informative sentences. What the
+        user stated plainly in them is proposed as `drafts`, for `remember_many`; call `learn_from` before it
+        to store such facts with their sources. Raises BudgetTooSmall or InvalidInput.
         """
         return operations.request.compaction(
             self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
@@ -123,6 +125,65 @@ class Engine(ContextMethods):
     def uncompact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
         """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
         return operations.request.compact(self._session, conversation, compaction, undo=True)
+
+    def learn_from(
+        self,
+        source: Conversation | str | Iterable[Message | Mapping[str, Any]],
+        *,
+        extractor: Extractor | None = None,
+        since: datetime | str | None = None,
+        again: bool = False,
+        dry_run: bool = False,
+    ) -> LearningRun:
+        """Learn facts from a conversation, the name of its session, or a list of messages; what was decided.
+
+        `extractor` proposes them: `germane.extractors.RuleExtractor` by default, which needs no model. A
+        proposal that its quotations don't support is refused; each other one becomes a new memory, confirms
+        or revises a known one, or stands beside one that it contradicts. Nothing is overwritten. A
+        conversation is read from where the run before ended, or from the time `since` on, or as a whole with
+        `again`. Recalled text is never learned again, and hidden groups aren't read. With `dry_run` nothing
+        is stored.
+        Raises InvalidInput, MessageNotFound, or what the extractor raises.
+        """
+        with self._embedding.woken():
+            return operations.learning.learn_from(
+                self._session, source, extractor=extractor, since=since, again=again, dry_run=dry_run
+            )
+
+    def consolidate(
+        self, *, extractor: Extractor | None = None, dry_run: bool = False
+    ) -> tuple[LearningRun, ...]:
+        """Learn from every conversation with messages that weren't read, as `learn_from`; the runs."""
+        with self._embedding.woken():
+            return operations.learning.consolidate(self._session, extractor=extractor, dry_run=dry_run)
+
+    def learning_runs(
+        self,
+        *,
+        session: str | None = None,
+        memory_id: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[LearningRun, ...]:
+        """What was learned from conversations, the latest run first: proposals, quotations and reasons.
+
+        `session` selects the runs of one conversation, `memory_id` those that stored, changed or contradicted
+        a memory. `limit` is the most to return, `after` the id of the run that ended the page before. Raises
+        InvalidInput.
+        """
+        return operations.learning.learning_runs(
+            self._session, of_session=session, memory_id=memory_id, limit=limit, after=after
+        )
+
+    def unlearn(self, run_id: str) -> LearningRun:
+        """Undo a learning run, by its id or its last eight digits; the run as it is in the log afterwards.
+
+        What it stored is removed, and what it changed stands as it did before, to the byte. A memory that was
+        changed since is left as it is: its decision isn't `undone` and says so. The conversation still counts
+        as read. Raises InvalidInput for an unknown run, or one that was undone before.
+        """
+        with self._embedding.woken():
+            return operations.learning.unlearn(self._session, run_id)
 
     def space(self, name: str, *, create: bool = False, admits: Right | str | None = "write") -> Space:
         """The space of that name, as this agent has it; it needs to join before it can do more.

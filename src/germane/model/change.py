@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import (
@@ -17,6 +17,9 @@ from germane.model.memory import (
     Status,
     Vector,
 )
+
+if TYPE_CHECKING:
+    from germane.model.extraction import LearningRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +183,35 @@ class ImportUsage:
     number: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRun:
+    """Store a learning run, with the changes that it decided; one of a known id takes its place.
+
+    `expected` is how far the run's session was read before it, None where that doesn't matter. Raises
+    StaleRevision where it was read further meanwhile.
+    """
+
+    run: LearningRun
+    expected: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinstate:
+    """Undo what a learning run did to a memory: the version `memory` becomes the current one again.
+
+    `expected` is the version that the run left, which has to be the current one still. The versions after
+    `memory` are removed, and what is counted becomes `lifecycle_state`; with None as `memory` the whole
+    memory is removed. Unlike a purge it leaves the bytes of the removed texts in unused parts of a file until
+    the next purge. Raises NotFound, or StaleRevision where another version is current.
+    """
+
+    memory_id: str
+    expected: int
+    at: datetime
+    memory: Memory | None = None
+    lifecycle_state: LifecycleState | None = None
+
+
 Change = (
     Insert
     | Revise
@@ -192,6 +224,8 @@ Change = (
     | ApplySignal
     | Merge
     | Reword
+    | RecordRun
+    | Reinstate
 )
 
 

@@ -469,8 +469,8 @@ class Compaction:
 
     The groups named `hides` leave every view but stay in the log; `summary` stands for them, as the anchor
     `anchor`, in place of `replaces`. `before` and `after` are the conversation's tokens. `drafts` are what
-    the user and the assistant wrote in these groups that may be worth keeping: proposals, to be remembered
-    before they go. `cut` results were shortened first; where that is enough nothing is hidden.
+    the user stated plainly in these groups: proposals, to be remembered before they go. `cut`
+    results were shortened first; where that is enough nothing is hidden.
     """
 
     hides: tuple[str, ...] = ()

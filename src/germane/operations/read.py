@@ -253,6 +253,23 @@ def store_version(
     the one before; a fact that says something else begins anew, and what quotes the former one is marked.
     Raises StaleRevision or InvalidInput.
     """
+    applied = session.store.apply(
+        session.agent, version_changes(session, old, new, vector, cause=cause, at=at)
+    )
+    stored = [each.memory for each in applied if each.memory and each.memory.version_id == new.version_id]
+    return stored[-1]
+
+
+def version_changes(
+    session: AgentContext,
+    old: Memory,
+    new: Memory,
+    vector: Vector | None,
+    *,
+    cause: Cause = Cause.REVISED,
+    at: datetime | None = None,
+) -> list[Change]:
+    """What stores `new` as the version after `old`, as `store_version` does."""
     if LEARNED_TAGS in old.metadata:
         noted = {LEARNED_TAGS: old.metadata[LEARNED_TAGS]}
         new = new.evolve(metadata=MappingProxyType({**new.metadata, **noted}))
@@ -266,9 +283,7 @@ def store_version(
         changes += _version_signals(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
         if session.kinds.of(old).lifecycle == "fact" and old.content != new.content:
             changes += [Reword(memory=marked) for _, marked in marks(session, old)]
-    applied = session.store.apply(session.agent, changes)
-    stored = [each.memory for each in applied if each.memory and each.memory.version_id == new.version_id]
-    return stored[-1]
+    return changes
 
 
 _SIGNALS: Final = {
@@ -347,6 +362,19 @@ def with_mark(session: AgentContext, memory: Memory, *superseded: str) -> Memory
     metadata = MappingProxyType({**memory.metadata, OUTDATED: list(dict.fromkeys(listed))})
     bare = memory.renditions if OUTDATED not in memory.metadata else _bare(session, memory)
     return memory.evolve(metadata=metadata, renditions=mark_outdated(bare, metadata, session.counter))
+
+
+def without_mark(session: AgentContext, superseded: Memory) -> Iterator[Memory]:
+    """The active memories that are marked as quoting a version, without that mark."""
+    for memory in _quoting(session, superseded.content):
+        listed = memory.metadata.get(OUTDATED, ())
+        if superseded.version_id not in listed:
+            continue
+        left = [each for each in listed if each != superseded.version_id]
+        plain = {name: value for name, value in memory.metadata.items() if name != OUTDATED}
+        metadata = MappingProxyType({**plain, OUTDATED: left} if left else plain)
+        bare = _bare(session, memory)
+        yield memory.evolve(metadata=metadata, renditions=mark_outdated(bare, metadata, session.counter))
 
 
 def mark_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: TokenCounter) -> Renditions:

@@ -18,7 +18,9 @@ from germane.model.change import Insert as Insert
 from germane.model.change import Merge as Merge
 from germane.model.change import Purge as Purge
 from germane.model.change import RecordOutcome as RecordOutcome
+from germane.model.change import RecordRun as RecordRun
 from germane.model.change import RecordUse as RecordUse
+from germane.model.change import Reinstate as Reinstate
 from germane.model.change import Revise as Revise
 from germane.model.change import Reword as Reword
 from germane.model.change import SetStatus as SetStatus

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from germane.stores.postgres.maintenance import PostgresOperations
     from germane.stores.postgres.servers import Notifications
     from germane.stores.relational.conversations import ConversationTables
+    from germane.stores.relational.learning_runs import LearningTables
     from germane.stores.relational.ledger import LedgerTables
     from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
     from germane.stores.relational.settings import MaintenanceTables
@@ -422,6 +423,7 @@ class SubStore(Generic[Part]):
 
 CONVERSATIONS: Final[SubStore[ConversationTables]] = SubStore("conversations", "keeps no conversations")
 FEEDBACK: Final[SubStore[FeedbackTables]] = SubStore("feedback", "keeps no feedback")
+LEARNING: Final[SubStore[LearningTables]] = SubStore("learning", "keeps no log of what was learned")
 LEDGER: Final[SubStore[LedgerTables]] = SubStore("ledger", "keeps no ledger of assemblies")
 LIFECYCLE: Final[SubStore[LifecycleTables]] = SubStore("lifecycle", "keeps no lifecycles of memories")
 MAINTENANCE: Final[SubStore[MaintenanceTables]] = SubStore("maintenance", "offers no maintenance")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from germane.testing.contract import StoreContract
 from support.contracts.conversations import ConversingContract
 from support.contracts.feedback import LearningContract
+from support.contracts.learning_runs import LearningRunsContract
 from support.contracts.ledgers import RecordingContract
 from support.contracts.lifecycles import LifecyclesContract
 from support.contracts.outcomes import ValidatingContract
@@ -23,6 +24,7 @@ class TablesContract(
     ConversingContract,
     ValidatingContract,
     RecordingContract,
+    LearningRunsContract,
     AdoptingContract,
     StoreContract,
 ):

@@ -284,9 +284,9 @@ WHERE relkind = 'r' ORDER BY pg_class.oid
 """
 
 _ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "memories": ("memories", "assemblies"),
+    "memories": ("memories", "assemblies", "learning_runs"),
     "ledger": ("assemblies",),
-    "conversations": ("conversations",),
+    "conversations": ("conversations", "learning_runs"),
 }
 
 # Tables that hold names, and aren't partitioned by agent.

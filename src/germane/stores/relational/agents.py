@@ -379,7 +379,10 @@ def _figures(connection: Connection, agent: int, name: str, *, hidden: bool) -> 
 # What an agent did in spaces stays there, in the space's own name from the same moment on. Only members act
 # in what isn't theirs, so nothing of it is anywhere else, and an agent that is in no space can't add to it.
 
-BATCHES: Final = ("assemblies", "memories", "messages", "conversations", "changes", "moves")
+BATCHES: Final = (
+    *("assemblies", "learning_runs", "memories", "messages"),
+    *("conversations", "changes", "moves"),
+)
 """The tables whose rows are removed in batches, in this order, each with what its foreign keys take along."""
 
 

@@ -117,6 +117,8 @@ class ConversationTables:
             if purges:
                 purge_messages(connection, known.agent, session, (each.own_text.strip() for each in moved))
                 self._connections.note_purge(connection, "conversations")
+            if any(isinstance(each, PurgeMessages | RemoveGroup | RemoveMessage) for each in changes):
+                self._scrub(connection, known.agent, session, changes, moved)
         if purges:
             self._caches.drop((agent, session))
             self._logs.drop(agent)
@@ -286,6 +288,21 @@ class ConversationTables:
             )
             for session, count, hidden, first, last in rows
         )
+
+    def _scrub(
+        self,
+        connection: Connection,
+        agent: int,
+        session: str,
+        changes: Sequence[ConversationChange],
+        gone: Sequence[Message],
+    ) -> None:
+        """Remove what learning runs quote of messages that are gone; a whole session takes its runs along."""
+        from germane.stores.relational import learning_runs  # noqa: PLC0415 - Few messages are removed.
+
+        if any(isinstance(each, PurgeMessages) and each.group is None for each in changes):
+            learning_runs.remove_runs(connection, agent, session)
+        learning_runs.scrub_runs(connection, agent, messages=[each.id for each in gone])
 
     def _makes_vectors(
         self, connection: Connection, agent: str, changes: Sequence[ConversationChange]

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from germane.stores.relational.conversation_cache import ConversationCache
     from germane.stores.relational.conversation_log import AgentLog
     from germane.stores.relational.conversations import ConversationTables
+    from germane.stores.relational.learning_runs import LearningTables
     from germane.stores.relational.ledger import LedgerTables
     from germane.stores.relational.spaces import SpaceTables
     from germane.stores.relational.working_sets import CachedWorkingSet, WorkingSetTables
@@ -268,6 +269,13 @@ class RelationalStore(ABC):
     def feedback(self) -> FeedbackTables:
         """Which memories were used, and how work turned out with them."""
         return FeedbackTables(self._connections)
+
+    @property
+    def learning(self) -> LearningTables:
+        """What was learned from conversations, by run."""
+        from germane.stores.relational.learning_runs import LearningTables  # noqa: PLC0415 - Loaded when used.
+
+        return LearningTables(self._connections)
 
     @property
     def ledger(self) -> LedgerTables:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.ids import id_text
 from germane.ledger import EmbeddingIdentity
 from germane.model.change import (
     Applied,
@@ -20,7 +21,9 @@ from germane.model.change import (
     Merge,
     Purge,
     RecordOutcome,
+    RecordRun,
     RecordUse,
+    Reinstate,
     Revise,
     Reword,
     SetStatus,
@@ -94,7 +97,9 @@ class WriteTransaction:
     memories: int = 0
     terms: int = 0
     gone: set[bytes] = field(default_factory=set)
-    """The ids of what this transaction has purged."""
+    """The ids of the rows that this transaction has purged."""
+    purged: set[str] = field(default_factory=set)
+    """The ids of the memories that it has purged."""
     changes: list[tuple[int, int, int, str, int | None, str | None]] = field(default_factory=list)
     at: datetime | None = None
     """When the change that is applied just now is made, where it says so."""
@@ -109,6 +114,10 @@ class WriteTransaction:
                 applied += [self._apply_one(each) for each in group]
         if self.changes:
             self.connection.many("insert_change", self.changes)
+        if self.purged:
+            from germane.stores.relational.learning_runs import scrub_runs  # noqa: PLC0415 - Most writes purge nothing.
+
+            scrub_runs(self.connection, self.agent, memories=self.purged)
         counters = {"agent": self.agent, "seq": self.seq, "memories": self.memories, "terms": self.terms}
         self.connection.run("advance_agent", counters)
         return tuple(applied)
@@ -125,6 +134,8 @@ class WriteTransaction:
             ApplySignal: self._apply_signal,
             Merge: self._merge,
             Reword: self._reword,
+            RecordRun: self._record_run,
+            Reinstate: self._reinstate,
         }
         self.at = _moment_of(change)
         if type(change) not in how:
@@ -328,6 +339,7 @@ class WriteTransaction:
             gone_from_sets(self.connection, self.agent, num, "purge", at=change.at, holding=holding)
             self.connection.run("purge_memory", {"agent": self.agent, "num": num})
         self.gone |= {each.id for each in chain}
+        self.purged |= {id_text(each.id) for each in chain if each.number == 1}
         # What was learned from it is gone as well.
         self.connection.run("count_judgement", {"agent": self.agent, "by": 1})
         self.connection.run("count_outcome", {"agent": self.agent})
@@ -390,6 +402,49 @@ class WriteTransaction:
         num = self._num(change.memory.version_id)
         self.connection.run("reword_texts", memory_values(change.memory, num, self.agent))
         self._note(num, "see")
+        return Applied(memory=self._load(num))
+
+    def _record_run(self, change: RecordRun) -> Applied:
+        from germane.stores.relational.learning_runs import record_run  # noqa: PLC0415 - Few agents learn.
+
+        record_run(self.connection, self.agent, change)
+        return Applied(memory=None, created=True)
+
+    def _reinstate(self, change: Reinstate) -> Applied:
+        """Remove the versions that a learning run made, and let the one before them stand as it did."""
+        chain = self._chain(change.memory_id)
+        self._check_head(f"{change.memory_id}@{change.expected}", chain)
+        version = 0 if change.memory is None else change.memory.version
+        left = [each for each in chain if each.number <= version]
+        for later in reversed([each for each in chain if each.number > version]):
+            if self.connection.run("merged_into", {"agent": self.agent, "id": later.id}).fetchone():
+                raise StaleRevision(change.memory_id, f"{change.memory_id}@{later.number}")
+            length = self.connection.run("length", {"agent": self.agent, "num": later.num}).fetchone()
+            holding = sets_holding(self.connection, self.agent, later.num)
+            self.terms -= length[0] if length else 0
+            self.memories -= 1
+            self._note(later.num, "purge")
+            if left:
+                number = left[-1].num
+                revised_in_sets(
+                    self.connection,
+                    self.agent,
+                    later.num,
+                    number,
+                    former=later.id,
+                    holding=holding,
+                    at=change.at,
+                )
+            else:
+                gone_from_sets(self.connection, self.agent, later.num, "purge", at=change.at, holding=holding)
+            self.connection.run("purge_memory", {"agent": self.agent, "num": later.num})
+        if change.memory is None or not left:
+            return Applied(memory=None)
+        num = left[-1].num
+        self._note(num, "status", stood=Status(left[-1].status))
+        self.connection.run("reinstate_memory", memory_values(change.memory, num, self.agent))
+        if change.lifecycle_state is not None:
+            keep_counts(self.connection, self.agent, num, change.lifecycle_state)
         return Applied(memory=self._load(num))
 
     def _record_outcome(self, change: RecordOutcome) -> Applied:

@@ -56,6 +56,7 @@ _COPIED: Final = {
     "space_events": "number",
     "assemblies": "number",
     "assembled": "number, place",
+    "learning_runs": "number",
 }
 """Every table with rows of one agent, in the order in which a copy fills them, and what sorts its rows."""
 

@@ -18,6 +18,7 @@ SELECT (SELECT count(*) FROM memories WHERE memories.agent = :agent)
      + (SELECT count(*) FROM messages WHERE messages.agent = :agent)
      + (SELECT count(*) FROM conversations WHERE conversations.agent = :agent)
      + (SELECT count(*) FROM assemblies WHERE assemblies.agent = :agent)
+     + (SELECT count(*) FROM learning_runs WHERE learning_runs.agent = :agent)
      + (SELECT count(*) FROM changes WHERE changes.agent = :agent)
      + (SELECT count(*) FROM moves WHERE moves.agent = :agent);
 

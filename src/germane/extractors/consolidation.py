@@ -1,0 +1,198 @@
+"""What a proposal does to what is known: it is new, confirms, revises, contradicts, or adds nothing.
+
+Pure. An extractor proposes and these rules decide, by the words of both texts and by their vectors: vectors
+alone can't tell Thursday from Friday.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import regex
+
+from germane.lifecycle import NEARLY_IDENTICAL
+from germane.model.extraction import Proposal, ProposalOutcome
+from germane.model.memory import Memory, Status, Trust
+from germane.ranking.similarity import could_be_same, normalised, words_of
+from germane.retrieval.tokenizer import query_terms
+
+_TRUST: Final = {trust: place for place, trust in enumerate(Trust)}
+_DENIES: Final = regex.compile(
+    r"\b(?:not|never|no longer|any ?more|any longer|stop(?:ped|s)?|quit|gave up|given up|without|cannot|"
+    r"\w+n['’]t|hates?|dislikes?|detests?)\b",
+    regex.IGNORECASE,
+)
+_ENDS: Final = regex.compile(
+    r"\b(?:no longer|any ?more|any longer|stop(?:ped|s)?|quit|gave up|given up)\b", regex.IGNORECASE
+)
+_FEELING: Final = (
+    "love like enjoy adore prefer hate dislike detest stand fan fond longer anymore more stop quit give gave "
+    "given up really very much always never user also now still can cannot"
+)
+_VALUE: Final = regex.compile(r"(?<=\S )\p{Lu}[\p{L}\p{M}\p{N}'’-]*|\d+(?:[.,:]\d+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a proposal does: the outcome, the reason, and the known memory that it concerns, if any."""
+
+    outcome: ProposalOutcome
+    reason: str
+    target: Memory | None = None
+
+
+def verdict(
+    new: Memory,
+    proposal: Proposal,
+    *,
+    keyed: Memory | None = None,
+    named: Memory | None = None,
+    near: Sequence[tuple[Memory, float]] = (),
+    language: str = "english",
+) -> Verdict:
+    """What becomes of a proposal, given as the memory `new` that it would be.
+
+    `keyed` is the current memory of its subject and attribute, `named` the one that it says it replaces, and
+    `near` the active memories most like it, each with its cosine (0 without an embedder), the most alike
+    first. Whoever is trusted less replaces nobody.
+    """
+    same = _same(new, keyed, near, language)
+    if same is not None:
+        return _known(new, same)
+    if named is not None:
+        related = _related(new, named, language)
+        return _revised(new, named, "It says that it replaces this memory.", related=related)
+    if keyed is not None:
+        reason = f"{proposal.attribute} has one value at a time, and a new one was stated."
+        if proposal.attribute is None:
+            reason = "It was replaced, and is stated again."
+        return _revised(new, keyed, reason)
+    for other, _ in near:
+        found = _against(new, other, proposal.attribute, language) if _about_one(new, other) else None
+        if found is not None:
+            return found
+    return Verdict(outcome=ProposalOutcome.NEW, reason="Nothing known says it or speaks against it.")
+
+
+def _same(
+    new: Memory, keyed: Memory | None, near: Sequence[tuple[Memory, float]], language: str
+) -> Memory | None:
+    """The known memory that says the same, if there is one."""
+    if keyed is not None and _says_same(new, keyed, 0.0, language, keyed=True):
+        return keyed
+    return next((other for other, cosine in near if _says_same(new, other, cosine, language)), None)
+
+
+def _known(new: Memory, same: Memory) -> Verdict:
+    nothing, confirmed = ProposalOutcome.NOTHING, ProposalOutcome.CONFIRMED
+    if same.status is Status.FORGOTTEN:
+        return Verdict(outcome=nothing, reason="It was forgotten.", target=same)
+    if same.source == new.source and new.source is not None:
+        return Verdict(outcome=nothing, reason="It was learned from this message.", target=same)
+    return Verdict(outcome=confirmed, reason="A known memory says the same.", target=same)
+
+
+def _against(new: Memory, other: Memory, attribute: str | None, language: str) -> Verdict | None:
+    """What becomes of a proposal that speaks against a memory of the same subject; None where it doesn't."""
+    if _opposes(new.content, other.content, language):
+        if _ENDS.search(new.content) or _ENDS.search(other.content):
+            return _revised(new, other, "It says that this ended or began again.")
+        return _contradicts(other, "A known memory says the opposite.")
+    if attribute is not None and _other_value(new.content, other.content, language):
+        return _revised(new, other, f"It has another value of {attribute}.")
+    return None
+
+
+def _revised(new: Memory, other: Memory, reason: str, *, related: bool = True) -> Verdict:
+    if new.created_at < other.created_at and new.valid_from is None:
+        return Verdict(
+            outcome=ProposalOutcome.NOTHING, reason="A later statement of it is known.", target=other
+        )
+    if _TRUST[new.trust] > _TRUST[other.trust]:
+        return _contradicts(other, f"It is the word of {new.trust}, and this memory that of {other.trust}.")
+    if not related:
+        return _contradicts(other, "It names a memory that is about something else.")
+    return Verdict(outcome=ProposalOutcome.REVISED, reason=reason, target=other)
+
+
+def _contradicts(other: Memory, reason: str) -> Verdict:
+    return Verdict(outcome=ProposalOutcome.CONTRADICTED, reason=reason, target=other)
+
+
+def is_trusted(new: Memory, other: Memory) -> bool:
+    """Whether `new` is trusted as much as `other`, so that it may count against it."""
+    return _TRUST[new.trust] <= _TRUST[other.trust]
+
+
+def _about_one(new: Memory, other: Memory) -> bool:
+    if new.subject is None or other.subject is None:
+        return True
+    return new.subject.casefold() == other.subject.casefold()
+
+
+def _says_same(new: Memory, other: Memory, cosine: float, language: str, *, keyed: bool = False) -> bool:
+    """Whether two memories state the same, of the same subject and of kinds that age alike."""
+    if not _about_one(new, other):
+        return False
+    if normalised(new.content) == normalised(other.content):
+        return True
+    if cosine > NEARLY_IDENTICAL and could_be_same(new.content, other.content):
+        return True
+    if keyed:
+        mine, theirs = _values(new.content), _values(other.content)
+        return bool(mine) and mine <= theirs and _denies(new.content) == _denies(other.content)
+    alike = new.kind == other.kind == "preference"
+    return (
+        alike
+        and _denies(new.content) == _denies(other.content)
+        and bool(core := _core(new.content, language))
+        and core == _core(other.content, language)
+        and _values(new.content) == _values(other.content)
+    )
+
+
+def _opposes(one: str, other: str, language: str) -> bool:
+    """Whether one text denies what the other states: the same words but for the denial."""
+    core = _core(one, language)
+    return bool(core) and core == _core(other, language) and _denies(one) != _denies(other)
+
+
+def _denies(text: str) -> bool:
+    return _DENIES.search(text) is not None
+
+
+def _core(text: str, language: str) -> frozenset[str]:
+    """The terms of a text without denials and words of liking."""
+    bare = _DENIES.sub(" ", text)
+    feeling = set(query_terms(_FEELING, language=language))
+    return frozenset(query_terms(bare, language=language)) - feeling
+
+
+def _values(text: str) -> frozenset[str]:
+    """The names and figures of a text after its first word."""
+    return frozenset(word for found in _VALUE.findall(text) for word in words_of(found))
+
+
+def _other_value(new: str, other: str, language: str) -> bool:
+    """Whether two texts say the same with other names or figures: "lives in Rome", "lives in Oslo"."""
+    mine, theirs = _values(new), _values(other)
+    if not mine or not theirs or mine & theirs or _denies(new) != _denies(other):
+        return False
+    rest = _without(other, theirs, language)
+    return bool(rest) and rest <= _without(new, mine, language)
+
+
+def _without(text: str, values: frozenset[str], language: str) -> frozenset[str]:
+    terms = frozenset(query_terms(text, language=language))
+    return terms - frozenset(query_terms(" ".join(values), language=language)) - {"user"}
+
+
+def _related(new: Memory, other: Memory, language: str) -> bool:
+    """Whether two memories are about the same thing: of one subject, with a telling word in common."""
+    if not _about_one(new, other):
+        return False
+    mine = frozenset(query_terms(new.content, language=language)) - {"user"}
+    theirs = frozenset(query_terms(other.content, language=language)) - {"user"}
+    return bool(mine & theirs) or (new.key is not None and new.key == other.key)

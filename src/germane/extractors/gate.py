@@ -1,0 +1,213 @@
+"""The gate of proposals: what isn't supported by the words that it quotes is refused, with the reason.
+
+Pure. It trusts no extractor: each proposal has to quote messages that it was given, and to say no more than
+these quotations do.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+import regex
+
+from germane.errors import UnknownKind
+from germane.extractors.rules import USER, refusal_of
+from germane.kinds import Kinds
+from germane.model.conversation import Message, MessageRole
+from germane.model.extraction import Proposal, Quote
+from germane.model.memory import Trust
+from germane.model.text import own_text
+from germane.ranking.similarity import words_of
+from germane.retrieval.quality import quality_flag_of
+from germane.retrieval.tokenizer import query_terms
+
+GROUNDED: Final = 0.6
+"""The share of a proposal's telling words that its quotations must have."""
+LONGEST: Final = 600
+"""Characters of a proposal: a statement, not a document."""
+_TRUST: Final = {
+    MessageRole.USER: Trust.OWNER,
+    MessageRole.ASSISTANT: Trust.AGENT,
+    MessageRole.TOOL: Trust.EXTERNAL,
+}
+_LEAST: Final = tuple(Trust)
+_UNTOLD: Final = frozenset({"user", "says", "said", "states", "stated", "mentions", "mentioned"})
+"""Words that name who states something, and stand in no quotation."""
+_NAMELESS: Final = frozenset(
+    {"user", "i", "the", "this", "that", "it", "he", "she", "they", "we", "our", "there"}
+)
+_NEGATION = regex.compile(
+    r"\b(?:not?|never|none|nobody|nothing|neither|nor|without|cannot|stop(?:ped|s)?|quit|gave up|longer|"
+    r"any ?more|against|\w+n['’]t|hates?|dislikes?|avoids?|allergic|intolerant|unable)\b",
+    regex.IGNORECASE,
+)
+_CAPITALISED = regex.compile(
+    r"(?<=[\p{L}\p{N},;:'’\"“”)] )\p{Lu}[\p{L}\p{M}\p{N}]*"
+    r"|^\p{Lu}[\p{L}\p{M}]+(?=['’]s\b|\s(?:\w+s|\w+ed|had)\b)"
+)
+_FIGURE = regex.compile(r"\d+(?:[.,:]\d+)*")
+_SENTENCES = regex.compile(r"(?<=[.!?…]['\"”’)\]]*)\s+|\n+")
+
+
+def refusal(
+    proposal: Proposal,
+    messages: Mapping[str, Message],
+    *,
+    known: Collection[str] = (),
+    kinds: Kinds,
+    language: str = "english",
+) -> str:
+    """Why a proposal isn't learned; empty where nothing speaks against it.
+
+    `messages` are those that the extractor was given, by id, and `known` the ids of the memories.
+    """
+    return next(_reasons(proposal, messages, known, kinds, language), "")
+
+
+def trust_of(proposal: Proposal, messages: Mapping[str, Message]) -> Trust:
+    """Whose word a proposal is: that of the least trusted message that it quotes."""
+    trusts = [_trust_of(quote, messages[quote.message]) for quote in proposal.quotes]
+    return max(trusts, key=_LEAST.index)
+
+
+def _reasons(
+    proposal: Proposal,
+    messages: Mapping[str, Message],
+    known: Collection[str],
+    kinds: Kinds,
+    language: str,
+) -> Iterator[str]:
+    yield from _of_fields(proposal, known, kinds)
+    if not proposal.quotes:
+        yield "It quotes no message."
+        return
+    unsupported = [reason for quote in proposal.quotes if (reason := _of_quote(quote, messages))]
+    if unsupported:
+        yield unsupported[0]
+        return
+    for quote in proposal.quotes:
+        for sentence in _around(quote, messages[quote.message]):
+            if (reason := refusal_of(sentence, proposal.kind)) and not _is_correction(proposal, quote):
+                yield reason
+    spoken = {messages[quote.message].role for quote in proposal.quotes}
+    if (
+        (proposal.subject or USER) == USER
+        and spoken == {MessageRole.ASSISTANT}
+        and proposal.kind != "decision"
+    ):
+        yield "The assistant said it of the user, who didn't."
+    yield from _ungrounded(proposal, language)
+
+
+def _of_fields(proposal: Proposal, known: Collection[str], kinds: Kinds) -> Iterator[str]:
+    content = proposal.content
+    try:
+        kinds.require(proposal.kind)
+    except UnknownKind:
+        yield f"Its kind {proposal.kind!r} is unknown."
+    if not content.strip():
+        yield "It says nothing."
+    elif own_text(content) != content:
+        yield "It came from memory."
+    elif len(content) > LONGEST:
+        yield f"It has {len(content):,} characters; a statement has at most {LONGEST}."
+    elif content.rstrip().endswith("?"):
+        yield "It is a question."
+    elif (doubt := quality_flag_of(content)) is not None:
+        yield f"It isn't worth keeping: {doubt.value}."
+    if proposal.replaces is not None and proposal.replaces not in known:
+        yield f"It replaces {proposal.replaces!r}, which is no known memory."
+    start, end = proposal.valid_from, proposal.valid_until
+    if start is not None and end is not None and start >= end:
+        yield "It ends before it begins."
+
+
+def _of_quote(quote: Quote, messages: Mapping[str, Message]) -> str:
+    """Why a quotation doesn't count; empty where it does."""
+    message = messages.get(quote.message)
+    if message is None:
+        return f"It quotes message {quote.message!r}, which was not among those given."
+    if not quote.text.strip():
+        return "Its quotation is empty."
+    if message.role is MessageRole.SYSTEM:
+        return "It quotes the instructions of the system."
+    if _stands_in(quote.text, message.own_text) or _stands_in(quote.text, _of_results(message)):
+        return ""
+    if _stands_in(quote.text, message.text):
+        return "It quotes what came from memory."
+    return f"Its quotation doesn't stand in message {quote.message!r}."
+
+
+def _trust_of(quote: Quote, message: Message) -> Trust:
+    if not _stands_in(quote.text, message.own_text):
+        return Trust.EXTERNAL
+    return _TRUST.get(message.role, Trust.EXTERNAL)
+
+
+def _of_results(message: Message) -> str:
+    return own_text("\n".join(result.text for result in message.results))
+
+
+def _stands_in(quote: str, text: str) -> bool:
+    return _plain(quote) in _plain(text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _around(quote: Quote, message: Message) -> Iterator[str]:
+    """The sentences of a message that a quotation stands in, whole."""
+    quoted = _plain(quote.text)
+    for text in (message.own_text, _of_results(message)):
+        plain = _plain(text)
+        if quoted not in plain:
+            continue
+        # Lines are kept apart as sentences are.
+        for sentence in filter(str.strip, _SENTENCES.split(text)):
+            whole = _plain(sentence)
+            if whole in quoted or quoted in whole:
+                yield whole
+        return
+
+
+def _is_correction(proposal: Proposal, quote: Quote) -> bool:
+    """Whether a quotation is a later one: what it corrects was quoted before it, and looked at."""
+    return len(proposal.quotes) > 1 and quote is proposal.quotes[-1] and not quote.text.endswith("?")
+
+
+def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
+    """What a proposal says that none of its quotations does."""
+    quoted = "\n".join(quote.text for quote in proposal.quotes)
+    subject = proposal.subject or ""
+    quoted_terms = set(query_terms(quoted, language=language))
+    free = {*query_terms(subject, language=language), *query_terms(" ".join(_UNTOLD), language=language)}
+    telling = [term for term in query_terms(proposal.content, language=language) if term not in free]
+    grounded = sum(term in quoted_terms for term in telling)
+    figures = set(_FIGURE.findall(proposal.content)) - set(_FIGURE.findall(quoted))
+    if figures:
+        yield f"Its quotations don't have {', '.join(sorted(figures))}."
+    words = {word.removesuffix("'s") for word in words_of(f"{quoted} {subject}")} | _NAMELESS
+    names = [
+        name
+        for name in _CAPITALISED.findall(proposal.content)
+        if not set(words_of(name)) <= words and not set(query_terms(name, language=language)) <= quoted_terms
+    ]
+    if names:
+        yield f"Its quotations don't name {', '.join(names)}."
+    if not telling or grounded < GROUNDED * len(telling):
+        yield f"Its quotations have {grounded} of its {len(telling)} telling words."
+    if bool(_NEGATION.search(proposal.content)) and not _NEGATION.search(quoted):
+        yield "It denies what its quotations say."
+    if _NEGATION.search(quoted) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
+        yield from _denied(proposal, quoted)
+
+
+def _denied(proposal: Proposal, quoted: str) -> Sequence[str]:
+    """Whether the part of the quotation that a proposal takes is one that is denied there."""
+    wanted = set(words_of(proposal.content))
+    clauses = regex.split(r"[,;:–—]| but | and | although | though ", quoted)
+    best = max(clauses, key=lambda clause: len(wanted & set(words_of(clause))))
+    return ("Its quotation denies it.",) if _NEGATION.search(best) else ()
