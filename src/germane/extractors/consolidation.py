@@ -12,6 +12,7 @@ from typing import Final
 
 import regex
 
+from germane.extractors.changes import change_of
 from germane.lifecycle import NEARLY_IDENTICAL
 from germane.model.extraction import Proposal, ProposalOutcome
 from germane.model.memory import Memory, Status, Trust
@@ -102,7 +103,12 @@ def _against(new: Memory, other: Memory, attribute: str | None, language: str) -
         return _contradicts(other, "A known memory says the opposite.")
     if attribute is not None and _other_value(new.content, other.content, language):
         return _revised(new, other, f"It has another value of {attribute}.")
-    return None
+    change = change_of(new.content, other.content, subject=new.subject or "", language=language)
+    if change is None:
+        return None
+    if change.stated:
+        return _revised(new, other, f"It says that the {change.value} has changed.")
+    return _contradicts(other, f"A known memory has another {change.value}.")
 
 
 def _revised(new: Memory, other: Memory, reason: str, *, related: bool = True) -> Verdict:

@@ -13,7 +13,8 @@ from typing import Final
 import regex
 
 from germane.errors import UnknownKind
-from germane.extractors.rules import USER, refusal_of
+from germane.extractors.rules import USER, refusal_of, stated_in
+from germane.extractors.statements import without_question
 from germane.kinds import Kinds
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
@@ -91,6 +92,9 @@ def _reasons(
         for sentence in _around(quote, messages[quote.message]):
             if (reason := refusal_of(sentence, proposal.kind)) and not _is_correction(proposal, quote):
                 yield reason
+    stated = stated_in(tuple(messages.values()))
+    if any(_is_shown_only(quote, messages[quote.message], stated) for quote in proposal.quotes):
+        yield "It stands in a quotation, in code, in fiction, or was taken back."
     spoken = {messages[quote.message].role for quote in proposal.quotes}
     if (
         (proposal.subject or USER) == USER
@@ -167,10 +171,19 @@ def _around(quote: Quote, message: Message) -> Iterator[str]:
             continue
         # Lines are kept apart as sentences are.
         for sentence in filter(str.strip, _SENTENCES.split(text)):
-            whole = _plain(sentence)
+            whole = _plain(without_question(sentence))
             if whole in quoted or quoted in whole:
                 yield whole
         return
+
+
+def _is_shown_only(quote: Quote, message: Message, stated: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a quotation of the user's is no part of what the user states."""
+    if message.role is not MessageRole.USER or not _stands_in(quote.text, message.own_text):
+        return False
+    quoted = _plain(quote.text)
+    sentences = map(_plain, stated.get(quote.message, ()))
+    return not any(each in quoted or quoted in each for each in sentences)
 
 
 def _is_correction(proposal: Proposal, quote: Quote) -> bool:

@@ -10,6 +10,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,22 +19,16 @@ from typing import Any, Final
 import regex
 
 from germane.errors import InvalidInput, UnreadableSource
+from germane.extractors.statements import MessagePatterns, Statement, statements, third_person
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
 from germane.model.memory import Memory
-from germane.retrieval.dates import MONTH, parse_moment
+from germane.retrieval.dates import MONTH, Span, parse_moment, span_of
 
 USER: Final = "user"
 """The subject of what the user states of themselves."""
 
 _MACRO = regex.compile(r"\{([a-z_]+)\}")
-_CODE = regex.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", regex.DOTALL)
-_PASTED = regex.compile(r"(?m)^\s*(?:>|\||#{1,6} |[-+]{3}|\d+:\d+:\d+|(?:From|Subject|To|Cc): ).*$")
-_SENTENCE = regex.compile(
-    r"(?<![\d\s]\s?[ap]\.m\.)(?<!\b(?:e\.g|i\.e|Dr|Mr|Mrs|Ms|St|vs|etc)\.)(?<=[.!?…]['\"”’)\]]*)\s+|\n+"
-)
-_LONGEST: Final = 400
-"""Characters of a sentence; what is longer is material rather than a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +55,8 @@ class _Refused:
 class _Patterns:
     patterns: tuple[_Pattern, ...]
     refused: tuple[_Refused, ...]
+    messages: MessagePatterns
+    parts: Mapping[str, regex.Pattern[str]]
 
 
 class RuleExtractor:
@@ -82,29 +79,32 @@ class RuleExtractor:
     ) -> tuple[Proposal, ...]:
         """The proposals of the user's messages, in their order; a corrected statement isn't proposed."""
         found: list[Proposal] = []
-        for message in messages:
-            if message.role is not MessageRole.USER:
+        answered = any(message.role is MessageRole.ASSISTANT for message in messages)
+        for statement in statements(messages, self._patterns.messages):
+            corrected = _corrected(statement.text, statement.message, found)
+            if corrected is not None:
+                found[corrected[0]] = corrected[1]
                 continue
-            for sentence in sentences(message.own_text):
-                corrected = _corrected(sentence, message, found)
-                if corrected is not None:
-                    found[corrected[0]] = corrected[1]
-                    continue
-                found += self._of_sentence(sentence, message)
+            found += self._of_statement(statement, answered=answered)
         return tuple({(each.content, each.quotes[0].message): each for each in found}.values())
 
-    def _of_sentence(self, sentence: str, message: Message) -> Iterator[Proposal]:
+    def _of_statement(self, statement: Statement, *, answered: bool) -> Iterator[Proposal]:
+        """The proposals of a sentence; two share no words. A rule needs an assistant that it is for."""
+        sentence = statement.resolved
         taken: list[tuple[int, int]] = []
         refused = [each for each in self._patterns.refused if each.text.search(sentence)]
-        speaker = _speaker(message)
+        speaker = _speaker(statement.message)
+        directed = answered or speaker == USER
         for pattern in self._patterns.patterns:
-            if any(each.exempt != pattern.kind for each in refused):
+            if any(each.exempt != pattern.kind for each in refused) or (
+                pattern.kind == "rule" and not directed
+            ):
                 continue
             for match in pattern.text.finditer(sentence):
                 start, end = match.span()
                 if not any(start < last and first < end for first, last in taken):
                     taken.append((start, end))
-                    yield _proposal(pattern, match, sentence, message, speaker)
+                    yield _proposal(pattern, match, statement, speaker, self._patterns.parts)
 
 
 def refusal_of(sentence: str, kind: str) -> str:
@@ -117,28 +117,33 @@ def refusal_of(sentence: str, kind: str) -> str:
     return next(reasons, "")
 
 
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, as they stand in it, without code, quoted lines and tables."""
-    stripped = _PASTED.sub("\n", _CODE.sub("\n", text))
-    for each in _SENTENCE.split(stripped):
-        sentence = each.strip()
-        if sentence and len(sentence) <= _LONGEST:
-            yield sentence
+def stated_in(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
+    """The sentences in which the user states something, by the ids of their messages."""
+    found: dict[str, list[str]] = {}
+    for each in statements(messages, _built_in().messages):
+        found.setdefault(each.quotes[0].message, []).append(each.text)
+    return found
 
 
 def _proposal(
-    pattern: _Pattern, match: regex.Match[str], sentence: str, message: Message, speaker: str
+    pattern: _Pattern,
+    match: regex.Match[str],
+    statement: Statement,
+    speaker: str,
+    parts: Mapping[str, regex.Pattern[str]],
 ) -> Proposal:
+    message = statement.message
     groups = {name: value.strip() for name, value in match.groupdict().items() if value is not None}
     subject = "The user" if speaker == USER else speaker
     owner = f"{subject}'" if subject.endswith("s") else f"{subject}'s"
     who = {"Subject": subject, "Subjects": owner, **groups}
     if pattern.content is None:
-        content = third_person(match[0], subject)
+        words = parts["trailing"].sub("", match[0]) if "trailing" in parts else match[0]
+        content = third_person(words, subject)
     else:
         content = third_person(pattern.content.format(**who), subject)
+    starts, ends = _period(statement.text, parts, message.created_at)
     when = groups.get("when")
-    starts = None
     if when is not None and message.created_at is not None:
         starts = parse_moment(regex.sub(r"^(?:on|in|at|by|from|since) ", "", when), now=message.created_at)
     return Proposal(
@@ -146,9 +151,40 @@ def _proposal(
         kind=pattern.kind,
         subject=speaker,
         attribute=pattern.attribute and _attribute(pattern.attribute.format(**groups)),
-        quotes=(Quote(message=message.id or str(message.seq), text=sentence),),
+        quotes=statement.quotes,
         valid_from=starts,
+        valid_until=ends,
     )
+
+
+def _period(
+    sentence: str, parts: Mapping[str, regex.Pattern[str]], now: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    """From when until before when a sentence says that it holds; None leaves an end open.
+
+    Of days without a year the beginning is the nearest one, and the end the next one.
+    """
+    if now is None:
+        return None, None
+    starts = min(
+        (span[0] for span in _spans("since", sentence, parts, now)),
+        key=lambda at: abs(at - now),
+        default=None,
+    )
+    ends = min(
+        (span[1] for span in _spans("until", sentence, parts, now) if span[1] > (starts or now)), default=None
+    )
+    return starts, ends
+
+
+def _spans(name: str, sentence: str, parts: Mapping[str, regex.Pattern[str]], now: datetime) -> list[Span]:
+    """The spans that a day of a sentence may be, where it has no year one of each year about now."""
+    match = parts[name].search(sentence) if name in parts else None
+    if match is None:
+        return []
+    day = regex.sub(r"^(?:the )?end of ", "", match["day"], flags=regex.IGNORECASE)
+    read = (span_of(day, now=now, year=now.year + away) for away in (-1, 0, 1))
+    return [each for each in read if each is not None]
 
 
 def _attribute(text: str) -> str:
@@ -167,63 +203,6 @@ def _speaker(message: Message) -> str:
     fields = json.loads(message.extra)
     name = fields.get("name") if isinstance(fields, Mapping) else None
     return name.strip() if isinstance(name, str) and name.strip() else USER
-
-
-# Statements of the first person, in the third.
-
-_IRREGULAR: Final = {"have": "has", "do": "does", "am": "is", "go": "goes", "are": "are"}
-_UNCHANGED = regex.compile(
-    r"^(?:was|were|had|did|can|could|will|would|should|shall|must|may|might|is|has|does|"
-    r"\w+ed|went|got|made|took|bought|met|saw|ate|came|left|began|ran|wrote|built|broke|chose|drove|flew|gave|"
-    r"grew|knew|lost|paid|read|sang|sold|sent|slept|spoke|spent|taught|thought|told|understood|won|wore|found|"
-    r"felt|fell|forgot|kept|heard|held|quit|set|put|cut|swam|hurt|became|brought|caught|learnt|led|said|stood)$",
-    regex.IGNORECASE,
-)
-_ADVERBS = (
-    r"(?:(?:just|recently|finally|actually|really|also|currently|still|now|already|absolutely|always|usually|"
-    r"generally|mostly|personally|definitely|totally|never|only|often|sometimes|both|no longer) )*"
-)
-_I_VERB = regex.compile(rf"\bI ({_ADVERBS})([\w'’]+)")
-_FIRST: Final = (
-    (regex.compile(r"\bI['’]m\b|\bI am\b"), "{subject} is"),
-    (regex.compile(r"\bI['’]ve got\b"), "{subject} has"),
-    (regex.compile(r"\bI['’]ve\b"), "{subject} has"),
-    (regex.compile(r"\bI['’]ll\b"), "{subject} will"),
-    (regex.compile(r"\bI['’]d\b"), "{subject} would"),
-    (regex.compile(r"\bI (?:don['’]t|do not)\b"), "{subject} doesn't"),
-)
-_MINE: Final = (
-    (regex.compile(r"\b[Mm]y\b"), "{owner}"),
-    (regex.compile(r"\bmine\b"), "{owner}"),
-    (regex.compile(r"\bmyself\b"), "themselves"),
-    (regex.compile(r"\bme\b"), "{subject}"),
-    (regex.compile(r"\bI\b"), "{subject}"),
-)
-
-
-def third_person(text: str, subject: str = "The user") -> str:
-    """A statement of the first person in the third: "I like tea" as "the user likes tea"."""
-    inner = "the user" if subject == "The user" else subject
-    owner = f"{inner}'" if inner.endswith("s") else f"{inner}'s"
-    for pattern, form in _FIRST:
-        text = pattern.sub(form.format(subject=inner, owner=owner), text)
-    text = _I_VERB.sub(lambda match: f"{inner} {match[1]}{_third(match[2])}", text)
-    for pattern, form in _MINE:
-        text = pattern.sub(form.format(subject=inner, owner=owner), text)
-    return text
-
-
-def _third(verb: str) -> str:
-    low = verb.casefold()
-    if low in _IRREGULAR:
-        return _IRREGULAR[low]
-    if _UNCHANGED.match(low) or "'" in low or "’" in low:
-        return verb
-    if low.endswith(("s", "sh", "ch", "x", "z", "o")):
-        return f"{verb}es"
-    if low.endswith("y") and low[-2:-1] not in "aeiou":
-        return f"{verb[:-1]}ies"
-    return f"{verb}s"
 
 
 def _sentence_case(text: str) -> str:
@@ -322,11 +301,13 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
             _Refused(each["reason"], _compiled(each["text"], words), each.get("except"))
             for each in given.get("refused", ())
         )
+        whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
+        parts = {name: whole.pop(name) for name in ("trailing", "since", "until") if name in whole}
     except (KeyError, TypeError, AttributeError, regex.error, InvalidInput) as error:
         raise UnreadableSource(
             f"{name} is no file of patterns: {error}. It needs tables [[pattern]] with 'name' and 'text'."
         ) from error
-    return _Patterns(patterns, refused)
+    return _Patterns(patterns, refused, MessagePatterns(**whole), parts)
 
 
 def _compiled(text: str, words: Mapping[str, str]) -> regex.Pattern[str]:

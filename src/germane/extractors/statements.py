@@ -1,0 +1,219 @@
+"""The sentences in which a user states something: without code, quotations, fiction and what was taken back.
+
+Pure. The patterns are data; see `english.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import regex
+
+from germane.model.conversation import Message, MessageRole
+from germane.model.extraction import Quote
+
+_CODE = regex.compile(r"```.*?(?:```|\Z)|`(?P<inline>[^`\n]*)`", regex.DOTALL)
+_PASTED = regex.compile(r"(?m)^\s*(?:>|\||#{1,6} |[-+]{3}|\d+:\d+:\d+|(?:From|Subject|To|Cc): ).*$")
+_QUOTED = regex.compile(
+    r"[\"“](?=[^\"”]*\b(?:I|my|we|our)\b|[^\"”\s]+(?:\s+[^\"”\s]+){3})[^\"”]*[\"”]"
+    r"|(?<!\w)'(?=[^'\n]*\bI\b)[^'\n]*'(?!\w)"
+)
+"""Quotations of four words or more, or of the first person; a shorter one is a title or a term."""
+_NAMED_LINE = regex.compile(r"(?m)^\p{Lu}[\p{L}\p{M}]+: .*$")
+"""A line of a chat that was pasted, where there are at least two."""
+_ENDS = regex.compile(
+    r"(?<![\d\s]\s?[ap]\.m\.)(?<!\b(?:e\.g|i\.e|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|approx)\.)"
+    r"(?<=[.!?…]['\"”’)\]]*)\s+|\n+"
+)
+_QUESTION = regex.compile(
+    r"(?:,| -|–|—|\.\.\.|…) *(?:(?:so|and|but) )?"
+    r"(?!\p{L}+(?:n['’]t)? (?:I|you|he|she|it|we|they)\?)"
+    r"(?:(?:ok|okay|yeah|please)|(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
+    r"\b[^,]*)\?+$",
+    regex.IGNORECASE,
+)
+"""The question at the end of a sentence that states something before it."""
+_PRONOUN = regex.compile(
+    r"^(?P<before>(?:(?:and|but|so|also|yes|no|oh|ok|btw|well|good|right|haha|lol|now)[,.!]? )*)"
+    r"(?:(?P<is>(?:s?he)['’]s)|(?P<who>s?he)|(?P<whose>his|her))(?= )",
+    regex.IGNORECASE,
+)
+_LONGEST: Final = 400
+"""Characters of a sentence; what is longer is material rather than a statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePatterns:
+    """What to skip of whole messages, and whom a pronoun can stand for; None for nothing.
+
+    `material` matches the part of a message that is only shown, to be translated or summarised. A message
+    with `fiction` is skipped, and all after it up to one with `reality`. One with `retracts` takes back what
+    the message before it states. `people` matches the mention of a person or an animal.
+    """
+
+    material: regex.Pattern[str] | None = None
+    fiction: regex.Pattern[str] | None = None
+    reality: regex.Pattern[str] | None = None
+    retracts: regex.Pattern[str] | None = None
+    people: regex.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence of a message: as it stands there, and with a name or a relative in place of "she" or "his".
+
+    `quotes` are the sentence, and the one that mentions whom the pronoun stands for.
+    """
+
+    text: str
+    resolved: str
+    message: Message
+    quotes: tuple[Quote, ...]
+
+
+def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[Statement, ...]:
+    """The sentences of the user's messages that may state something, in their order."""
+    found: list[Statement] = []
+    fiction, latest = False, ""
+    person: tuple[str, Quote] | None = None
+    for message in messages:
+        if message.role is not MessageRole.USER:
+            continue
+        text = message.own_text
+        if _in(skipped.retracts, text):
+            found = [each for each in found if each.quotes[0].message != latest]
+        fiction = (fiction or _in(skipped.fiction, text)) and not _in(skipped.reality, text)
+        latest = message.id or str(message.seq)
+        if fiction:
+            continue
+        if skipped.material is not None:
+            text = skipped.material.sub("\n", text)
+        for sentence in sentences(text):
+            own = Quote(message=latest, text=sentence)
+            resolved = _resolved(sentence, person)
+            quotes = (own,) if resolved == sentence or person is None else (own, person[1])
+            found.append(Statement(text=sentence, resolved=resolved, message=message, quotes=quotes))
+            mentioned = None if skipped.people is None else skipped.people.search(sentence)
+            if mentioned is not None:
+                person = mentioned[0], own
+    return tuple(found)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, as they stand in it, without code, quotations, tables and pasted lines."""
+    if len(_NAMED_LINE.findall(text)) > 1:
+        text = _NAMED_LINE.sub("\n", text)
+    text = _CODE.sub(_without_code, text)
+    for pattern in (_QUOTED, _PASTED):
+        text = pattern.sub("\n", text)
+    for each in _ENDS.split(text):
+        sentence = each.strip()
+        sentence = without_question(sentence)
+        if sentence and len(sentence) <= _LONGEST:
+            yield sentence
+
+
+def without_question(sentence: str) -> str:
+    """The statement before a question in the same sentence: "I'm 40, does that matter?" as "I'm 40"."""
+    return _QUESTION.sub("", sentence) if sentence.endswith("?") else sentence
+
+
+def _without_code(match: regex.Match[str]) -> str:
+    """Inline code of one word is a term of its sentence."""
+    inline = match["inline"]
+    return match[0] if inline and not regex.search(r"\s", inline) else "\n"
+
+
+def _in(pattern: regex.Pattern[str] | None, text: str) -> bool:
+    return pattern is not None and pattern.search(text) is not None
+
+
+def _resolved(sentence: str, person: tuple[str, Quote] | None) -> str:
+    match = _PRONOUN.match(sentence)
+    if match is None or person is None:
+        return sentence
+    name, rest = person[0], sentence[match.end() :]
+    if match["is"]:
+        has = regex.match(r" (?:got|been|had)\b", rest)
+        name += " has" if has else " is"
+    elif match["whose"]:
+        name += "'" if name.endswith("s") else "'s"
+    return f"{match['before']}{name}{rest}"
+
+
+# Statements of the first person, in the third.
+
+_IRREGULAR: Final = {"have": "has", "do": "does", "am": "is", "go": "goes", "are": "are", "wanna": "wants to"}
+_IRREGULAR_LATER: Final = {"am": "are", "was": "were", "wanna": "want to"}
+_UNCHANGED = regex.compile(
+    r"^(?:was|were|had|did|can|could|will|would|should|shall|must|may|might|is|has|does|gotta|gonna|cannot|cant|wont|didnt|isnt|wasnt|couldnt|wouldnt|even|"
+    r"(?!need$|feed$|bleed$|speed$)\w+ed|went|got|made|took|bought|met|saw|ate|came|left|began|ran|wrote|built|broke|chose|drove|flew|gave|"
+    r"grew|knew|lost|paid|read|sang|sold|sent|slept|spoke|spent|taught|thought|told|understood|won|wore|found|"
+    r"felt|fell|forgot|kept|heard|held|quit|set|put|cut|swam|hurt|became|brought|caught|learnt|led|said|stood|"
+    r"and|or|tore|threw|rode|hid|sat|stuck|swore|woke|drank|dreamt|fed|fought|hung|hit|let|lent|shot|shut|sank|stole)$",
+    regex.IGNORECASE,
+)
+_ADVERBS: Final = (
+    r"(?:(?:just|recently|finally|actually|really|also|currently|still|now|already|absolutely|always|usually|"
+    r"never|only|often|sometimes|both|no longer|even|"
+    r"(?!(?:rely|apply|supply|reply|fly|comply|imply|bully|ally)\b)\w+ly) )*"
+)
+_FIRST_PERSON = regex.compile(
+    r"\bI(?P<short>['’](?:m|ve got|ve|ll|d))(?!\w)"
+    r"|\bI (?P<adverbs>" + _ADVERBS + r")(?P<deny>don['’]?t|do not|haven['’]?t)(?!\w)"
+    r"|\bI (?P<adverbs>" + _ADVERBS + r")(?P<verb>[\w'’]+)"
+    r"|\b(?P<mine>[Mm]y|mine|myself|me|I)\b"
+)
+_SHORT: Final = {
+    "m": ("is", "are"),
+    "ve got": ("has", "have"),
+    "ve": ("has", "have"),
+    "ll": ("will",) * 2,
+    "d": ("would",) * 2,
+}
+_DENIED: Final = {"don": ("doesn't", "don't"), "do ": ("doesn't", "don't"), "hav": ("hasn't", "haven't")}
+_LATER: Final = {"my": "their", "mine": "theirs", "myself": "themselves", "me": "them", "i": "they"}
+
+
+def third_person(text: str, subject: str = "The user") -> str:
+    """A statement of the first person in the third: "I'm allergic to nuts" as "The user is allergic to nuts".
+
+    The subject is named at its first mention, and later mentions are "they", "them" and "their".
+    """
+    inner = "the user" if subject == "The user" else subject
+    named = inner in text
+
+    def replaced(match: regex.Match[str]) -> str:
+        nonlocal named
+        later, named = named, True
+        who = "they" if later else inner
+        if match["short"]:
+            return f"{who} {_SHORT[match['short'][1:]][later]}"
+        if match["deny"]:
+            return f"{who} {match['adverbs']}{_DENIED[match['deny'][:3]][later]}"
+        if match["verb"]:
+            verb = match["verb"]
+            return f"{who} {match['adverbs']}{_IRREGULAR_LATER.get(verb, verb) if later else _third(verb)}"
+        word = match["mine"].casefold()
+        if later:
+            return _LATER[word]
+        if word in ("my", "mine"):
+            return f"{inner}'" if inner.endswith("s") else f"{inner}'s"
+        return "themselves" if word == "myself" else inner
+
+    return _FIRST_PERSON.sub(replaced, text)
+
+
+def _third(verb: str) -> str:
+    low = verb.casefold()
+    if low in _IRREGULAR:
+        return _IRREGULAR[low]
+    if _UNCHANGED.match(low) or "'" in low or "’" in low:
+        return verb
+    if low.endswith(("s", "sh", "ch", "x", "z", "o")):
+        return f"{verb}es"
+    if low.endswith("y") and low[-2:-1] not in "aeiou":
+        return f"{verb[:-1]}ies"
+    return f"{verb}s"
