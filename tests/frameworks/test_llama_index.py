@@ -80,6 +80,17 @@ def test_a_block_is_assembled_anew_where_fewer_tokens_are_left(engine: germane.E
     assert asyncio.run(block.aget([])) == ""
 
 
+def test_a_block_that_knows_nothing_is_no_obstacle_to_a_long_message() -> None:
+    with germane.open(":memory:", agent="llama") as engine:
+        memory = memory_of(engine, session="a", limit=100)
+
+        async def chat() -> list[ChatMessage]:
+            await memory.aput(ChatMessage(role="user", content="Which allergy does Anna have? " * 40))
+            return await memory.aget()
+
+        assert [str(each.content)[:7] for each in asyncio.run(chat())] == ["Which a"]
+
+
 def test_the_retriever_gives_the_memories_with_their_scores(engine: germane.Engine) -> None:
     retriever = LlamaIndexRetriever(engine, limit=1, kinds=["fact"])
     for nodes in (retriever.retrieve("Anna's allergy"), asyncio.run(retriever.aretrieve("Anna's allergy"))):

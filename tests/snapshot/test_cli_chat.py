@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,54 @@ def test_a_request_shows_the_memory_of_a_space(db: Path, tmp_path: Path) -> None
     nothing = run("chat", "request", "asking", "--space", "team", "--json", db=db)
     assert nothing.code == 2
     assert "memory='layered'" in nothing.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["chatgpt", "claude"])
+def test_an_export_makes_conversations_and_says_what_it_leaves_out(
+    db: Path, tmp_path: Path, name: str
+) -> None:
+    folder = Path(__file__).parents[1] / "imports" / name
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, path.name)
+    ran = run("chat", "import", str(tmp_path / "export.zip"), "--json", db=db)
+    (taken,) = ran.json()["conversations"]
+    assert taken["appended"] == taken["messages"] > 1
+    texts = run("chat", "show", taken["session"], db=db).out
+    left_out = {line.partition("not taken over: ")[2] for line in ran.err.splitlines()}
+    if name == "chatgpt":
+        assert "Which train goes to Bern?" in texts
+        assert "The one at eight." not in texts
+        assert "1 messages of other branches: edited questions and regenerated answers" in left_out
+        assert "1 file user.json, which has no conversations" in left_out
+    else:
+        assert "Carrot cake" in texts
+        assert "No nuts." not in texts
+        assert "2 files attached to messages" in left_out
+        assert "1 file memories.json, which has no conversations" in left_out
+    for again in (tmp_path / "export.zip", folder, folder / "conversations.json"):
+        (known,) = run("chat", "import", str(again), "--json", db=db).json()["conversations"]
+        assert (known["appended"], known["messages"]) == (0, taken["messages"])
+
+
+def test_nothing_of_an_export_is_stored_if_one_conversation_differs(db: Path, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+
+    def export(*texts: str) -> None:
+        message = {"sender": "human", "content": [], "created_at": "2026-03-01T09:30:00Z"}
+        path.write_text(
+            json.dumps(
+                [
+                    {"uuid": f"c{number}", "name": "", "chat_messages": [{**message, "text": text}]}
+                    for number, text in enumerate(texts)
+                ]
+            )
+        )
+
+    export("Tea?", "Milk?")
+    assert run("chat", "import", str(path), db=db).code == 0
+    export("Tea?", "No milk?", "Sugar?")
+    refused = run("chat", "import", str(path), db=db)
+    assert refused.code != 0
+    assert "'c1' differs from the transcript from message 1 on" in refused.err
+    assert len(printed("chat", "show", db=db)["conversations"]) == 2

@@ -174,3 +174,19 @@ def test_a_page_of_a_website_is_no_note(engine: Engine, tmp_path: Path) -> None:
     import_source(engine, str(tmp_path))
     (stored,) = engine.memories()
     assert (stored.kind, "category" in stored.metadata) == ("note", False)
+
+
+def test_memory_folders_of_two_projects_of_claude_code_stay_apart(engine: Engine, tmp_path: Path) -> None:
+    folders = [tmp_path / ".claude" / "projects" / name / "memory" for name in ("-srv-app", "-srv-site")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "MEMORY.md").write_text(f"# Index of {folder.parent.name}\n\n- [Tests](tests.md)\n")
+        (folder / "tests.md").write_text(
+            "---\nname: tests\ndescription: How tests run\ntype: feedback\n---\nRun the tests with make.\n"
+        )
+        assert counts(import_source(engine, str(folder))) == (2, 0, 0)
+    again = import_source(engine, str(folders[0]), prune=True)
+    assert (counts(again), again.gone) == ((0, 0, 2), ())
+    note = at(engine, "-srv-app/memory/tests.md")
+    assert (note.kind, note.metadata["type"], note.metadata["name"]) == ("note", "feedback", "tests")
+    assert counts(import_source(engine, str(folders[1] / "MEMORY.md"))) == (0, 0, 1)

@@ -31,7 +31,8 @@ def _import(
         list[Path],
         arg(
             "FILE...",
-            "Transcripts: OpenAI or Anthropic messages as JSON or JSON lines, or `user: text` lines.",
+            "Transcripts: OpenAI or Anthropic messages as JSON or JSON lines, `user: text` lines, or data "
+            "exports of ChatGPT and Claude.",
         ),
     ],
     *,
@@ -46,19 +47,22 @@ def _import(
     conversation of that name is refused.
     """
     from germane.importers.dialogue import read_conversations  # noqa: PLC0415 - Only here.
+    from germane.importers.foreign import counted  # noqa: PLC0415 - As above.
 
     done = []
     with call.engine(makes=True) as engine:
         for source in sources:
-            read = list(read_conversations(source, provider))
+            with counted(source, lambda part: warn(f"{part.source}: {part.reason}")) as leave_out:
+                read = list(read_conversations(source, provider, leave_out=leave_out))
             if session is not None and len(read) > 1:
                 raise UnreadableSource(
                     f"{source} holds {len(read)} conversations, and --session names one. Leave it out: "
                     "each is then named after the file and its number there."
                 )
-            for name, messages in read:
-                conversation = engine.conversation(session or name)
-                added = conversation.extend(_new(conversation, messages))
+            taken = [(engine.conversation(session or name), messages) for name, messages in read]
+            # Nothing of a file is stored if one of its conversations differs.
+            for conversation, new in [(each, _new(each, messages)) for each, messages in taken]:
+                added = conversation.extend(new)
                 figures = {"appended": len(added), "messages": len(conversation.messages())}
                 done.append({"session": conversation.session, **figures})
     if call.prints({"conversations": done}):

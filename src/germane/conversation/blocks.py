@@ -320,7 +320,7 @@ def _least_forms(
     """The forms of the current group and of pinned ones in a window that isn't whole.
 
     The current group has the given form, or the first that costs less than the whole, if any. Its results
-    aren't cut below `Tiers.older` for older groups, since the model has just asked for them.
+    aren't cut below `Tiers.older` for older groups, since the model needs them now.
     """
     last = arranged.order[-1]
     whole = arranged.rendered(last).tokens

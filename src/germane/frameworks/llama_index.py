@@ -51,7 +51,8 @@ class LlamaIndexMemoryBlock(BaseMemoryBlock[str]):
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The best context that is at least so many tokens shorter; None where that leaves nothing."""
-        budget = self.engine.counter.count(content) - tokens_to_truncate
+        # Of a block without a context, LlamaIndex passes an empty list.
+        budget = self.engine.counter.count(content) - tokens_to_truncate if content else 0
         return await self._context(budget) or None if budget >= _LEAST else None
 
     async def _context(self, budget: int) -> str:

@@ -20,9 +20,10 @@ from germane.importers.chat_exports import (
     export_product,
     exported_conversations,
     exported_values,
+    is_chat_export,
     is_claude_memory,
 )
-from germane.importers.foreign import LeaveOut
+from germane.importers.foreign import LeaveOut, uncounted
 from germane.importers.host_transcripts import read_host_transcript
 from germane.importers.records import parse_object
 from germane.importers.sources import (
@@ -52,15 +53,24 @@ _SYSTEMS = frozenset({"system", "developer"})
 
 
 def read_conversations(
-    path: Path, provider: str | Provider | None = None
+    path: Path, provider: str | Provider | None = None, *, leave_out: LeaveOut = uncounted
 ) -> Iterator[tuple[str, tuple[Message, ...]]]:
     """The conversations of a transcript, each with a name: the file's, or `file/N` if there are several.
 
     Messages retain the fields of their provider, and their times if any. In a dialogue between names, the
     first speaker is the user. A host's transcript is read as `read_host_transcript` has it. Those of a data
-    export of ChatGPT or Claude are named by their ids. Raises UnreadableSource, naming the line, if the file
+    export of ChatGPT or Claude are named by their ids; the export may also be a zip file or its folder, and
+    `leave_out` counts what isn't taken over of it. Raises UnreadableSource, naming the line, if the file
     isn't a transcript.
     """
+    if is_chat_export(path):
+        for name, value in exported_values(path):
+            if export_product(value) is None or is_claude_memory(value):
+                leave_out(f"file {name}, which has no conversations")
+                continue
+            for each in exported_conversations(value, path, leave_out):
+                yield each.id, _read(path, {"messages": each.messages}, provider, line=None)
+        return
     text = read_text(path)
     first = text.lstrip().partition("\n")[0]
     if first.startswith("{") and '"sessionId"' in first:
@@ -73,7 +83,7 @@ def read_conversations(
         if export_product(value) is None:
             yield path.stem + number, _read(path, value, provider, line=line)
             continue
-        for each in exported_conversations(value, path, lambda *_: None):
+        for each in exported_conversations(value, path, leave_out):
             yield each.id, _read(path, {"messages": each.messages}, provider, line=line)
 
 

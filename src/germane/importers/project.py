@@ -544,7 +544,8 @@ def project_root(start: Path) -> Path:
     vault of Obsidian.
 
     Without any, it is `start` itself, or the folder of that file. A manifest or a vault in the home folder or
-    above it doesn't mark a project.
+    above it doesn't mark a project. The root of a memory folder of Claude Code is the folder above it, whose
+    name is the project's.
     """
     here = start.resolve()
     here = here if here.is_dir() else here.parent
@@ -558,6 +559,8 @@ def project_root(start: Path) -> Path:
             break
         if any((folder / mark).exists() for mark in _LESSER_MARKS):
             return folder
+        if folder.name == "memory" and folder.parent.parent.name == "projects":
+            return folder.parent
     return here
 
 
