@@ -1,7 +1,4 @@
-"""What holds in every framework: users apart, nothing lost by a restart, budgets, many runs, cancellation.
-
-LlamaIndex isn't here: a message reaches its blocks only when it leaves the short-term memory.
-"""
+"""What holds in every framework: users apart, nothing lost by a restart, budgets, many runs, cancellation."""
 
 from __future__ import annotations
 
@@ -22,9 +19,12 @@ from google.genai.types import Content, Part
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langgraph.checkpoint.memory import InMemorySaver
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory
 from pydantic import Field
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import germane
 from germane.frameworks import (
@@ -34,6 +34,7 @@ from germane.frameworks import (
     AsyncAnthropicMemoryTool,
     LangChainMemory,
     LangGraphStore,
+    LlamaIndexMemoryBlock,
     OpenAIAgentsSession,
     PydanticAIMemory,
     openai_agents_filter,
@@ -152,6 +153,23 @@ async def adk_turn(store: StoreHandle, user: str, session: str, text: str) -> st
     return "\n".join(part.text or "" for one in found.memories for part in one.content.parts or ())
 
 
+async def llama_turn(store: StoreHandle, user: str, session: str, text: str) -> str:
+    """A session of one message, at whose end the block gets what is in short-term memory still."""
+    engine = engine_of(store, user)
+    block = LlamaIndexMemoryBlock(engine=engine, budget=400)
+    own = create_async_engine("sqlite+aiosqlite:///:memory:")
+    memory = Memory.from_defaults(
+        session_id=session, token_limit=BUDGET, memory_blocks=[block], async_engine=own
+    )
+    try:
+        shown = await memory.aget(input=text)
+        await memory.aput(ChatMessage(role="user", content=text))
+        await block.aput(await memory.aget_all(), session_id=session)
+    finally:
+        await own.dispose()  # The memory wouldn't close its database.
+    return "\n".join([*(str(each.content) for each in shown), text])
+
+
 TURNS: dict[str, Turn] = {
     "Pydantic AI": pydantic_turn,
     "OpenAI Agents": openai_turn,
@@ -160,6 +178,7 @@ TURNS: dict[str, Turn] = {
     "Claude's tool": anthropic_turn,
     "LangChain": langchain_turn,
     "Google ADK": adk_turn,
+    "LlamaIndex": llama_turn,
 }
 pytestmark = pytest.mark.parametrize("turn", TURNS.values(), ids=list(TURNS))
 
@@ -210,6 +229,10 @@ def test_fifty_runs_at_once_lose_nothing(tmp_path: Path, turn: Turn) -> None:
 
 def test_a_cancelled_run_leaves_nothing_half(tmp_path: Path, turn: Turn) -> None:
     """Whenever it is cancelled, its text is stored whole or not at all, and the next run works."""
+    if turn is llama_turn:
+        pytest.skip(
+            "LlamaIndex's own database fails in a thread when it is cancelled; its block is tested alone."
+        )
     with germane.connect(tmp_path / "a.db") as store:
 
         async def cancelled(delay: float, session: str, text: str) -> None:

@@ -91,6 +91,19 @@ def test_a_block_that_knows_nothing_is_no_obstacle_to_a_long_message() -> None:
         assert [str(each.content)[:7] for each in asyncio.run(chat())] == ["Which a"]
 
 
+@pytest.mark.parametrize("delay", [0, 0.001, 0.01])
+def test_a_cancelled_block_logs_all_messages_or_none(engine: germane.Engine, delay: float) -> None:
+    async def cancelled() -> None:
+        messages = [ChatMessage(role="user", content=f"Locker {number} is free.") for number in range(20)]
+        task = asyncio.ensure_future(LlamaIndexMemoryBlock(engine=engine).aput(messages, session_id="a"))
+        await asyncio.sleep(delay)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(cancelled())
+    assert len(engine.conversation("a").messages()) in (0, 20)
+
+
 def test_the_retriever_gives_the_memories_with_their_scores(engine: germane.Engine) -> None:
     retriever = LlamaIndexRetriever(engine, limit=1, kinds=["fact"])
     for nodes in (retriever.retrieve("Anna's allergy"), asyncio.run(retriever.aretrieve("Anna's allergy"))):

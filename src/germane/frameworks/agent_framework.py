@@ -9,6 +9,7 @@ from typing import Any
 
 from germane.engine import Engine
 from germane.errors import MissingExtra
+from germane.frameworks.shared import call_form, to_the_end
 
 try:
     from agent_framework import AgentSession, ContextProvider, HistoryProvider, Message, SessionContext
@@ -104,7 +105,7 @@ class AgentFrameworkHistory(HistoryProvider):
     ) -> None:
         """Append messages to the log of a session; a cancelled call still finishes. Raises InvalidInput."""
         if session_id:
-            await asyncio.shield(asyncio.to_thread(self._append, session_id, list(messages)))
+            await to_the_end(lambda: self._append(session_id, list(messages)))
 
     def _read(self, session_id: str) -> list[Message]:
         conversation = self._engine_of(session_id).conversation(session_id)
@@ -126,12 +127,7 @@ def _logged(message: Message) -> dict[str, Any]:
     logged: dict[str, Any] = {"role": str(message.role), "content": message.text, _FIELD: own}
     if calls:
         logged["tool_calls"] = [
-            {
-                "id": call["call_id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": _text(call.get("arguments"))},
-            }
-            for call in calls
+            call_form(call["call_id"], call["name"], _text(call.get("arguments"))) for call in calls
         ]
     elif results:
         logged |= {

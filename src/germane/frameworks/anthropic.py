@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from germane.engine import Engine
-from germane.errors import MissingExtra, NotFound, StaleRevision
-from germane.model.memory import Draft, Memory, Status
+from germane.errors import MissingExtra, StaleRevision
+from germane.frameworks.anthropic_file import (
+    FIELD,
+    content,
+    lines_in,
+    listed,
+    metadata,
+    numbered,
+    places,
+    size,
+    text_of,
+)
+from germane.frameworks.shared import Deletion, current, remove, to_the_end
+from germane.model.memory import Draft, Memory
 
 try:
     from anthropic.tools import ToolError
@@ -28,11 +39,7 @@ except ImportError as error:
 __all__ = ["AnthropicMemoryTool", "AsyncAnthropicMemoryTool"]
 
 _ROOT: Final = "/memories"
-_FIELD: Final = "_memory_tool"
-"""The metadata that holds the path; names that begin with an underscore aren't searched."""
-_EMPTY: Final = "(empty file)"
-"""The text of a memory whose file has no visible character."""
-_WIDTH, _MOST_LINES, _DEPTH = 6, 999_999, 2
+_MOST_LINES: Final = 999_999
 _TRIES: Final = 20
 
 
@@ -45,9 +52,7 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
     in the engine; the default leaves nothing of them. Threads may share it.
     """
 
-    def __init__(
-        self, engine: Engine, *, delete: Literal["purge", "forget"] = "purge", cache_control: Any = None
-    ) -> None:
+    def __init__(self, engine: Engine, *, delete: Deletion = "purge", cache_control: Any = None) -> None:
         super().__init__(cache_control=cache_control)
         self._engine = engine
         self._delete = delete
@@ -57,11 +62,15 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
         path, shown = _path_of(command.path), command.path
         memory = self._file(path)
         if memory is not None:
-            return _numbered(shown, _text_of(memory), command.view_range)
-        files = {name: _text_of(one) for name, one in self._files(path).items()}
+            text = text_of(memory)
+            if text.count("\n") >= _MOST_LINES:
+                raise ToolError(f"File {shown} exceeds maximum line limit of {_MOST_LINES:,} lines.")
+            header = f"Here's the content of {shown} with line numbers:"
+            return "\n".join([header, *lines_in(text, command.view_range)])
+        files = {name: text_of(one) for name, one in self._files(path).items()}
         if not files and path != _ROOT:
             raise ToolError(f"The path {shown} does not exist. Please provide a valid path.")
-        lines = [f"{_size(files.values())}\t{shown}", *_listed(path, shown, files)]
+        lines = [f"{size(files.values())}\t{shown}", *listed(path, shown, files)]
         header = f"Here're the files and directories up to 2 levels deep in {shown}, excluding hidden items:"
         return "\n".join([header, *lines])
 
@@ -72,7 +81,7 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"File {command.path} already exists")
         self._check_parents(path)
         text = command.file_text
-        self._engine.remember(_content(text), key=_key(path), metadata=_metadata(path, text), force=True)
+        self._engine.remember(content(text), key=_key(path), metadata=metadata(path, text), force=True)
         return f"File created successfully at: {command.path}"
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
@@ -80,7 +89,7 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
         old, shown = command.old_str, command.path
 
         def edited(text: str) -> str:
-            lines = [text[:place].count("\n") + 1 for place in _places(text, old)]
+            lines = [text[:place].count("\n") + 1 for place in places(text, old)]
             if not lines:
                 raise ToolError(
                     f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown}."
@@ -95,7 +104,7 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
         before, after = self._edit(shown, edited)
         line = before[: before.find(old)].count("\n")
         lines = after.split("\n")
-        snippet = _lines(lines[max(0, line - 2) : line + 3], max(1, line - 1))
+        snippet = numbered(lines[max(0, line - 2) : line + 3], max(1, line - 1))
         header = (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
         )
@@ -143,9 +152,7 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"The path {command.old_path} does not exist")
         for path, memory in found.items():
             moved = new + path.removeprefix(old)
-            draft = Draft(
-                content=memory.content, key=_key(moved), metadata=_metadata(moved, _text_of(memory))
-            )
+            draft = Draft(content=memory.content, key=_key(moved), metadata=metadata(moved, text_of(memory)))
             self._engine.supersede(memory.id, draft)
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
@@ -163,11 +170,11 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
                 is_directory = path == _ROOT or self._files(path)
                 reason = "is not a file." if is_directory else "does not exist. Please provide a valid path."
                 raise ToolError(f"The path {shown} {reason}")
-            before = _text_of(memory)
+            before = text_of(memory)
             after = edited(before)
             try:
                 self._engine.revise(
-                    memory.id, _content(after), metadata=_metadata(path, after), expected=memory.version
+                    memory.id, content(after), metadata=metadata(path, after), expected=memory.version
                 )
             except StaleRevision:
                 if not left:
@@ -177,16 +184,12 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
         raise AssertionError("The last try returns or raises.")
 
     def _file(self, path: str) -> Memory | None:
-        try:
-            memory = self._engine.get(key=_key(path))
-        except NotFound:
-            return None
-        return memory if memory.status is Status.ACTIVE else None
+        return current(self._engine, _key(path))
 
     def _files(self, directory: str) -> dict[str, Memory]:
         """The files below a directory by their paths."""
-        found = self._engine.memories({f"{_FIELD}.path": {"$startswith": f"{directory}/"}})
-        return {str(memory.metadata[_FIELD]["path"]): memory for memory in found}
+        found = self._engine.memories({f"{FIELD}.path": {"$startswith": f"{directory}/"}})
+        return {str(memory.metadata[FIELD]["path"]): memory for memory in found}
 
     def _at(self, path: str) -> dict[str, Memory]:
         """The file of this path, or those below it."""
@@ -201,17 +204,13 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
             parent = posixpath.dirname(parent)
 
     def _remove(self, found: Mapping[str, Memory]) -> None:
-        ids = [memory.id for memory in found.values()]
-        if self._delete == "forget":
-            self._engine.forget_many(ids)
-        elif ids:
-            self._engine.purge_many(ids, confirm=True)
+        remove(self._engine, [memory.id for memory in found.values()], self._delete)
 
 
 def _awaited(name: str) -> Any:
     async def method(self: AsyncAnthropicMemoryTool, command: Any) -> str:
         work = getattr(self._tool, name)
-        return str(await asyncio.shield(asyncio.to_thread(work, command)))
+        return str(await to_the_end(lambda: work(command)))
 
     return method
 
@@ -222,9 +221,7 @@ class AsyncAnthropicMemoryTool(BetaAsyncAbstractMemoryTool):
     A cancelled command still finishes what it began.
     """
 
-    def __init__(
-        self, engine: Engine, *, delete: Literal["purge", "forget"] = "purge", cache_control: Any = None
-    ) -> None:
+    def __init__(self, engine: Engine, *, delete: Deletion = "purge", cache_control: Any = None) -> None:
         super().__init__(cache_control=cache_control)
         self._tool = AnthropicMemoryTool(engine, delete=delete)
 
@@ -234,7 +231,7 @@ class AsyncAnthropicMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         """Delete all files."""
-        return await asyncio.to_thread(self._tool.clear_all_memory)
+        return await to_the_end(self._tool.clear_all_memory)
 
 
 def _path_of(path: str) -> str:
@@ -249,55 +246,3 @@ def _path_of(path: str) -> str:
 
 def _key(path: str) -> str:
     return f"memory-tool:{path}"
-
-
-def _content(text: str) -> str:
-    return (
-        text if text.strip() and any(each.isprintable() and not each.isspace() for each in text) else _EMPTY
-    )
-
-
-def _metadata(path: str, text: str) -> dict[str, Any]:
-    return {_FIELD: {"path": path, "text": None if _content(text) == text else text}}
-
-
-def _text_of(memory: Memory) -> str:
-    text = memory.metadata[_FIELD]["text"]
-    return memory.content if text is None else str(text)
-
-
-def _numbered(shown: str, text: str, view_range: Sequence[int] | None) -> str:
-    lines = text.split("\n")
-    if len(lines) > _MOST_LINES:
-        raise ToolError(f"File {shown} exceeds maximum line limit of {_MOST_LINES:,} lines.")
-    first = 1
-    if view_range and len(view_range) == 2:  # noqa: PLR2004 - The first line and the last.
-        first = max(1, view_range[0])
-        lines = lines[first - 1 : len(lines) if view_range[1] == -1 else view_range[1]]
-    return "\n".join([f"Here's the content of {shown} with line numbers:", *_lines(lines, first)])
-
-
-def _lines(lines: Sequence[str], first: int) -> list[str]:
-    return [f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first)]
-
-
-def _listed(directory: str, shown: str, files: Mapping[str, str]) -> Iterator[str]:
-    """The lines of the files and directories up to two levels below a directory, without hidden ones."""
-    entries: dict[tuple[str, ...], list[str]] = {}
-    for path, text in files.items():
-        names = tuple(path.removeprefix(f"{directory}/").split("/"))
-        for depth in range(1, min(len(names), _DEPTH) + 1):
-            if not any(name.startswith(".") for name in names[:depth]):
-                entries.setdefault((*names[:depth], *([""] if depth < len(names) else [])), []).append(text)
-    for names in sorted(entries, key=lambda each: [name for name in each if name]):
-        yield f"{_size(entries[names])}\t{shown}/{'/'.join(names)}"
-
-
-def _places(text: str, part: str) -> list[int]:
-    """Where a part stands in a text, also where it overlaps itself."""
-    return [place for place in range(len(text)) if text.startswith(part, place)] if part else [0, 0]
-
-
-def _size(texts: Iterable[str]) -> str:
-    """How many kilobytes these texts have."""
-    return f"{sum(len(text.encode('utf-8')) for text in texts) / 1024:.1f}K"

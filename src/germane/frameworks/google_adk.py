@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Final
 
 from germane.engine import Engine
 from germane.engine.handle import StoreHandle
 from germane.errors import MissingExtra, NotFound
+from germane.frameworks.shared import to_the_end
 from germane.model.context import Ranked
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
@@ -30,7 +30,6 @@ __all__ = ["ADKMemoryService"]
 _FIELD: Final = "google_adk"
 """The metadata field of a memory that says which event of which session it is."""
 _NO_SESSION: Final = ""
-T = TypeVar("T")
 
 
 class ADKMemoryService(BaseMemoryService):
@@ -56,7 +55,7 @@ class ADKMemoryService(BaseMemoryService):
         A deleted event doesn't come back. Raises InvalidInput.
         """
         engine = self._engine(session.app_name, session.user_id)
-        await _threaded(lambda: self._add(engine, session.events, session.id, replaces=True))
+        await to_the_end(lambda: self._add(engine, session.events, session.id, replaces=True))
 
     async def add_events_to_memory(
         self,
@@ -69,7 +68,7 @@ class ADKMemoryService(BaseMemoryService):
     ) -> None:
         """Store those of the events that aren't stored yet, with the metadata. Raises InvalidInput."""
         engine, session = self._engine(app_name, user_id), session_id or _NO_SESSION
-        await _threaded(lambda: self._add(engine, events, session, metadata=custom_metadata))
+        await to_the_end(lambda: self._add(engine, events, session, metadata=custom_metadata))
 
     async def add_memory(
         self,
@@ -90,12 +89,12 @@ class ADKMemoryService(BaseMemoryService):
             drafts.append(
                 Draft(content=_text(entry.content), kind=kind, created_at=at, metadata={_FIELD: field})
             )
-        await _threaded(lambda: engine.remember_many(drafts))
+        await to_the_end(lambda: engine.remember_many(drafts))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The memories of the app and the user that have most to do with a query, best first."""
         engine = self._engine(app_name, user_id)
-        found = await _threaded(lambda: engine.recall(query, limit=self._limit, budget=self._budget))
+        found = await to_the_end(lambda: engine.recall(query, limit=self._limit, budget=self._budget))
         return SearchMemoryResponse(memories=[_entry(one) for one in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
@@ -111,7 +110,7 @@ class ADKMemoryService(BaseMemoryService):
                 engine.forget_many(known or [str(memory_id)])
 
         if memory_id:
-            await _threaded(forget)
+            await to_the_end(forget)
 
     def _engine(self, app_name: str, user_id: str) -> Engine:
         return self._handle.agent(app_name).for_user(user_id)
@@ -179,7 +178,3 @@ def _entry(one: Ranked) -> MemoryEntry:
         timestamp=one.memory.created_at.isoformat(),
         custom_metadata={"kind": one.kind, "score": one.score, **field.get("metadata", {})},
     )
-
-
-async def _threaded(work: Callable[[], T]) -> T:
-    return await asyncio.shield(asyncio.to_thread(work))

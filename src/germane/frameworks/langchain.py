@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from germane.engine import Engine
 from germane.errors import MissingExtra, RequestTooLarge
+from germane.frameworks.shared import to_the_end
 from germane.model.context import Context
 from germane.model.request import Request
 
@@ -102,7 +103,7 @@ class LangChainMemory(AgentMiddleware[Any, Any, Any]):
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """As `after_agent`; a cancelled run still finishes what it began."""
-        await asyncio.shield(asyncio.to_thread(self.after_agent, state, runtime))
+        await to_the_end(lambda: self.after_agent(state, runtime))
 
     def _thread(self, engine: Engine, session: str | None) -> _Thread:
         if session is None:

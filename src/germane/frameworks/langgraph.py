@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from germane.engine import Engine
 from germane.errors import MissingExtra, NotFound
-from germane.frameworks.langgraph_item import FIELD, item_of, key_of, path_of, readable
-from germane.model.memory import Memory, Status
+from germane.frameworks.langgraph_item import FIELD, item_of, key_of, passes, path_of, readable
+from germane.frameworks.shared import Deletion, current, remove, to_the_end
+from germane.model.memory import Memory
 
 try:
     from langgraph.store.base import (
@@ -59,7 +59,7 @@ class LangGraphStore(BaseStore):
         *,
         fields: Sequence[str] = ("$",),
         ttl: TTLConfig | None = None,
-        delete: Literal["purge", "forget"] = "purge",
+        delete: Deletion = "purge",
     ) -> None:
         self._engine = engine
         self._fields = tuple(fields)
@@ -83,7 +83,7 @@ class LangGraphStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`, on a worker thread. A cancelled call still finishes what it began."""
-        return await asyncio.shield(asyncio.to_thread(self.batch, list(ops)))
+        return await to_the_end(lambda: self.batch(list(ops)))
 
     def _read(self, op: Op) -> Result:
         match op:
@@ -105,18 +105,15 @@ class LangGraphStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _memory(self, namespace: _Namespace, key: str) -> Memory | None:
-        try:
-            memory = self._engine.get(key=key_of(namespace, key))
-        except NotFound:
-            return None
-        return memory if memory.status is Status.ACTIVE else None
+        return current(self._engine, key_of(namespace, key))
 
     def _put(self, op: PutOp) -> None:
         known = self._memory(op.namespace, op.key)
         still_expires = known is not None and known.expires_at is not None and op.ttl is None
         if known is not None and (op.value is None or still_expires):
             # A memory would keep its expiry, so one without a time to live takes its place.
-            self._remove(known, forget=op.value is None and self._delete == "forget")
+            with suppress(NotFound):  # Another thread was first.
+                remove(self._engine, [known.id], self._delete if op.value is None else "purge")
         if op.value is None:
             return
         value = dict(op.value)
@@ -124,13 +121,6 @@ class LangGraphStore(BaseStore):
         created = None if known is None else _created_at(known).isoformat()
         item = item_of(op.namespace, op.key, value, searched=bool(texts), ttl=op.ttl, created_at=created)
         self._store("\n".join(texts) or readable(value) or op.key or "(empty)", item)
-
-    def _remove(self, memory: Memory, *, forget: bool) -> None:
-        with suppress(NotFound):  # Another thread was first.
-            if forget:
-                self._engine.forget(memory.id)
-            else:
-                self._engine.purge(memory.id, confirm=True)
 
     def _store(self, content: str, item: Mapping[str, Any]) -> None:
         self._engine.remember(
@@ -157,20 +147,20 @@ class LangGraphStore(BaseStore):
             results = self._engine.recall(
                 op.query or "", limit=limit, where={**where, f"{FIELD}.searched": True}, gate=False
             )
-            found = [(one.memory, one.score) for one in results if _passes(one.memory, op.filter)]
+            found = [(one.memory, one.score) for one in results if passes(_value(one.memory), op.filter)]
             if len(found) >= wanted or len(results) < limit:
                 break
             limit *= 4
         if len(found) < wanted:
             scored = {memory.id for memory, _ in found}
             rest = (memory for memory in self._all(where) if memory.id not in scored)
-            found += [(memory, None) for memory in rest if _passes(memory, op.filter)]
+            found += [(memory, None) for memory in rest if passes(_value(memory), op.filter)]
         return found[op.offset : wanted]
 
     def _listed(self, op: SearchOp) -> list[tuple[Memory, float | None]]:
         wanted = op.offset + op.limit
         every = self._all(_within(op.namespace_prefix), None if op.filter else wanted)
-        passing = [memory for memory in every if _passes(memory, op.filter)]
+        passing = [memory for memory in every if passes(_value(memory), op.filter)]
         return [(memory, None) for memory in passing[op.offset : wanted]]
 
     def _namespaces(self, op: ListNamespacesOp) -> list[_Namespace]:
@@ -193,10 +183,15 @@ def _fields_of(memory: Memory) -> dict[str, Any]:
     return {
         "namespace": _namespace(memory),
         "key": item["key"],
-        "value": item["value"],
+        "value": _value(memory),
         "created_at": _created_at(memory),
         "updated_at": memory.updated_at,
     }
+
+
+def _value(memory: Memory) -> dict[str, Any]:
+    value: dict[str, Any] = memory.metadata[FIELD]["value"]
+    return value
 
 
 def _created_at(memory: Memory) -> datetime:
@@ -220,36 +215,6 @@ def _texts(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
         return [text] if (text := readable(value)) else []
     paths = [tokenize_path(field) for field in fields]
     return [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
-
-
-def _passes(memory: Memory, wanted: Mapping[str, Any] | None) -> bool:
-    value = memory.metadata[FIELD]["value"]
-    return all(_compares(value.get(name), each) for name, each in (wanted or {}).items())
-
-
-def _compares(value: Any, wanted: Any) -> bool:
-    """Whether a field has the wanted value, is compared so by operators, or has wanted fields itself."""
-    if not isinstance(wanted, Mapping):
-        return bool(value == wanted)
-    if any(str(name).startswith("$") for name in wanted):
-        return all(_operator(name, value, each) for name, each in wanted.items())
-    if not isinstance(value, Mapping):
-        return False
-    return all(_compares(value.get(name), each) for name, each in wanted.items())
-
-
-def _operator(name: str, value: Any, wanted: Any) -> bool:
-    if name == "$eq":
-        return bool(value == wanted)
-    if name == "$ne":
-        return bool(value != wanted)
-    if name not in ("$gt", "$gte", "$lt", "$lte"):
-        raise ValueError(f"Unsupported operator: {name}. Use $eq, $ne, $gt, $gte, $lt or $lte.")
-    try:
-        mine, other = float(value), float(wanted)
-    except (TypeError, ValueError):
-        return False
-    return {"$gt": mine > other, "$gte": mine >= other, "$lt": mine < other, "$lte": mine <= other}[name]
 
 
 def _matches(condition: MatchCondition, namespace: _Namespace) -> bool:

@@ -52,5 +52,35 @@ def readable(value: Any) -> str:
     return _short(value)
 
 
+def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Whether the fields of an item's value have what a filter wants. Raises ValueError for an operator."""
+    return all(_compares(value.get(name), each) for name, each in (wanted or {}).items())
+
+
+def _compares(value: Any, wanted: Any) -> bool:
+    """Whether a field has the wanted value, is compared so by operators, or has wanted fields itself."""
+    if not isinstance(wanted, Mapping):
+        return bool(value == wanted)
+    if any(str(name).startswith("$") for name in wanted):
+        return all(_operator(name, value, each) for name, each in wanted.items())
+    if not isinstance(value, Mapping):
+        return False
+    return all(_compares(value.get(name), each) for name, each in wanted.items())
+
+
+def _operator(name: str, value: Any, wanted: Any) -> bool:
+    if name == "$eq":
+        return bool(value == wanted)
+    if name == "$ne":
+        return bool(value != wanted)
+    if name not in ("$gt", "$gte", "$lt", "$lte"):
+        raise ValueError(f"Unsupported operator: {name}. Use $eq, $ne, $gt, $gte, $lt or $lte.")
+    try:
+        mine, other = float(value), float(wanted)
+    except (TypeError, ValueError):
+        return False
+    return {"$gt": mine > other, "$gte": mine >= other, "$lt": mine < other, "$lte": mine <= other}[name]
+
+
 def _short(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from germane.engine import Engine
 from germane.errors import MissingExtra
+from germane.frameworks.shared import to_the_end
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -47,7 +48,7 @@ class LlamaIndexMemoryBlock(BaseMemoryBlock[str]):
         return await self._context(self.budget)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        await asyncio.shield(asyncio.to_thread(self._log, messages))
+        await to_the_end(lambda: self._log(messages))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The best context that is at least so many tokens shorter; None where that leaves nothing."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from germane.engine import Engine
 from germane.errors import MessageNotFound, MissingExtra
+from germane.frameworks.shared import to_the_end
 
 try:
     from agents import TResponseInputItem
@@ -23,7 +24,6 @@ __all__ = ["OpenAIAgentsSession", "openai_agents_filter"]
 
 _FORM = "openai-responses"
 """The layout of the SDK's items."""
-_Result = TypeVar("_Result")
 
 
 class OpenAIAgentsSession(SessionABC):
@@ -47,7 +47,7 @@ class OpenAIAgentsSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items in their order; the latest `limit`, which falls back to that of the settings."""
         most = resolve_session_limit(limit, self.session_settings)
-        items = await _threaded(self._items)
+        items = await to_the_end(self._items)
         return (
             items
             if most is None
@@ -60,16 +60,16 @@ class OpenAIAgentsSession(SessionABC):
         """Append items, all or none. Raises InvalidInput for one that isn't JSON."""
         if items:
             given = [dict(item) for item in items]
-            await _threaded(lambda: self._conversation.extend(given, provider=_FORM))
+            await to_the_end(lambda: self._conversation.extend(given, provider=_FORM))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the latest item; None if there is none."""
-        return await _threaded(self._pop)
+        return await to_the_end(self._pop)
 
     async def clear_session(self) -> None:
         """Remove all items for good."""
         with suppress(MessageNotFound):  # Nothing was added yet.
-            await _threaded(lambda: self._conversation.purge(confirm=True))
+            await to_the_end(lambda: self._conversation.purge(confirm=True))
 
     def _items(self) -> list[TResponseInputItem]:
         return cast("list[TResponseInputItem]", self._conversation.items(_FORM))
@@ -118,7 +118,3 @@ def openai_agents_filter(
         return await asyncio.to_thread(request)
 
     return fitted
-
-
-async def _threaded(work: Callable[[], _Result]) -> _Result:
-    return await asyncio.shield(asyncio.to_thread(work))

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from germane.engine import Engine
 from germane.errors import GermaneError, MissingExtra
+from germane.frameworks.shared import call_form, to_the_end
 
 try:
     from pydantic_ai import FunctionToolset, ModelRetry, RunContext
@@ -110,8 +111,8 @@ class PydanticAIMemory(AbstractCapability[Any]):
         self._contexts.pop(ctx.run_id or "", None)
         session = self._session(ctx)
         if session is not None:
-            messages = _logged(result.new_messages())
-            await asyncio.shield(asyncio.to_thread(self._engine(ctx).conversation(session).extend, messages))
+            log, messages = self._engine(ctx).conversation(session), _logged(result.new_messages())
+            await to_the_end(lambda: log.extend(messages))
         return result
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
@@ -203,12 +204,7 @@ def _sent(message: ModelMessage) -> Iterator[tuple[ModelRequestPart | None, dict
         sent: dict[str, Any] = {"role": "assistant", "content": text}
         if calls := [part for part in message.parts if isinstance(part, ToolCallPart)]:
             sent["tool_calls"] = [
-                {
-                    "id": call.tool_call_id,
-                    "type": "function",
-                    "function": {"name": call.tool_name, "arguments": call.args_as_json_str()},
-                }
-                for call in calls
+                call_form(call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in calls
             ]
         yield None, sent
         return
