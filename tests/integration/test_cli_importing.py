@@ -256,3 +256,15 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
     assert run("db", "stats", "--json", db=db).json()["memories"] == 1 + stored
     ran = run("import", str(app), db=db)
     assert ran.out == f"{app}: 2,001 read, {2001 - stored:,} new, {stored:,} known, 0 left out.\n"
+
+
+def test_a_new_database_is_named_once_and_with_its_repository(tmp_path: Path) -> None:
+    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    (tmp_path / "note.md").write_text("Ann prefers tea.\n")
+    alone, inside = tmp_path / "alone.db", tmp_path / "repository" / "germane.db"
+    assert "Made the database" not in run("import", str(tmp_path / "note.md"), "--dry-run", db=alone).err
+    assert f"Made the database {alone}." in run("import", str(tmp_path / "note.md"), db=alone).err
+    assert "Made the database" not in run("import", str(tmp_path / "note.md"), db=alone).err
+    message = run("remember", "Ann prefers tea.", db=inside).err
+    assert f"{inside}, which lies in the git repository {tmp_path / 'repository'}." in message
+    assert "germane.db* to .gitignore" in message

@@ -29,11 +29,11 @@ import germane
 from germane import GermaneError, InvalidInput, NotFound, StoreUnavailable
 from germane.cli.commands import COMMANDS
 from germane.cli.options import moment_of, opt, path_of, place_of
-from germane.cli.output import print_json, print_text, progress_of
+from germane.cli.output import print_json, print_text, progress_of, warn
 from germane.ids import SHORTEST, is_short, only_id
 from germane.model.text import user_tenant
 from germane.operations.setup import AUTO
-from germane.stores.location import exists, location_of
+from germane.stores.location import MEMORY, exists, location_of
 
 if TYPE_CHECKING:
     from germane import Engine, Memory, Space
@@ -215,6 +215,7 @@ class Call(NamedTuple):
         """
         if not makes:
             check_exists(self.database)
+        is_new = makes and self.database != MEMORY and not exists(self.database)
         moment = moment_of(now, name="--now")
         with germane.open(
             self.database,
@@ -225,6 +226,8 @@ class Call(NamedTuple):
             frames=frames or (),
             record=record,
         ) as engine:
+            if is_new and not self.as_json:
+                warn(f"Made the database {_place_in_words(Path(self.database))}")
             if self.user is None:
                 yield engine
                 return
@@ -264,6 +267,18 @@ class Call(NamedTuple):
         """Print the value as JSON if `--json` was given; otherwise the text, or a function's result."""
         if not self.prints(value):
             print_text((text if isinstance(text, str) else text()).removesuffix("\n"))
+
+
+def _place_in_words(path: Path) -> str:
+    """The full path of a new database, and how to keep it out of the commits of a repository around it."""
+    whole = path.resolve()
+    repository = next((each for each in whole.parents if (each / ".git").exists()), None)
+    if repository is None:
+        return f"{whole}."
+    return (
+        f"{whole}, which lies in the git repository {repository}. If git does not ignore it, add "
+        f"{path.name}* to .gitignore, or name another place with --db or GERMANE_DB."
+    )
 
 
 def check_exists(database: str) -> None:

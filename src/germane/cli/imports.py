@@ -107,6 +107,8 @@ def _on_copy(call: Call) -> Iterator[Engine]:
             own = {call.agent, *(user_tenant(user, call.agent) for user in users)}
             if own := own & {each.name for each in store_agents(call.database)}:
                 copy_store(call.database, copy, agents=sorted(own))
+        # The copy is no database of the user, so no message says that it was made.
+        germane.open(copy, agent=call.agent, embedder=None).close()
         with call._replace(database=copy).engine(makes=True, embedder="none") as engine:
             yield engine
 
