@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from germane.model.memory import Draft, Vector
 from germane.model.text import fenced, own_text
@@ -238,7 +238,7 @@ class Selection:
     Every visible group stands once, in `groups` or in `left_out`, both in the order in which they were
     opened. System messages and those of no group are always among the messages. `scores` are those by
     which groups were ranked. `tokens` is what the messages cost; 0 where a caller of the pure functions gives
-    no cost.
+    no cost. Without a budget it may be counted only when it is first read.
     """
 
     messages: tuple[Message, ...]
@@ -247,6 +247,33 @@ class Selection:
     tokens: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[TraceNote, ...] = ()
+
+
+class _Deferred:
+    """A field whose value may be computed when it is first read; in place of the slot of a dataclass."""
+
+    def __init__(self, slot: Any) -> None:
+        self._slot = slot
+
+    def __get__(self, owner: object, kind: type | None = None) -> Any:
+        if owner is None:
+            return self
+        value = self._slot.__get__(owner, kind)
+        if callable(value):
+            value = value()
+            self._slot.__set__(owner, value)
+        return value
+
+    def __set__(self, owner: object, value: object) -> None:
+        self._slot.__set__(owner, value)
+
+
+Selection.tokens = _Deferred(Selection.tokens)  # type: ignore[assignment, misc]
+
+
+def deferred(count: Callable[[], int]) -> int:
+    """What `Selection.tokens` is given to be counted when it is first read."""
+    return cast(int, count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ from germane.model.conversation import (
     SetHidden,
     ToolCall,
     ToolResult,
+    deferred,
 )
 from germane.model.memory import Vector
 from germane.model.validation import as_utc, checked_moment, checked_text
@@ -348,7 +349,7 @@ class Conversation:
             "depth": depth,
             "weights": weights,
         }
-        if budget is None and tiers is None and (end := self._end(groups)) is not None:
+        if budget is None and tiers is None and (end := self._end(groups, searches=True)) is not None:
             return self._ranked_of(end, groups, query, counter, how)
         messages = self.messages()
         prompt = "".join(map(prompt_of, groups_of(messages)[-1:])) if query is None else query
@@ -387,7 +388,8 @@ class Conversation:
         by_number = {each.seq: each for each in (*always, *chosen)}
         shown = [self._block.without(by_number[number]) for number in sorted(by_number)]
         cost, _ = self._cost(None, counter, self._block.without)
-        return replace(best, messages=tuple(shown), tokens=sum(map(cost, shown)))
+        # Who reads no count needn't wait for a counter to load its vocabulary.
+        return replace(best, messages=tuple(shown), tokens=deferred(lambda: sum(map(cost, shown))))
 
     def anchored(
         self,
@@ -470,11 +472,11 @@ class Conversation:
         cut = tiering(messages, active=current_of(messages), tiers=tiers)
         return lambda message: cut(without(message))
 
-    def _end(self, groups: int) -> LastGroups | None:
+    def _end(self, groups: int, *, searches: bool = False) -> LastGroups | None:
         """The messages that a window of so many groups needs, where the store can read only these."""
         if type(groups) is not int or groups < 1:
             return None
-        return self._log.last_groups(self.agent, self._name, groups)
+        return self._log.last_groups(self.agent, self._name, groups, searches=searches)
 
     def _search(self, messages: Sequence[Message], text: str) -> TurnSearch:
         find = partial(self._log.search, self.agent, self._name)

@@ -55,7 +55,8 @@ from germane.plans.layered import LONGEST_FIRST
 from germane.protocols import TokenCounter
 from germane.renditions import renditions_of
 from germane.stores.location import CONVERSATIONS
-from germane.stores.relational.conversation_cache import ConversationIndex, entries_of
+from germane.stores.relational.conversation_cache import ConversationIndex
+from germane.stores.relational.message_columns import columns_of
 from germane.tokens import CachedCounter, get_counter, spendable
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
@@ -419,7 +420,7 @@ def _recall(session: AgentContext, arranged: Arrangement, name: str | None, quer
         if name is None:
             by_number = {each.seq: each for each in messages}
             index = ConversationIndex(session.language, lambda numbers: [by_number[one] for one in numbers])
-            index.add(entries_of(messages), {})
+            index.add(0, columns_of(messages, session.language))
             find: FindTurns = index.search
         else:
             find = partial(CONVERSATIONS.required(session.store).search, session.agent, name)

@@ -126,8 +126,15 @@ class TurnSearch:
         """A turn as what is ranked and shown: its words, who speaks, and its group."""
         key = (turn[0].seq, len(turn), session, self.names)
         if key not in self.known:
-            made = memory_of(turn, session, names=self.names, tiers=self.tiers, renditions=self.renditions)
-            self.known[key] = made.evolve(id=f"{turn[0].seq:010}", kind="episode")
+            self.known[key] = memory_of(
+                turn,
+                session,
+                names=self.names,
+                tiers=self.tiers,
+                renditions=self.renditions,
+                memory_id=f"{turn[0].seq:010}",
+                kind="episode",
+            )
         return self.known[key]
 
 
@@ -138,6 +145,8 @@ def memory_of(
     names: bool,
     tiers: Tiers,
     renditions: Callable[[str], Renditions],
+    memory_id: str | None = None,
+    kind: str = MESSAGE,
 ) -> Memory:
     """A turn of a conversation as a memory that no store has: its words, with the id of its first message.
 
@@ -151,9 +160,9 @@ def memory_of(
     text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
     at = first.created_at or LONG_AGO
     return Memory(
-        id=first.id,
+        id=memory_id or first.id,
         agent=first.agent,
-        kind=MESSAGE,
+        kind=kind,
         content=text,
         renditions=renditions(text),
         created_at=at,

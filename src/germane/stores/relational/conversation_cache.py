@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
+from operator import itemgetter
 from threading import RLock
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +24,23 @@ from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import LONGEST, Forward
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.conversation_records import (
-    CALL_MARK,
-    MOST_MESSAGES,
-    RESULT_MARK,
+    SHIFT,
     ConversationRow,
     MessageRow,
     Record,
     indexed_words,
-    is_indexed,
     message_of,
     num_of,
-    record_of,
-    rules_of,
     spread,
-    traffic_of,
+)
+from germane.stores.relational.message_columns import (
+    NO_TIME,
+    NO_WORDS,
+    MessageColumns,
+    Unstored,
+    Words,
+    joined_words,
+    read_columns,
 )
 from germane.stores.relational.signals import Columns, Cosines, distinct, signals_for
 from germane.stores.relational.tables import Connection, microseconds
@@ -43,9 +48,6 @@ from germane.stores.relational.tables import Connection, microseconds
 # What a process keeps in memory of one conversation: its messages, and its index once it is needed.
 
 _OVERHEAD = 800
-
-# Of so few new messages the words are read sooner than the records.
-_FEW = 20
 
 
 class ConversationCache:
@@ -62,7 +64,7 @@ class ConversationCache:
         self._visible: Messages | None = None
         self._index: ConversationIndex | None = None
         self._indexed = ConversationRow()
-        self._made: dict[int, Record] = {}
+        self._unstored = Unstored()
         self._snapshot: tuple[Connection, ConversationRow] | None = None
 
     def shed(self) -> bool:
@@ -117,23 +119,25 @@ class ConversationCache:
         index, before = self._index, self._indexed
         moved = (before.conversation, before.revision) != (known.conversation, known.revision)
         if index is None or moved or index.language != known.language:
-            index, before, self._made = ConversationIndex(known.language, self._read), ConversationRow(), {}
+            index, before, self._unstored = (
+                ConversationIndex(known.language, self._read),
+                ConversationRow(),
+                Unstored(),
+            )
         if before.messages != known.messages:
             self._index = None
-            values = {"call": CALL_MARK, "result": RESULT_MARK, **spread(known, above=before.messages)}
-            entries = [_entry(row) for row in connection.run("message_entries", values)]
-            many = len(entries) > _FEW
-            stored = self._stored(connection, known, index, above=before.messages) if many else {}
-            made = index.add(entries, stored)
-            # Whether the records of a few are stored isn't looked up: usually they are.
-            self._made |= made if many else {}
+            read = read_columns(connection, {known: before.messages}, self._message)
+            index.add(0, read.columns[known.conversation])
+            self._unstored.add(read)
         self._index, self._indexed = index, known
         return index
 
-    def take_made(self, most: int) -> dict[int, Record]:
-        """Some of the records that weren't stored and had to be made, by their messages' numbers; once."""
-        numbers = list(self._made)[:most]
-        return {number: self._made.pop(number) for number in numbers}
+    def take_unstored(self, most: int) -> tuple[dict[int, Record], list[tuple[int, int]]]:
+        """What is to be stored for the next reader, of at most so many messages; see `Unstored`."""
+        return self._unstored.take(most)
+
+    def _message(self, row: MessageRow) -> Message:
+        return message_of(row, self._agent, self._session)
 
     def _read(self, numbers: Sequence[int]) -> list[Message]:
         if self._snapshot is None:
@@ -149,20 +153,14 @@ class ConversationCache:
             found = {one: found[one] for one in numbers if one in found} | {each.seq: each for each in read}
         return [found[number] for number in numbers]
 
-    def _stored(
-        self, connection: Connection, known: ConversationRow, index: ConversationIndex, *, above: int = 0
-    ) -> dict[int, Record]:
-        """The stored records of the messages after a number."""
-        values = {**spread(known, above=above), "rules": rules_of(index.language)}
-        rows = connection.run("message_lex", values).fetchall()
-        return {row[0] & MOST_MESSAGES: row[1:] for row in rows}
-
 
 # The turns of one conversation: BM25 from the forward records of their messages, and vectors.
 
 _MOST_FREQUENT: Final = 0xFF
-_OF_A_TURN: Final = 600
+_OF_A_TURN: Final = 400
 """Bytes that a turn takes besides its words."""
+_MOST_PIECES: Final = 64
+"""Pieces of the words of messages, one for each time that some were added, from which on they are joined."""
 _PAUSE: Final = timedelta(hours=4) // timedelta(microseconds=1)
 """A message that comes so long after the one before it begins another session."""
 
@@ -187,12 +185,12 @@ class TurnVectors(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A turn that an index found: its messages, and the number of the session that it stands in.
+    """A turn that an index found: its messages' numbers, and the number of the session that it stands in.
 
     A session ends with the conversation, or with a pause of four hours; `part` counts its sessions from 0.
     """
 
-    messages: tuple[IndexedMessage, ...]
+    numbers: tuple[int, ...]
     session: str
     part: int
 
@@ -201,41 +199,8 @@ MadeTurn: TypeAlias = Callable[[Sequence[Message], str], Memory]
 """A turn as the candidate that it is ranked as: its messages, and the name of its session."""
 
 
-class IndexedMessage(NamedTuple):
-    """What an index stores of a message: its number, when it was made in microseconds since 1970, and what
-    decides to which turn it belongs.
-
-    `calls` are the ids of the calls in it, `answers` those of the calls that it answers. `named` says that it
-    begins with a name.
-    """
-
-    number: int
-    group: str
-    at: int | None
-    calls: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
-    conversation: int = 0
-    named: bool = False
-
-
 ReadMessages: TypeAlias = Callable[[Sequence[int]], Sequence[Message]]
 """The messages of these numbers, in that order."""
-
-
-def entries_of(messages: Iterable[Message]) -> Iterator[IndexedMessage]:
-    """What an index stores of each message that a question can find."""
-    for message in messages:
-        if message.group is None or message.hidden or not is_indexed(message):
-            continue
-        calls = tuple(call.id for call in message.calls)
-        answers = tuple(result.call_id for result in message.results)
-        at = None if message.created_at is None else microseconds(message.created_at, name="created_at")
-        yield IndexedMessage(message.seq, message.group, at, calls, answers)
-
-
-def _entry(row: Sequence[Any]) -> IndexedMessage:
-    num, group, at, parts = row
-    return IndexedMessage(num & MOST_MESSAGES, group, at, *(traffic_of(parts) if parts else ()))
 
 
 class ConversationIndex:
@@ -247,16 +212,23 @@ class ConversationIndex:
     def __init__(self, language: str, read: ReadMessages) -> None:
         self.language = language
         self.read = read
-        self._records: dict[int, Record] = {}
+        self._words: list[tuple[int, Words]] = []
         self._postings: Postings | None = None
         self._is_searched = False
         self._columns = Columns()
-        self._turns: list[list[IndexedMessage]] = []
-        self._of_call: dict[tuple[int, str], int] = {}
+        # Of each message in the order of adding: its number, its group, its time and its turn.
+        self._numbers: list[int] = []
+        self._groups: list[str] = []
+        self._at: list[int] = []
+        self._turn_of: list[int] = []
+        # Of each turn, by its place in the columns: its first message and the others, and which part of its
+        # session it is in. Lists of lists would keep the garbage collector busy.
+        self._firsts: list[int] = []
+        self._others: dict[int, list[int]] = {}
+        self._parts: list[int] = []
+        self._calls: dict[int, dict[str, int]] = {}
         self._of_conversation: dict[int, list[int]] = {}
         self._latest: dict[int, tuple[int | None, int]] = {}
-        self._parts: dict[int, int] = {}
-        self._waiting: list[tuple[tuple[Any, ...], int]] = []
         self._windows: Sessions | None = None
         self._vectors: VectorRows | None = None
         self._model = ""
@@ -267,7 +239,8 @@ class ConversationIndex:
     def nbytes(self) -> int:
         """About how much memory the index takes."""
         postings = 0 if self._postings is None else self._postings.nbytes
-        return postings + self._columns.nbytes + _OF_A_TURN * len(self._turns)
+        words = sum(each.nbytes for _, each in self._words)
+        return postings + words + self._columns.nbytes + _OF_A_TURN * len(self._firsts)
 
     @property
     def dead(self) -> int:
@@ -279,39 +252,91 @@ class ConversationIndex:
         """How many turns the index finds."""
         return self._columns.used - self._columns.dead
 
-    def add(self, messages: Iterable[IndexedMessage], stored: Mapping[int, Record]) -> dict[int, Record]:
-        """Index messages that are new. Returns the records that had to be made, by the message's number.
+    @property
+    def groups(self) -> list[str]:
+        """The groups of all messages, in the order in which they were opened."""
+        return list(dict.fromkeys(self._groups))
 
-        `stored` are those that needn't be, by the same.
+    def add(self, conversation: int, new: MessageColumns) -> None:
+        """Index messages of a conversation that are new and come after those that are here.
+
+        Without its number, which is 0 then, its messages are numbered within it, else as in the store.
         """
-        self._records |= stored
-        new = list(messages)
-        missing = [each.number for each in new if each.number not in self._records]
-        read = self.read(missing) if missing else ()
-        made = {
-            number: record_of(message, self.language) for number, message in zip(missing, read, strict=True)
-        }
-        self._records |= made
-        touched: dict[int, None] = {}
-        for each in new:
-            turn = self._turn_of(each)
-            if each.calls:
-                self._of_call |= dict.fromkeys([(each.conversation, call) for call in each.calls], turn)
-            touched[turn] = None
-        # Row by row this would take most of the time.
-        places = self._columns.append([row for row, _ in self._waiting]).tolist()
-        for place, (_, pauses) in zip(places, self._waiting, strict=True):
-            self._parts[self._columns.session(place)] = pauses
-        self._waiting = []
-        if touched:
-            self._index(list(touched))
-        return made
+        base, first = len(self._numbers), len(self._firsts)
+        offset = conversation << SHIFT
+        self._numbers += (new.numbers + offset).tolist()
+        self._groups += new.groups
+        joining = self._joining(conversation, base, new)
+        begins = np.ones(len(new.groups), dtype=np.bool_)
+        begins[[message - base for message in joining]] = False
+        self._turn_of += (first - 1 + np.cumsum(begins)).tolist()
+        self._firsts += (base + np.flatnonzero(begins)).tolist()
+        for message, head in joining.items():
+            turn = self._turn_of[message] = self._turn_of[head]
+            self._others.setdefault(turn, []).append(message)
+        self._begin(conversation, new.numbers[begins] + offset, new.at[begins])
+        self._words.append((base, new.words))
+        if len(self._words) > _MOST_PIECES:
+            self._whole()
+        if new.groups:
+            longer = {turn for message in joining if (turn := self._turn_of[message]) < first}
+            self._index([*sorted(longer), *range(first, len(self._firsts))])
+
+    def _joining(self, conversation: int, base: int, new: MessageColumns) -> dict[int, int]:
+        """The new messages that join a turn, each with the message that a turn begins with.
+
+        That is the turn of a call in the same group that the message answers, by the latest call of that id.
+        """
+        calls = self._calls.setdefault(conversation, {})
+        begun = len(self._turn_of)
+        joining: dict[int, int] = {}
+        calling = zip((new.calling + base).tolist(), new.calls, strict=True)
+        ahead = next(calling, None)
+        for message, call in zip((new.answering + base).tolist(), new.answers, strict=True):
+            while ahead is not None and ahead[0] < message:
+                calls[ahead[1]] = ahead[0]
+                ahead = next(calling, None)
+            caller = calls.get(call)
+            if caller is not None and message not in joining:
+                head = joining.get(caller, caller) if caller >= begun else self._firsts[self._turn_of[caller]]
+                if self._groups[head] == self._groups[message]:
+                    joining[message] = head
+        if ahead is not None:
+            calls[ahead[1]] = ahead[0]
+        calls.update((call, message) for message, call in calling)
+        return joining
+
+    def _begin(self, conversation: int, numbers: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+        """Note the turns that begin with these messages, and in which part of its session each is."""
+        timed = at != NO_TIME
+        times = at[timed]
+        latest, part = self._latest.get(conversation, (None, 0))
+        pauses = np.zeros(len(at), dtype=np.int64)
+        if times.size:
+            pauses[timed] = np.diff(times, prepend=times[0] if latest is None else latest) > _PAUSE
+            latest = times.item(-1)
+        parts: list[int] = (part + np.cumsum(pauses)).tolist()
+        self._latest[conversation] = latest, (parts or [part])[-1]
+        self._parts += parts
+        self._at += at.tolist()
+        self._of_conversation.setdefault(conversation, []).extend(
+            range(self._columns.used, self._columns.used + len(parts))
+        )
+        # Columns of numbers, since row by row this would take most of the time.
+        nums, count = numbers.tolist(), len(parts)
+        ids = np.zeros((count, 2), dtype=">u8")
+        ids[:, 1] = numbers
+        labels = {each: f"{conversation} {each}" for each in parts}
+        sessions = [labels[each] for each in parts]
+        self._columns.append_columns(
+            [nums, [ids.tobytes()], [""] * count, nums, [0.0] * count, sessions, [None] * count]
+        )
 
     def remove(self, conversation: int) -> None:
         """Remove all turns of a conversation."""
         self._latest.pop(conversation, None)
         turns = self._of_conversation.pop(conversation, ())
-        self._of_call = {key: turn for key, turn in self._of_call.items() if key[0] != conversation}
+        self._calls.pop(conversation, None)
         for turn in turns:
             if self._postings is not None:
                 self._postings.remove(turn)
@@ -319,9 +344,6 @@ class ConversationIndex:
             self._unembedded.pop(turn, None)
             if self._vectors is not None:
                 self._vectors.remove(turn)
-            for message in self._turns[turn]:
-                self._records.pop(message.number, None)
-            self._turns[turn] = []
         self._windows = None
 
     def search(
@@ -333,14 +355,14 @@ class ConversationIndex:
         groups: Container[str] | None = None,
     ) -> SearchResult:
         """The turns of these groups, or of all, that are best by each signal of a query, in one slice."""
-        admitted = np.array(
-            [bool(turn) and (groups is None or turn[0].group in groups) for turn in self._turns],
-            dtype=np.bool_,
-        )
+        admitted = self._columns.alive
+        if groups is not None:
+            admitted = np.array([self._groups[first] in groups for first in self._firsts], dtype=np.bool_)
+            admitted &= self._columns.alive
 
         def made(turns: Sequence[Turn]) -> list[Memory]:
-            messages = iter(self.read([each.number for turn in turns for each in turn.messages]))
-            return [make([next(messages) for _ in turn.messages], turn.session) for turn in turns]
+            messages = iter(self.read([number for turn in turns for number in turn.numbers]))
+            return [make([next(messages) for _ in turn.numbers], turn.session) for turn in turns]
 
         return self.best(query, made, admitted, vectors=vectors)
 
@@ -381,46 +403,29 @@ class ConversationIndex:
         )
 
     def admitted(
-        self, *, without: Container[int] = (), since: datetime | None = None, until: datetime | None = None
+        self, *, without: Iterable[int] = (), since: datetime | None = None, until: datetime | None = None
     ) -> NDArray[np.bool_]:
         """By place, the turns of a time that are in none of the conversations `without`."""
-        first = None if since is None else microseconds(since, name="since")
-        end = None if until is None else microseconds(until, name="until")
-
-        def admits(turn: Sequence[IndexedMessage]) -> bool:
-            if not turn or turn[0].conversation in without:
-                return False
-            if since is None and until is None:
-                return True
-            at = turn[0].at
-            return at is not None and (first is None or at >= first) and (end is None or at < end)
-
-        return np.array([admits(turn) for turn in self._turns], dtype=np.bool_)
+        admitted: NDArray[np.bool_] = self._columns.alive.copy()
+        for conversation in without:
+            admitted[self._of_conversation.get(conversation, [])] = False
+        if since is not None or until is not None:
+            at = np.array(self._at, dtype=np.int64)
+            admitted &= at != NO_TIME
+            if since is not None:
+                admitted &= at >= microseconds(since, name="since")
+            if until is not None:
+                admitted &= at < microseconds(until, name="until")
+        return admitted
 
     def _turn(self, place: int) -> Turn:
-        session = self._columns.session(place)
-        return Turn(tuple(self._turns[place]), str(session), self._parts[session])
+        return Turn(self._numbers_of(place), str(self._columns.session(place)), self._parts[place])
 
-    def _turn_of(self, message: IndexedMessage) -> int:
-        """The turn that a message belongs to: that of the call that it answers in its group, or a new one."""
-        conversation = message.conversation
-        for call in message.answers:
-            turn = self._of_call.get((conversation, call))
-            if turn is not None and self._turns[turn][0].group == message.group:
-                self._turns[turn].append(message)
-                return turn
-        at = message.at
-        latest, pauses = self._latest.get(conversation, (None, 0))
-        if at is not None:
-            pauses += latest is not None and at - latest > _PAUSE
-            latest = at
-        self._latest[conversation] = latest, pauses
-        key = message.number.to_bytes(16, "big")
-        label = f"{conversation} {pauses}"
-        self._waiting.append(((message.number, key, "", message.number, 0.0, label, None), pauses))
-        self._of_conversation.setdefault(conversation, []).append(len(self._turns))
-        self._turns.append([message])
-        return len(self._turns) - 1
+    def _messages_of(self, turn: int) -> tuple[int, ...]:
+        return (self._firsts[turn], *self._others.get(turn, ()))
+
+    def _numbers_of(self, turn: int) -> tuple[int, ...]:
+        return tuple([self._numbers[message] for message in self._messages_of(turn)])
 
     def take_embedded(self) -> dict[int, bytes]:
         """The vectors that weren't stored and were made, by their messages' numbers; once."""
@@ -432,14 +437,14 @@ class ConversationIndex:
         if vector is None:
             return None
         if self._vectors is None or self._model != vectors.model:
-            self._vectors, self._model = VectorRows(vector.size, capacity=len(self._turns)), vectors.model
-            self._unembedded = {turn: None for turn, messages in enumerate(self._turns) if messages}
+            self._vectors, self._model = VectorRows(vector.size, capacity=len(self._firsts)), vectors.model
+            self._unembedded = dict.fromkeys(np.flatnonzero(self._columns.alive).tolist())
         if self._unembedded:
             self._embed(vectors)
         return self._vectors.compare(vector)
 
     def _embed(self, vectors: TurnVectors) -> None:
-        waiting = {turn: [each.number for each in self._turns[turn]] for turn in self._unembedded}
+        waiting = {turn: self._numbers_of(turn) for turn in self._unembedded}
         numbers = list(chain.from_iterable(waiting.values()))
         known = dict(vectors.stored(numbers))
         missing = [number for number in numbers if number not in known] if vectors.embed is not None else []
@@ -460,7 +465,10 @@ class ConversationIndex:
         self._unembedded |= dict.fromkeys(turns)
         if self._postings is None:
             return
-        lengths, counts, hashes, frequencies = _joined(self._documents(turns))
+        messages = [self._messages_of(turn) for turn in turns]
+        words = joined_words(list(map(self._record, chain.from_iterable(messages))))
+        documents = np.repeat(np.arange(len(turns)), list(map(len, messages)))
+        lengths, counts, hashes, frequencies = _by_document(words, documents, len(turns))
         end = 0
         for ordinal, length, count in zip(turns, lengths.tolist(), counts.tolist(), strict=True):
             own = slice(end, end := end + count)
@@ -474,17 +482,32 @@ class ConversationIndex:
         """
         if self._postings is not None:
             return self._postings
-        turns = [turn for turn, messages in enumerate(self._turns) if messages]
-        arrays = _joined(self._documents(turns), None if self._is_searched else terms)
-        whole = (len(turns), int(arrays[0].sum()))
-        found = Postings.from_arrays(np.array(turns, dtype=np.int64), *arrays, whole=whole)
+        alive, turn_of, words = self._columns.alive, np.array(self._turn_of, dtype=np.int64), self._whole()
+        documents = (np.cumsum(alive) - 1)[turn_of]
+        if self.dead:
+            left = alive[turn_of]
+            documents, words = documents[left], words.of(left)
+        turns = np.flatnonzero(alive)
+        arrays = _by_document(words, documents, len(turns), None if self._is_searched else terms)
+        found = Postings.from_arrays(turns, *arrays, whole=(len(turns), int(arrays[0].sum())))
         if self._is_searched:
             self._postings = found
         self._is_searched = True
         return found
 
-    def _documents(self, turns: Iterable[int]) -> list[list[Record]]:
-        return [[self._records[message.number] for message in self._turns[turn]] for turn in turns]
+    def _whole(self) -> Words:
+        """The records of all messages."""
+        self._words = [(0, joined_words([words for _, words in self._words]))] if self._words else []
+        return self._words[0][1] if self._words else NO_WORDS
+
+    def _record(self, message: int) -> Words:
+        """The record of one message."""
+        start, words = self._words[bisect_right(self._words, message, key=itemgetter(0)) - 1]
+        place = message - start
+        end = int(words.distinct[: place + 1].sum())
+        own = slice(end - words.distinct.item(place), end)
+        one = slice(place, place + 1)
+        return Words(words.lengths[one], words.distinct[one], words.hashes[own], words.frequencies[own])
 
 
 def _turn_vectors(of_turn: Mapping[int, Sequence[bytes]]) -> dict[int, bytes]:
@@ -506,25 +529,22 @@ def _turn_vectors(of_turn: Mapping[int, Sequence[bytes]]) -> dict[int, bytes]:
 _Arrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 
 
-def _joined(documents: Sequence[Sequence[Record]], terms: Sequence[int] | None = None) -> _Arrays:
+def _by_document(
+    words: Words, document_of: NDArray[np.int64], documents: int, terms: Sequence[int] | None = None
+) -> _Arrays:
     """The records of each document as one: lengths, numbers of terms, and all hashes and frequencies.
 
-    With `terms`, only those of these hashes.
+    `document_of` has the document of each record. With `terms`, only those of these hashes.
     """
-    records = list(chain.from_iterable(documents))
-    of_record = np.repeat(np.arange(len(documents)), np.fromiter(map(len, documents), dtype=np.int64))
-    its_lengths, its_hashes, its_frequencies = zip(*records, strict=True) if records else ((), (), ())
-    hashes = np.frombuffer(b"".join(its_hashes), dtype="<u4")
-    frequencies = np.frombuffer(b"".join(its_frequencies), dtype=np.uint8)
-    sizes = np.fromiter(map(len, its_frequencies), dtype=np.int64)
-    lengths = np.zeros(len(documents), dtype=np.int64)
-    np.add.at(lengths, of_record, np.array(its_lengths, dtype=np.int64))
+    hashes, frequencies = words.hashes, words.frequencies
+    lengths = np.zeros(documents, dtype=np.int64)
+    np.add.at(lengths, document_of, words.lengths)
     if terms is None:
-        of_entry = np.repeat(of_record, sizes)
+        of_entry = np.repeat(document_of, words.distinct)
     else:
         having = [np.flatnonzero(hashes == term) for term in set(terms)]
         places = np.concatenate([np.empty(0, dtype=np.int64), *having])
-        of_entry = of_record[np.searchsorted(np.cumsum(sizes), places, side="right")]
+        of_entry = document_of[np.searchsorted(np.cumsum(words.distinct), places, side="right")]
         hashes, frequencies = hashes[places], frequencies[places]
     entries = of_entry.astype(np.uint64) << _TURN_SHIFT
     entries |= hashes.astype(np.uint64) << _HASH_SHIFT
@@ -536,7 +556,7 @@ def _joined(documents: Sequence[Sequence[Record]], terms: Sequence[int] | None =
     keys = keys[firsts]
     return (
         np.minimum(lengths, LONGEST),
-        np.bincount((entries[firsts] >> _TURN_SHIFT).astype(np.int64), minlength=len(documents)),
+        np.bincount((entries[firsts] >> _TURN_SHIFT).astype(np.int64), minlength=documents),
         (keys & _HASH_MASK).astype(np.uint32),
         np.minimum(often, _MOST_FREQUENT).astype(np.uint8),
     )

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from germane.model.memory import Memory
 from germane.model.query import Query, SearchResult, TimeRange
-from germane.stores.relational.conversation_cache import ConversationIndex, IndexedMessage, Turn, TurnVectors
+from germane.stores.relational.conversation_cache import ConversationIndex, Turn, TurnVectors
 from germane.stores.relational.conversation_records import (
-    CALL_MARK,
-    RESULT_MARK,
     ConversationRow,
     MessageRow,
     Record,
-    begins_with_name,
     conversation_of,
     message_of,
-    rules_of,
-    spread,
-    traffic_of,
 )
+from germane.stores.relational.message_columns import Unstored, read_columns
 from germane.stores.relational.tables import Connection
 
 if TYPE_CHECKING:
     from germane.model.conversation import Message
-
-_MOST_READ_APART: Final = 8
-"""Changed conversations up to which each is read by itself."""
 
 _MOST_DEAD: Final = 0.5
 """The share of removed turns from which on all is read anew."""
@@ -71,6 +65,7 @@ class AgentLog:
         self._connection: Connection | None = None
         self._number = 0
         self._named: dict[int, tuple[int, int]] = {}
+        self._unstored = Unstored()
 
     def shed(self) -> bool:
         """False: it has nothing that is quickly read again."""
@@ -84,6 +79,10 @@ class AgentLog:
     def take_embedded(self) -> dict[int, bytes]:
         """The vectors that weren't stored and were made, by their messages' numbers; once."""
         return {} if self._index is None else self._index.take_embedded()
+
+    def take_unstored(self, most: int) -> tuple[dict[int, Record], list[tuple[int, int]]]:
+        """What is to be stored for the next reader, of at most so many messages; see `Unstored`."""
+        return self._unstored.take(most)
 
     def search(
         self,
@@ -109,75 +108,54 @@ class AgentLog:
         language = rows[0][1].language
         index = self._index
         if index is None or index.language != language or index.dead > _MOST_DEAD * (index.turns + 1) + 64:
-            self._known, index = {}, ConversationIndex(language, self._read)
+            self._known, self._unstored = {}, Unstored()
+            index = ConversationIndex(language, self._read)
         self._index = None
         now = {row.conversation: (session, row) for session, row in rows}
         for gone in [number for number in self._known if number not in now]:
             index.remove(gone)
             del self._known[gone]
-        stale: list[ConversationRow] = []
+        stale: dict[ConversationRow, int] = {}
         for number, (session, row) in now.items():
             known = self._known.get(number)
             if known is not None and known.revision != row.revision:
                 # Something was hidden, put back or deleted.
                 index.remove(number)
                 known = None
-            read = known.messages if known is not None else 0
-            if read != row.messages:
-                stale.append(row._replace(opened=None, messages=read))
+            above = known.messages if known is not None else 0
+            if above != row.messages:
+                stale[row] = above
             self._known[number] = _Known(session, row.messages, row.revision)
         if stale:
-            messages, records = self._stored(connection, stale, rules_of(language))
-            index.add(messages, records)
-            for row in stale:
-                named, total = (0, 0) if not row.messages else self._named.get(row.conversation, (0, 0))
-                of_row = [each.named for each in messages if each.conversation == row.conversation]
-                self._named[row.conversation] = named + sum(of_row), total + len(of_row)
+            read = read_columns(connection, stale, self._message)
+            self._unstored.add(read)
+            for row, above in stale.items():
+                columns = read.columns[row.conversation]
+                index.add(row.conversation, columns)
+                named, total = self._named.get(row.conversation, (0, 0)) if above else (0, 0)
+                self._named[row.conversation] = (
+                    named + int(np.count_nonzero(columns.named)),
+                    total + len(columns.named),
+                )
         self._index = index
         return index
-
-    def _stored(
-        self, connection: Connection, stale: Sequence[ConversationRow], rules: int
-    ) -> tuple[list[IndexedMessage], Mapping[int, Record]]:
-        """The new messages of these conversations, of which `messages` says how many were read before."""
-        if len(stale) <= _MOST_READ_APART:
-            ranges = [(row.conversation, spread(row, above=row.messages)) for row in stale]
-            rows = [row for _, values in ranges for row in connection.run("messages_since", values)]
-            records = [
-                row
-                for _, values in ranges
-                for row in connection.run("message_lex", {**values, "rules": rules})
-            ]
-        else:
-            values = {"agent": self._number}
-            rows = connection.run("messages_of_agent", values).fetchall()
-            records = connection.run("message_lex_of_agent", {**values, "rules": rules}).fetchall()
-        read = {row.conversation: row.messages for row in stale}
-        wanted = [row for row in map(MessageRow._make, rows) if _is_new(row.num, read)]
-        return (
-            [_entry(row) for row in wanted if _is_found(row)],
-            {row[0]: row[1:] for row in records if _is_new(row[0], read)},
-        )
 
     def _made(self, turns: Sequence[Turn], past: PastTurns) -> list[Memory]:
         """The candidates of turns; the messages of those that are new are read together."""
         names = list(map(self._is_transcript, turns))
-        keys = [
-            (self._agent, named, *(each.number for each in turn.messages))
-            for turn, named in zip(turns, names, strict=True)
-        ]
+        keys = [(self._agent, named, *turn.numbers) for turn, named in zip(turns, names, strict=True)]
         new = {
             key: (turn, named)
             for key, turn, named in zip(keys, turns, names, strict=True)
             if key not in past.known
         }
-        messages = iter(self._read([each.number for turn, _ in new.values() for each in turn.messages]))
+        messages = iter(self._read([number for turn, _ in new.values() for number in turn.numbers]))
         for key, (turn, named) in new.items():
-            past.known[key] = past.make([next(messages) for _ in turn.messages], turn.part, named)
+            past.known[key] = past.make([next(messages) for _ in turn.numbers], turn.part, named)
         return [past.known[key] for key in keys]
 
     def _is_transcript(self, turn: Turn) -> bool:
-        named, total = self._named[turn.messages[0].conversation]
+        named, total = self._named[conversation_of(turn.numbers[0])[0]]
         return 2 * named > total
 
     def _read(self, numbers: Sequence[int]) -> list[Message]:
@@ -188,30 +166,8 @@ class AgentLog:
         values = {"agent": self._number, "nums": json.dumps(list(numbers))}
         found: dict[int, Message] = {}
         for row in map(MessageRow._make, connection.run("messages_numbered", values)):
-            found[row.num] = message_of(row, self._agent, self._known[row.conversation].session)
+            found[row.num] = self._message(row)
         return [found[number] for number in numbers]
 
-
-def _is_new(num: int, read: Mapping[int, int]) -> bool:
-    conversation, number = conversation_of(num)
-    return conversation in read and number > read[conversation]
-
-
-def _is_found(row: MessageRow) -> bool:
-    return not row.hidden and row.group_name is not None and row.role != "system"
-
-
-def _entry(row: MessageRow) -> IndexedMessage:
-    calls: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
-    if CALL_MARK in row.parts or RESULT_MARK in row.parts:
-        calls, answers = traffic_of(row.parts)
-    return IndexedMessage(
-        row.num,
-        row.group_name or "",
-        row.created_at,
-        calls,
-        answers,
-        row.conversation,
-        begins_with_name(row.parts),
-    )
+    def _message(self, row: MessageRow) -> Message:
+        return message_of(row, self._agent, self._known[row.conversation].session)

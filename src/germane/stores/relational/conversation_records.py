@@ -51,9 +51,9 @@ def record_of(message: Message, language: str) -> Record:
 
 def row_of(
     num: int, agent: int, language: str, record: Record, vector: bytes | None = None
-) -> tuple[int, int, int, int, bytes, bytes, bytes | None]:
+) -> tuple[int, int, int, int, bytes, bytes, bytes | None, None]:
     """The row of the record of a message; without a vector, the stored one stays."""
-    return (num, agent, rules_of(language), *record, vector)
+    return (num, agent, rules_of(language), *record, vector, None)
 
 
 @cache
@@ -166,8 +166,8 @@ def _ends(text: str) -> str:
 
 # The rows of conversations and of their messages.
 
-_SHIFT: Final = 32
-MOST_MESSAGES: Final = (1 << _SHIFT) - 1
+SHIFT: Final = 32
+MOST_MESSAGES: Final = (1 << SHIFT) - 1
 """The most messages of one conversation."""
 
 _ROLES: Final = {each.value: each for each in MessageRole}
@@ -211,8 +211,8 @@ def conversation_row(connection: Connection, agent: str, session: str) -> Conver
 
 def spread(known: ConversationRow, *, above: int = 0) -> dict[str, int]:
     """The placeholders for the messages of a conversation after the number `above`."""
-    first = known.conversation << _SHIFT
-    return {"agent": known.agent, "above": first + above, "below": first + (1 << _SHIFT)}
+    first = known.conversation << SHIFT
+    return {"agent": known.agent, "above": first + above, "below": first + (1 << SHIFT)}
 
 
 def number_of(num: int) -> int:
@@ -222,12 +222,12 @@ def number_of(num: int) -> int:
 
 def conversation_of(num: int) -> tuple[int, int]:
     """The number of the conversation of a message, and its own within that."""
-    return num >> _SHIFT, num & MOST_MESSAGES
+    return num >> SHIFT, num & MOST_MESSAGES
 
 
 def num_of(known: ConversationRow, number: int) -> int:
     """The num of the message that has this number within its conversation."""
-    return (known.conversation << _SHIFT) + number
+    return (known.conversation << SHIFT) + number
 
 
 def message_of(row: Sequence[Any], agent: str, session: str) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -33,6 +33,7 @@ from germane.stores.relational.conversation_cache import ConversationCache, Made
 from germane.stores.relational.conversation_log import AgentLog, PastTurns
 from germane.stores.relational.conversation_records import (
     MOST_MESSAGES,
+    SHIFT,
     ConversationRow,
     MessageRow,
     Record,
@@ -48,6 +49,7 @@ from germane.stores.relational.conversation_records import (
 )
 from germane.stores.relational.inserts import packed_vector
 from germane.stores.relational.ledger import purge_messages
+from germane.stores.relational.message_columns import BLOCK, pack_block, unpack_blocks
 from germane.stores.relational.settings import (
     agent_state,
     check_embedding,
@@ -134,18 +136,26 @@ class ConversationTables:
         self._caches.settle((agent, session))
         return found
 
-    def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
+    def last_groups(
+        self, agent: str, session: str, count: int, *, searches: bool = False
+    ) -> LastGroups | None:
         """What a window of the last `count` groups shows, exactly as `messages` has it.
 
-        None where reading all is as good: a large part is requested, or it is cached.
+        None where reading all is as good: a large part is requested, or it is cached. `searches` says that a
+        search of the same conversation follows, which needs its index anyway.
         """
         cache = self._caches.peek((agent, session))
         if count > _MOST_READ_APART or (cache is not None and cache.has_messages):
             return None
-        with self._connections.reading(agent) as connection:
+        cache = self._caches.of((agent, session)) if searches else None
+        with nullcontext() if cache is None else cache.lock, self._connections.reading(agent) as connection:
             known = conversation_row(connection, agent, session)
             values = spread(known)
-            opened = [name for (name,) in connection.run("groups_opened", values)]
+            opened = (
+                [name for (name,) in connection.run("groups_opened", values)]
+                if cache is None
+                else cache.index(connection, known).groups
+            )
             rows = list(map(MessageRow._make, connection.run("messages_kept", values)))
             for name in opened[-count:]:
                 of_group = {"agent": known.agent, "conversation": known.conversation, "group_name": name}
@@ -210,13 +220,10 @@ class ConversationTables:
             stored = partial(self._vectors_of, connection, known)
             vectors = None if vectors is None else vectors._replace(stored=stored)
             found = index.search(query, make, vectors=vectors, groups=groups)
-            made = cache.take_made(_STORED_AT_ONCE)
+            unstored = cache.take_unstored(_STORED_AT_ONCE)
             embedded = {num_of(known, one): each for one, each in index.take_embedded().items()}
         self._caches.settle((agent, session))
-        if len(made) >= _WORTH_STORING and not self._connections.read_only:
-            # The result doesn't depend on it; records that can't be stored now are made again when needed.
-            with suppress(StoreBusy, StoreUnavailable):
-                self._store_made(agent, known, made)
+        self._store_unstored(agent, [known], *unstored)
         self._store_embedded(agent, embedded)
         return found
 
@@ -233,8 +240,10 @@ class ConversationTables:
                 stored = partial(self._vectors_of_agent, connection, known)
                 past = replace(past, vectors=past.vectors._replace(stored=stored))
             found = cache.search(connection, known, query, past) if known else None
+            unstored = cache.take_unstored(_STORED_AT_ONCE)
             embedded = cache.take_embedded()
         self._logs.settle(agent)
+        self._store_unstored(agent, [row for _, row in known], *unstored)
         self._store_embedded(agent, embedded)
         return found
 
@@ -367,17 +376,32 @@ class ConversationTables:
             for row in rows:
                 connection.run("set_message_vector", row)
 
-    def _store_made(self, agent: str, known: ConversationRow, made: Mapping[int, Record]) -> None:
-        """Store records of messages that are still there."""
-        with self._connections.writing(agent) as connection:
-            left = {number_of(num) for num, _ in connection.run("messages_left", spread(known))}
-            rows = [
-                row_of(num_of(known, number), known.agent, known.language, record)
-                for number, record in made.items()
-                if number in left
+    def _store_unstored(
+        self,
+        agent: str,
+        known: Sequence[ConversationRow],
+        made: Mapping[int, Record],
+        blocks: Sequence[tuple[int, int]],
+    ) -> None:
+        """Store the records that a search had to make, and pack the blocks that it read message by message.
+
+        The result doesn't depend on it; what can't be stored now is made again when needed.
+        """
+        if self._connections.read_only or not (blocks or len(made) >= _WORTH_STORING):
+            return
+        touched = {num >> SHIFT for num in made} | {conversation for conversation, _ in blocks}
+        rows = {row.conversation: row for row in known if row.conversation in touched}
+        with suppress(StoreBusy, StoreUnavailable), self._connections.writing(agent) as connection:
+            left = {num for row in rows.values() for num, _ in connection.run("messages_left", spread(row))}
+            records = [
+                row_of(num, row.agent, row.language, record)
+                for num, record in made.items()
+                if num in left and (row := rows[num >> SHIFT])
             ]
-            if rows:
-                connection.many("insert_message_lex", rows)
+            if records:
+                connection.many("insert_message_lex", records)
+            for conversation, block in blocks:
+                pack_block(connection, rows[conversation], block)
 
 
 class ConversationWriter:
@@ -421,6 +445,14 @@ class ConversationWriter:
             self._connection.run(query, {**self._values, "name": change.name, "text": change.text})
             return ()
         self._known = self._known._replace(revision=self._known.revision + 1)
+        moved = self._move(change)
+        if moved and not self._gone:
+            # What was packed of them goes with them, and is packed anew by who needs it.
+            unpack_blocks(self._connection, self._known, moved[0].seq, moved[-1].seq)
+        return moved
+
+    def _move(self, change: ConversationChange) -> Sequence[Message]:
+        """Hide, put back, delete or rewrite messages."""
         if isinstance(change, SetHidden):
             self._of_group(change.group)
             self._connection.run(
@@ -477,6 +509,8 @@ class ConversationWriter:
         ]
         if records:
             self._connection.many("insert_message_lex", records)
+        for block in range((self._known.messages - len(made)) // BLOCK, self._known.messages // BLOCK):
+            pack_block(self._connection, self._known, block)
         return made
 
     def _enters(self, group: str) -> bool:

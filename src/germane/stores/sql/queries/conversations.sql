@@ -39,15 +39,6 @@ INSERT INTO messages ({columns messages}) VALUES ({values messages});
 SELECT {columns messages} FROM messages
 WHERE num > :above AND num < :below AND {+}agent = :agent ORDER BY num;
 
--- name: message_entries
--- What an index has of the messages of a conversation after a number that a question can find; the parts of those
--- with calls or results.
-SELECT num, group_name, created_at, CASE WHEN
-    {sqlite: instr(parts, :call)}{postgres: strpos(parts, :call::text)} > 0
-    OR {sqlite: instr(parts, :result)}{postgres: strpos(parts, :result::text)} > 0 THEN parts END
-FROM messages WHERE num > :above AND num < :below AND {+}agent = :agent
-    AND hidden = 0 AND group_name IS NOT NULL AND role <> 'system' ORDER BY num;
-
 -- name: messages_latest
 -- The last visible messages of a conversation, the latest first.
 SELECT {columns messages} FROM messages WHERE num > :above AND num < :below AND {+}agent = :agent AND hidden = 0
@@ -75,7 +66,7 @@ GROUP BY group_name ORDER BY MIN(num);
 
 -- name: messages_kept
 -- The messages that stand in every window: the system's, and those of no group.
-SELECT {columns messages} FROM messages WHERE num > :above AND num < :below AND {+}agent = :agent
+SELECT {columns messages} FROM messages WHERE num > :above AND num < :below AND agent = :agent
     AND hidden = 0 AND (group_name IS NULL OR role = 'system') ORDER BY num;
 
 -- name: messages_left
@@ -178,6 +169,16 @@ UPDATE message_lex SET vector = NULL WHERE agent = :agent AND vector IS NOT NULL
         ON one.num > (conversations.conversation << 32) AND one.num < ((conversations.conversation + 1) << 32)
     WHERE conversations.agent = :agent
 )}{postgres: num IS NOT NULL};
+
+-- name: packed_messages
+-- The blocks of messages that are packed, each beside the record of its last message.
+SELECT num, packed FROM message_lex
+WHERE num > :above AND num < :below AND agent = :agent AND packed IS NOT NULL ORDER BY num;
+
+-- name: pack_messages
+-- Store a block of messages as an index reads it; NULL deletes those that are packed.
+UPDATE message_lex SET packed = :packed::bytea WHERE num > :above AND num < :below AND {+}agent = :agent
+    AND coalesce(packed, :packed::bytea) IS NOT NULL;
 
 -- name: message_lex
 -- The forward records of a conversation's messages after a number, but for those that other rules made or that
