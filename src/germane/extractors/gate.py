@@ -44,6 +44,8 @@ _NEGATION = regex.compile(
     r"any ?more|against|\w+n['’]t|hates?|dislikes?|avoids?|allergic|intolerant|unable)\b",
     regex.IGNORECASE,
 )
+_NOT = regex.compile(r"not?|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t")
+"""The denials that turn any statement round; the other ones are words such as "hates"."""
 _CAPITALISED = regex.compile(
     r"(?<=[\p{L}\p{N},;:'’\"“”)] )\p{Lu}[\p{L}\p{M}\p{N}]*"
     r"|^\p{Lu}[\p{L}\p{M}]+(?=['’]s\b|\s(?:\w+s|\w+ed|had)\b)"
@@ -212,10 +214,19 @@ def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
         yield f"Its quotations don't name {', '.join(names)}."
     if not telling or grounded < GROUNDED * len(telling):
         yield f"Its quotations have {grounded} of its {len(telling)} telling words."
-    if bool(_NEGATION.search(proposal.content)) and not _NEGATION.search(quoted):
+    if _denies(proposal.content, quoted):
         yield "It denies what its quotations say."
     if _NEGATION.search(quoted) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
         yield from _denied(proposal, quoted)
+
+
+def _denies(content: str, quoted: str) -> bool:
+    """Whether a text has a denial that the quotation lacks: "isn't allergic" of "is allergic" as well."""
+    own, theirs = (set(map(str.casefold, _NEGATION.findall(text))) for text in (content, quoted))
+    plain = {word for word in own if _NOT.fullmatch(word)}
+    if not plain or any(_NOT.fullmatch(word) for word in theirs):
+        return bool(own) and not theirs
+    return not theirs - own
 
 
 def _denied(proposal: Proposal, quoted: str) -> Sequence[str]:
