@@ -197,12 +197,52 @@ def test_a_long_memory_is_cut_to_the_most_tokens_of_a_result() -> None:
     async def ask(client: Client) -> None:
         text = await called(client, "expand", id=memory.id)
         assert tokens(text) <= 300
-        assert re.search(r"\(cut after [\d,]+ of [\d,]+ characters\)$", text)
+        assert re.search(
+            r"\(cut after [\d,]+ of [\d,]+ characters; `expand` with start=\d+ shows more\)$", text
+        )
+        beyond = await called(client, "expand", id=memory.id, start=10**6)
+        assert "start=1000000 is outside this text of " in beyond
         fetched = await called(client, "fetch", id=memory.id)
         assert tokens(fetched) <= 300
         assert "cut after" in json.loads(fetched)["text"]
 
     talk(ask, engine, tools=ALL, budget_max=300)
+
+
+@settings(max_examples=15)
+@given(
+    text=st.text(min_size=1, max_size=80).filter(str.strip),
+    times=st.integers(1, 40),
+    budget=st.integers(100, 300),
+)
+def test_reading_on_gives_the_whole_text(text: str, times: int, budget: int) -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        try:
+            memory = engine.space("team", create=True).remember(text * times)
+            engine.remember(text * times)
+        except InvalidInput:
+            return
+        (own,) = engine.memories()
+        whole = engine.expand(own.id)
+
+        async def read_on(client: Client, tool: str, **named: str) -> str:
+            parts, start = "", 0
+            while True:
+                page = await called(client, tool, **named, start=start)
+                assert tokens(page) <= budget
+                page = page.removeprefix(f"(from character {start}) ") if start else page
+                end = re.search(
+                    rf"\n\(cut after [\d,]+ of [\d,]+ characters; `{tool}` with start=(\d+) .*\)\Z", page
+                )
+                if end is None:
+                    return parts + page
+                parts, start = parts + page[: end.start()], int(end[1])
+
+        async def ask(client: Client) -> None:
+            assert await read_on(client, "expand", id=own.id) == whole
+            assert await read_on(client, "space_expand", space="team", id=memory.id) == whole
+
+        talk(ask, engine, tools=ALL, budget_max=budget)
 
 
 def test_a_context_too_small_for_what_must_stand_in_it_says_so() -> None:

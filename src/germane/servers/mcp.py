@@ -39,7 +39,8 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = {
     "context": "The best context for a question or task within `budget` tokens: rules, decisions, facts. "
     "With plan 'scoped', `paths` are the files at work.",
     "recall": "List the memories most relevant to a query, with ids. Times: 'last week', '2026-03-01'.",
-    "expand": "The whole text of a memory, by the id that results show.",
+    "expand": "The whole text of a memory, by the id that results show. A long one ends with the "
+    "`start` of the rest.",
     "remember": "Store one memory, a sentence that is understood alone. Kinds: fact, decision, preference, "
     "procedure, constraint, episode, note. `replaces`: id of the memory that this corrects.",
     "forget": "Hide a memory from all results. The owner can restore it.",

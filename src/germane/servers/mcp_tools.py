@@ -142,9 +142,9 @@ class MemoryTools:
         )
         return _listing(found, "memory")
 
-    def expand(self, id: str) -> str:  # noqa: A002 - The name that models see.
-        """The whole text of a memory by its id, such as 7d8125f7."""
-        return self._cut(self.engine.expand(_bare(id)))
+    def expand(self, id: str, start: int = 0) -> str:  # noqa: A002 - The name that models see.
+        """The whole text of a memory by its id, such as 7d8125f7, from a character on."""
+        return self._page(self.engine.expand(_bare(id)), start, tool="expand")
 
     def remember(
         self,
@@ -236,10 +236,10 @@ class MemoryTools:
             found = entered.recall(query, limit=limit, budget=self._limit(budget))
         return _listing(found, "memory")
 
-    def space_expand(self, space: str, id: str) -> str:  # noqa: A002 - As above.
-        """The whole text of a memory of a space."""
+    def space_expand(self, space: str, id: str, start: int = 0) -> str:  # noqa: A002 - As above.
+        """The whole text of a memory of a space, from a character on."""
         with self.engine.space(space) as entered:
-            return self._cut(entered.expand(_bare(id)))
+            return self._page(entered.expand(_bare(id)), start, tool="space_expand")
 
     def space_remember(
         self,
@@ -285,8 +285,8 @@ class MemoryTools:
             )
 
         if self._exceeds(result("")):
-            return self._cut(self.engine.expand(memory.id), partial(result, title=""))
-        return self._cut(self.engine.expand(memory.id), result)
+            return self._page(self.engine.expand(memory.id), shape=partial(result, title=""))
+        return self._page(self.engine.expand(memory.id), shape=result)
 
     def stats(self) -> str:
         """How much the memory holds, by kind."""
@@ -363,36 +363,39 @@ class MemoryTools:
                 return text
             shown.pop()
 
-    def _cut(self, whole: str, shape: Callable[[str], str] = str) -> str:
-        """A text, shortened within its fence where it has too many tokens; `shape` makes the result."""
-        if not self._exceeds(shape(whole)):
-            return shape(whole)
-        lines = whole.split("\n")
-        first = last = ""
-        if len(lines) > 2 and lines[-1] and lines[0].startswith(lines[-1]):  # noqa: PLR2004 - A fence's two lines.
-            first, *lines, last = lines
-        text = "\n".join(lines)
-        fits, exceeds = 0, len(text)
+    def _page(self, whole: str, start: int = 0, *, tool: str = "", shape: Callable[[str], str] = str) -> str:
+        """A text from a character on, as far as it fits, and where it goes on; `shape` makes the result.
+
+        `tool` is the name of the tool that takes `start`, if any.
+        """
+        if not 0 <= start <= len(whole):
+            raise InvalidInput(
+                f"start={start} is outside this text of {len(whole):,} characters. Use 0 for its beginning, "
+                "or the number at the end of its last part."
+            )
+        # What begins inside a line must not look like the beginning of one.
+        first = f"(from character {start}) " if start else ""
+        if not self._exceeds(shape(first + whole[start:])):
+            return shape(first + whole[start:])
+
+        def part(end: int) -> str:
+            more = f"; `{tool}` with start={end} shows more" if tool else ""
+            return shape(f"{first}{whole[start:end]}\n(cut after {end:,} of {len(whole):,} characters{more})")
+
+        fits, exceeds = start, len(whole)
         while exceeds - fits > 1:
             middle = (fits + exceeds) // 2
-            part = _shortened(first, text[:middle], last, len(text))
-            fits, exceeds = (fits, middle) if self._exceeds(shape(part)) else (middle, exceeds)
-        cut = shape(_shortened(first, text[:fits], last, len(text)))
-        if self._exceeds(cut):
+            fits, exceeds = (fits, middle) if self._exceeds(part(middle)) else (middle, exceeds)
+        if fits == start:
             raise InvalidInput(
                 f"No part of this memory fits {self._most} tokens, the limit of this server. "
                 "Raise --budget-max."
             )
-        return cut
+        return part(fits)
 
 
 def _owner(engine: Engine) -> tuple[str, str | None]:
     return engine.agent, engine.user
-
-
-def _shortened(first: str, text: str, last: str, total: int) -> str:
-    shown = "\n".join(filter(None, (first, text, last)))
-    return f"{shown}\n(cut after {len(text):,} of {total:,} characters)"
 
 
 def _listing(found: RecallResult, what: str) -> str:
