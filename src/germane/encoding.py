@@ -44,6 +44,8 @@ FORMS: Mapping[str, Form] = {
         "key points where given_budget options",
         {"made_for": "made_for", "included": lambda made: len(made.included), "purged": "purged"},
     ),
+    "Decision": Form("effects"),
+    "LearningRun": Form("answers", {"tokens": "tokens", "memories": "memories"}),
     "DatabaseStatus": Form("", {"extensions": lambda status: dict(status.extensions)}),
     "AssemblyDiff": Form(
         "", {"altered": lambda made: [{"before": old, "after": new} for old, new in made.altered]}

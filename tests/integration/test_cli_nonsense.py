@@ -45,6 +45,12 @@ NOT_AT_FAULT = {
     ("chat request", "--user"): "Any name is a user's; what is wrong is that there is no such conversation.",
     ("chat window", "--user"): "As above.",
     ("chat summary", "--user"): "As above.",
+    ("learn from", "--agent"): "As above.",
+    ("learn from", "--user"): "As above.",
+    ("learn show", "--agent"): "As above, of a run.",
+    ("learn show", "--user"): "As above, of a run.",
+    ("learn undo", "--agent"): "As above, of a run.",
+    ("learn undo", "--user"): "As above, of a run.",
     ("context observe", "--user"): "What is wrong is that nothing was recorded for this user.",
     ("db distribute", "--agent"): "What is wrong is that a file isn't on servers, whatever the agent.",
 }
@@ -79,6 +85,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (data / "chat.jsonl").write_text(message + '\n{"question": "What runs?", "evidence": 1}')
     run("chat", "import", str(talk), db=db)
     key = run("keys", "create", "--agent", "default", "--may", "read", "--json", db=db).json()["id"]
+    learned = run("learn", "from", "talk", "--json", db=db).json()["runs"][0]["id"]
     fact, assembly = id_of(db, "Postgres port"), run("ledger", "list", "--json", db=db).json()[0]["id"]
     arguments = {
         "ID": fact,
@@ -91,6 +98,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "SPACE": "team",
         "MEMBER": "default",
         "SESSION": "talk",
+        "SESSION|FILE": "talk",
+        "RUN": learned,
         "TOKENS": "5",
         "NAME": "bundled",
         "FILE": str(questions),

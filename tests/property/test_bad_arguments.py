@@ -97,6 +97,7 @@ class World:
         self.assembly = self.ledger.list()[0].id
         self.space = engine.space("team", create=True)
         self.shared = self.space.remember("The valve is shut.", kind="fact")
+        self.run = engine.learn_from(self.conversation)
         self.compaction = engine.compaction(self.conversation, budget=1000)
 
     def subjects(self) -> dict[type, Any]:
@@ -138,6 +139,8 @@ class World:
             "message": "user",
             "message_id": self.message.id,
             "session": "standup",
+            "source": self.conversation,
+            "run_id": self.run.id,
             "name": "team",
             "text": "Hums.",
             "group": self.message.group,
@@ -287,10 +290,10 @@ _RESULTS = tuple(
         "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
         "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds AccessKey NewKey",
-        "LoggedChange RestServer",
+        "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
-        "SearchResult SetStatus SetVector Slice",
+        "SearchResult SetStatus SetVector Slice RecordRun Reinstate",
         # What it asks of a store's spaces.
         "Create Demote Disband FailOver Join Leave Promote SpaceAct",
     )
@@ -328,6 +331,8 @@ def _required_fields(made: type) -> dict[str, Any]:
         "role": "user",
         "parts": (),
         "messages": (),
+        "quotes": (),
+        "message": "pump",
         "sections": (section,),
         "share": section.share,
     }

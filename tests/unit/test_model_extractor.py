@@ -110,6 +110,18 @@ def test_a_bad_answer_is_repaired_once_and_then_refused(engine: Engine, answer: 
     assert (len(run.decisions), run.through, run.stopped) == (1, 1, "")
 
 
+def test_a_model_that_fails_stops_the_run_which_says_why(engine: Engine) -> None:
+    def ask(request: str, tokens: int) -> str:
+        raise ConnectionError(f"nobody took {len(request) > 0} {tokens > 0}")
+
+    chat = engine.conversation("chat")
+    chat.append("user", "I live in Nagoya.")
+    run = engine.learn_from(chat, extractor=ModelExtractor(ask))
+    assert run.stopped == "The model can't be called: ConnectionError: nobody took True True"
+    assert (run.through, engine.count()) == (0, 0)
+    assert len(engine.learn_from(chat).decisions) == 1
+
+
 def test_json_is_found_in_a_talkative_answer(engine: Engine) -> None:
     facts = json.dumps({"facts": [fact("The user lives in {Nagoya}.", "I live in {Nagoya}.")]})
     ask, _ = answering(f"Sure! Here you go:\n```json\n{facts}\n```\nAnything else?")

@@ -93,6 +93,13 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "chat window": "Show the last groups of messages of a conversation.",
         "chat request": "Build the request to a model that fits its context window.",
     },
+    "learn": {
+        "learn from": "Learn facts with their sources from a conversation or a transcript.",
+        "learn runs": "List what was learned from conversations, the latest run first.",
+        "learn show": "Show a run: proposals, quotations, decisions and reasons.",
+        "learn undo": "Undo a run: memories are as they were before it.",
+        "consolidate": "Learn from every conversation that has messages which weren't read.",
+    },
     "stores": {
         "embedder use": "Recompute the embeddings of all agents with another model, and use it.",
         "db status": "Show a store's database, schema version and size.",
@@ -141,6 +148,7 @@ GROUPS: Mapping[str, str] = {
     "working": "Manage working sets: what an agent has in mind.",
     "space": "Manage spaces: memories that agents share.",
     "chat": "Import conversations and build requests to models.",
+    "learn": "Learn from conversations, and see and undo what was learned.",
     "embedder": "Choose the model that finds memories by meaning.",
     "keys": "Manage the keys of servers.",
     "db": "Operate a store, in a file or in PostgreSQL.",
@@ -151,7 +159,7 @@ GROUPS: Mapping[str, str] = {
 COUNTING = frozenset(
     {"remember", "assemble", "import", "demo", "memory revise", "memory review", "memory record-trigger"}
     | {"context explain", "context refresh", "context project", "ledger replay", "working assemble"}
-    | {"chat request", "eval run", "eval losses", "eval kinds"}
+    | {"chat request", "learn from", "consolidate", "eval run", "eval losses", "eval kinds"}
 )
 """The commands that nearly always count tokens; the vocabulary is loaded in parallel for them."""
 

@@ -146,6 +146,9 @@ def _hook(
     idle: Annotated[
         int, opt("--idle SECONDS", "End the background process after so long without an event.", min=1)
     ] = 3600,
+    learn: Annotated[
+        bool, opt("--learn", "Learn facts from a session at its end; see `germane learn`.")
+    ] = False,
     log: Annotated[Path | None, opt("--log FILE", "Where errors go; default: in the cache folder.")] = None,
     check: Annotated[bool, opt("--check", "Answer a session's start, and show the latest errors.")] = False,
     print_config: Annotated[
@@ -161,7 +164,8 @@ def _hook(
     from germane.servers.hook import EVENTS, HostEvents  # noqa: PLC0415 - Only here.
 
     if print_config:
-        options = [] if log is None else ["--log", str(log.absolute())]
+        options = ["--learn"] if learn else []
+        options += [] if log is None else ["--log", str(log.absolute())]
         words = [*_command_line("hook", call, sys.argv), "--budget", str(budget), *options]
         entry = {"type": "command", "command": " ".join(map(_quoted, words)), "timeout": int(deadline) + 2}
         hooks = {name: [{"hooks": [entry]}] for name in EVENTS}
@@ -169,7 +173,7 @@ def _hook(
         return
     path = log_of([] if log is None else ["--log", str(log)])
     with call.engine(makes=True, record=True) as engine:
-        events = HostEvents(engine, budget=budget, refs=None if check else _refs_of(call))
+        events = HostEvents(engine, budget=budget, refs=None if check else _refs_of(call), learns=learn)
         if check:
             text = events.answer({"hook_event_name": "SessionStart"})
             errors = path.read_text(encoding="utf-8").splitlines()[-10:] if path.exists() else []

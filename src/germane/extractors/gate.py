@@ -13,7 +13,7 @@ from typing import Final
 import regex
 
 from germane.errors import UnknownKind
-from germane.extractors.rules import USER, refusal_of, stated_in
+from germane.extractors.rules import USER, refusal_of, same_words, stated_in
 from germane.extractors.statements import without_question
 from germane.kinds import Kinds
 from germane.model.conversation import Message, MessageRole
@@ -200,7 +200,8 @@ def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
     quoted_terms = set(query_terms(quoted, language=language))
     free = {*query_terms(subject, language=language), *query_terms(" ".join(_UNTOLD), language=language)}
     telling = [term for term in query_terms(proposal.content, language=language) if term not in free]
-    grounded = sum(term in quoted_terms for term in telling)
+    same = [group for group in same_words(language) if group & quoted_terms]
+    grounded = sum(term in quoted_terms or any(term in group for group in same) for term in telling)
     figures = set(_FIGURE.findall(proposal.content)) - set(_FIGURE.findall(quoted))
     if figures:
         yield f"Its quotations don't have {', '.join(sorted(figures))}."

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import regex
 
-from germane.errors import InvalidInput
+from germane.errors import GermaneError, InvalidInput
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Extraction, LearningRun, ModelAnswer, Proposal, Quote
 from germane.model.memory import Memory
@@ -96,11 +96,11 @@ _ANSWER: Final = 2000
 class ModelExtractor:
     """Proposes what a model finds in messages, called by a function of a request and a limit of tokens.
 
-    An answer that is no JSON of the schema is sent back once with the reason; if the next isn't either, the
-    run stops there and says why, and its messages count as unread. With `structured` the function also gets
-    the JSON schema, as `schema`. A run makes no further call once its calls took `max_tokens` tokens, counted
-    by `counter`, or cost `max_cost` at a `price` per million tokens. Raises InvalidInput for such limits that
-    aren't above 0, and what the function raises.
+    An answer that is no JSON of the schema is sent back once with the reason; if the next isn't either, or
+    the function raises, the run stops there and says why, and its messages count as unread. With
+    `structured` the function also gets the JSON schema, as `schema`. A run makes no further call once its
+    calls took `max_tokens` tokens, counted by `counter`, or cost `max_cost` at a `price` per million tokens.
+    Raises InvalidInput for such limits that aren't above 0.
     """
 
     def __init__(
@@ -126,6 +126,22 @@ class ModelExtractor:
         memories = {f"k{place}": each.id for place, each in enumerate(known, 1)}
         request = extraction_request(messages, known)
         answers: list[ModelAnswer] = []
+        try:
+            return self._extracted(request, answers, labels, memories, messages)
+        except GermaneError:
+            raise
+        except Exception as error:  # noqa: BLE001 - Providers raise any exception; the run says why it stopped.
+            reason = f"The model can't be called: {type(error).__name__}: {error}"
+            return Extraction(answers=answers, stopped=reason)
+
+    def _extracted(
+        self,
+        request: str,
+        answers: list[ModelAnswer],
+        labels: Mapping[str, str],
+        memories: Mapping[str, str],
+        messages: Sequence[Message],
+    ) -> Extraction:
         answer, why = self._called(request, answers), ""
         for last in (False, True):
             try:

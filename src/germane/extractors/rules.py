@@ -24,6 +24,7 @@ from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
 from germane.model.memory import Memory
 from germane.retrieval.dates import MONTH, Span, parse_moment, span_of
+from germane.retrieval.tokenizer import query_terms
 
 USER: Final = "user"
 """The subject of what the user states of themselves."""
@@ -123,6 +124,15 @@ def stated_in(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
     for each in statements(messages, _built_in().messages):
         found.setdefault(each.quotes[0].message, []).append(each.text)
     return found
+
+
+@cache
+def same_words(language: str = "english") -> tuple[frozenset[str], ...]:
+    """Groups of terms that state the same, by the built-in patterns; none for another language."""
+    if language != "english":
+        return ()
+    groups = (each["words"] for each in _english()["same"])
+    return tuple(frozenset(query_terms(words, language=language)) for words in groups)
 
 
 def _proposal(

@@ -40,8 +40,10 @@ _MOST_SESSIONS: Final = 256
 class HostEvents:
     """Answers a host's events from an agent's memory, and remembers the last context of each session."""
 
-    def __init__(self, engine: Engine, *, budget: int = 800, refs: Path | None = None) -> None:
-        """`budget` are the tokens of a context.
+    def __init__(
+        self, engine: Engine, *, budget: int = 800, refs: Path | None = None, learns: bool = False
+    ) -> None:
+        """`budget` are the tokens of a context. With `learns`, facts are learned at the end of a session.
 
         `refs` is a file with the id of each session's last context in the ledger, and no text. Another
         process goes on from there, with an engine that records.
@@ -49,6 +51,7 @@ class HostEvents:
         self._engine = engine
         self._budget = budget
         self._refs = refs
+        self._learns = learns
         self._contexts: OrderedDict[str, Context] = OrderedDict()
 
     def answer(self, event: str | bytes | Mapping[str, Any]) -> str:
@@ -56,7 +59,8 @@ class HostEvents:
 
         The start of a session gets what holds for every task. A prompt gets a new context where the last
         one of the session doesn't serve it. Before a compaction and at each end the transcript is added to
-        the conversation of the session's name, and at the end of a session summed up. Raises InvalidInput
+        the conversation of the session's name, and at the end of a session summed up,
+        and learned from where that is switched on. Raises InvalidInput
         for what is no event, UnreadableSource for a transcript, and what the engine raises.
         """
         fields = _fields(event)
@@ -148,6 +152,8 @@ class HostEvents:
         conversation.extend(_new(conversation, read_host_transcript(Path(path))))
         if ends and any(message.own_text.strip() for message in conversation.messages()):
             conversation.summary()
+            if self._learns:
+                self._engine.learn_from(conversation)
 
 
 def _new(conversation: Conversation, messages: tuple[Message, ...]) -> list[Message]:

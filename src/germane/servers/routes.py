@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.access import AccessRight
+from germane.extractors import LearningRun
 from germane.ledger import Assembly, AssemblyDiff, Finding, LoggedChange, Metrics, Replay, StoreStats
 from germane.lifecycle import DecisionCalibration, Upkeep
 from germane.model.context import RefreshReason, TraceNote
@@ -346,6 +347,30 @@ def _conversation() -> list[Route]:
     ]
 
 
+def _learning_runs() -> list[Route]:
+    """What is learned from conversations, and undone."""
+    runs = "/learning-runs"
+    several: dict[str, Any] = {"returns": tuple[LearningRun, ...], "wrap": "runs"}
+    return [
+        Route(
+            method="POST",
+            path="/conversations/{session}/learn",
+            verb=verbs.learn,
+            returns=LearningRun,
+            wrap="run",
+        ),
+        Route(method="POST", path=runs, verb=verbs.consolidate, **several),
+        Route(method="GET", path=runs, verb=verbs.learning_runs, **several),
+        Route(
+            method="POST",
+            path=f"{runs}/{{run_id}}/undo",
+            verb=Engine.unlearn,
+            returns=LearningRun,
+            wrap="run",
+        ),
+    ]
+
+
 def _working_sets() -> list[Route]:
     one = "/working-sets/{name}"
     on: dict[str, Any] = {"on": verbs.working_set, "in_space": True}
@@ -506,6 +531,7 @@ def all_routes() -> list[Route]:
         *_ledger(),
         *_conversations(),
         *_conversation(),
+        *_learning_runs(),
         *_working_sets(),
         *_spaces(),
         *_store(),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
 from germane.errors import InvalidInput, MessageNotFound
+from germane.extractors import LearningRun
 from germane.ledger import (
     Assembly,
     LoggedChange,
@@ -374,6 +375,38 @@ def sessions(
 ) -> tuple[ConversationInfo, ...]:
     """The conversations, the latest first."""
     return engine.sessions(since=since)[:limit]
+
+
+# What was learned from conversations.
+
+
+def learn(
+    engine: Engine,
+    session: str,
+    *,
+    since: datetime | str | None = None,
+    again: bool = False,
+    dry_run: bool = False,
+) -> LearningRun:
+    """Learn facts by rules from the messages of a conversation that weren't read. Raises MessageNotFound."""
+    return engine.learn_from(session, since=since, again=again, dry_run=dry_run)
+
+
+def consolidate(engine: Engine, *, dry_run: bool = False) -> tuple[LearningRun, ...]:
+    """Learn by rules from every conversation that has messages which weren't read."""
+    return engine.consolidate(dry_run=dry_run)
+
+
+def learning_runs(
+    engine: Engine,
+    *,
+    session: str | None = None,
+    memory_id: str | None = None,
+    limit: Page = 50,
+    after: str | None = None,
+) -> tuple[LearningRun, ...]:
+    """What was learned from conversations, the latest run first; `after` is the id of the run before."""
+    return engine.learning_runs(session=session, memory_id=memory_id, limit=limit, after=after)
 
 
 # Working sets.

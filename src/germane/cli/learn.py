@@ -1,0 +1,169 @@
+"""The commands `learn …` and `consolidate`: facts from conversations, and the log of what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from germane import InvalidInput
+from germane.cli.call import Call, command
+from germane.cli.options import arg, opt
+from germane.cli.output import print_columns, print_text
+from germane.errors import MessageNotFound
+from germane.model.context import short_id
+from germane.model.text import line_of
+
+if TYPE_CHECKING:
+    from germane import Engine
+    from germane.extractors import Decision, LearningRun
+    from germane.protocols import Extractor
+
+_Run = Annotated[str, arg("RUN", "Id of the run, or its last eight digits.")]
+
+
+class ModelOptions(NamedTuple):
+    """The options that name a model to learn with."""
+
+    model: Annotated[str | None, opt("--model NAME", "Learn with this model; default: by rules.")] = None
+    api: Annotated[str, opt("--api NAME", "Interface of the model: openai or anthropic.")] = "openai"
+    base_url: Annotated[
+        str | None, opt("--base-url URL", "Address of the model's server; default: the provider's.")
+    ] = None
+    max_tokens: Annotated[
+        int, opt("--max-tokens N", "Make no further call once the calls took so many.", min=1)
+    ] = 100_000
+
+
+@command("learn from")
+def _from(
+    call: Call,
+    source: Annotated[str, arg("SESSION|FILE", "Name of a conversation, or a transcript.")],
+    *,
+    since: Annotated[str | None, opt("--since TIME", "Read only messages from then on.")] = None,
+    again: Annotated[bool, opt("--again", "Read all messages, also those that were read.")] = False,
+    dry_run: Annotated[bool, opt("--dry-run", "Show what would be learned; store nothing.")] = False,
+    using: ModelOptions,
+) -> None:
+    """Each fact names the message that states it. Only new messages of a conversation are read, and those of
+    a transcript all. The key of a model is taken from OPENAI_API_KEY or ANTHROPIC_API_KEY.
+    """
+    with call.engine(writes=not dry_run) as engine:
+        if any(info.session == source for info in engine.sessions()):
+            named: list[object] = [engine.conversation(source)]
+        elif Path(source).is_file():
+            from germane.importers.dialogue import read_conversations  # noqa: PLC0415 - Only here.
+
+            named = [messages for _, messages in read_conversations(Path(source), None)]
+        else:
+            raise MessageNotFound("conversation", source, source)
+        extractor = _extractor(using)
+        how = {"extractor": extractor, "since": since, "again": again, "dry_run": dry_run}
+        runs = [engine.learn_from(each, **how) for each in named]  # type: ignore[arg-type]  # Each has its form.
+    _show_runs(call, runs)
+
+
+@command("consolidate")
+def _consolidate(
+    call: Call,
+    *,
+    dry_run: Annotated[bool, opt("--dry-run", "Show what would be learned; store nothing.")] = False,
+    using: ModelOptions,
+) -> None:
+    """Run it when the agent is idle, for instance every night."""
+    with call.engine(writes=not dry_run) as engine:
+        runs = engine.consolidate(extractor=_extractor(using), dry_run=dry_run)
+    _show_runs(call, runs)
+
+
+@command("learn runs")
+def _runs(
+    call: Call,
+    *,
+    session: Annotated[str | None, opt("--session NAME", "Only those of this conversation.")] = None,
+    memory: Annotated[str | None, opt("--memory ID", "Only those that concern this memory.")] = None,
+    limit: Annotated[int, opt("--limit N", "The maximum number of runs to list.", min=1)] = 20,
+) -> None:
+    with call.engine() as engine:
+        runs = engine.learning_runs(session=session, memory_id=memory, limit=limit)
+    if call.prints({"runs": runs}):
+        return
+    if not runs:
+        print_text("Nothing was learned from conversations. `germane learn from` does it.")
+        return
+    columns = {
+        "ID": lambda run: short_id(run.id),
+        "AT (UTC)": lambda run: f"{run.at:%Y-%m-%d %H:%M}",
+        "SESSION": lambda run: run.session or "",
+        "EXTRACTOR": lambda run: run.extractor,
+        "DECISIONS": lambda run: ", ".join(f"{count} {name}" for name, count in run.counts.items()),
+        "UNDONE": lambda run: "" if run.undone_at is None else "undone",
+    }
+    print_columns(runs, columns)
+
+
+@command("learn show")
+def _show(call: Call, run: _Run) -> None:
+    with call.engine() as engine:
+        found = _run_of(engine, run)
+    if call.prints(found):
+        return
+    _print_run(found, quotes=True)
+
+
+@command("learn undo")
+def _undo(call: Call, run: _Run) -> None:
+    """What the run stored is removed, and what it changed stands as before. A memory that was changed since
+    is left as it is.
+    """
+    with call.engine(writes=True) as engine:
+        undone = engine.unlearn(run)
+    left = [each for each in undone.decisions if each.effects and not each.undone]
+    lines = [f"Undone: {sum(each.undone for each in undone.decisions)} of {len(undone.decisions)} decisions."]
+    call.answer(undone, "\n".join([*lines, *map(_line, left)]))
+
+
+def _run_of(engine: Engine, name: str) -> LearningRun:
+    found = [each for each in engine.learning_runs() if name in (each.id, short_id(each.id))]
+    if not found:
+        raise InvalidInput(f"RUN={name!r} is no learning run of this agent. `germane learn runs` lists them.")
+    return found[0]
+
+
+def _extractor(using: ModelOptions) -> Extractor | None:
+    if using.model is None:
+        return None
+    from germane.extractors import AnthropicExtractor, OpenAIExtractor  # noqa: PLC0415 - Few name a model.
+
+    makers = {"openai": OpenAIExtractor, "anthropic": AnthropicExtractor}
+    if using.api not in makers:
+        raise InvalidInput(f"--api {using.api} is unknown. Name openai or anthropic.")
+    return makers[using.api](using.model, base_url=using.base_url, max_tokens=using.max_tokens)
+
+
+def _show_runs(call: Call, runs: Sequence[LearningRun]) -> None:
+    if call.prints({"runs": runs}):
+        return
+    if not runs:
+        print_text("No conversation has messages that weren't read.")
+    for run in runs:
+        _print_run(run)
+
+
+def _print_run(run: LearningRun, *, quotes: bool = False) -> None:
+    place = f" {run.session}, messages {run.since + 1} to {run.through}," if run.session else ""
+    state = "dry run" if run.dry_run else short_id(run.id)
+    print_text(f"{state}:{place} {len(run.decisions)} proposals by {run.extractor}.")
+    for decision in run.decisions:
+        print_text(_line(decision))
+        for quote in decision.proposal.quotes if quotes else ():
+            print_text(f"    {short_id(quote.message)}: {line_of(quote.text)}")
+    if run.stopped:
+        print_text(run.stopped)
+
+
+def _line(decision: Decision) -> str:
+    undone = ", undone" if decision.undone else ""
+    memory = f" [{short_id(decision.memory)}]" if decision.memory else ""
+    content = line_of(decision.proposal.content)
+    return f"  {decision.outcome.value}{undone}{memory}: {content} {decision.reason}"
