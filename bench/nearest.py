@@ -105,7 +105,7 @@ def _timed(
     for vector in [*vectors[:_FEW], *vectors]:
         start = perf_counter()
         with connections.reading("one") as connection:
-            near = how(connection, cache, vector)
+            near = how(connection, cache.agent, cache.columns, vector)
             ordinals = near.nearest(admitted, _WANTED)
             cosines: NDArray[Any] = near.cosines(ordinals)
         times.append(1000 * (perf_counter() - start))

@@ -76,7 +76,10 @@ def test_the_nearest_by_the_index_are_the_exact_ones(address: str, limit: int, s
         admitted = np.arange(cache.columns.used) % share == 0
         for text in ("3 tea", "tea and 4", "31 7 2", "nothing alike"):
             query = vectors_of(text)
-            indexed, exact = cache.compared(connection, query), ServedCosines(connection, cache, query)
+            indexed, exact = (
+                cache.compared(connection, query),
+                ServedCosines(connection, cache.agent, cache.columns, query),
+            )
             assert isinstance(indexed, IndexedCosines)
             assert best(indexed, admitted, limit) == best(exact, admitted, limit)
     connections.close()

@@ -164,3 +164,16 @@ def test_no_rows_find_nothing() -> None:
     compared = rows.compare(unit_vectors(1)[0])
     assert compared.nearest(np.ones(10, dtype=np.bool_), 10).size == 0
     assert np.isnan(compared.cosines(np.arange(3))).all()
+
+
+@given(seed=st.integers(0, 10_000), limit=st.integers(1, 60), count=st.integers(1, 80))
+def test_quantised_rows_find_all_that_are_nearest(seed: int, limit: int, count: int) -> None:
+    vectors = unit_vectors(count + 1, seed=seed, dimension=32)
+    rows = rows_of(vectors[:-1])
+    rows.remove(0)
+    admitted = np.random.default_rng(seed).random(count + 5) < 0.8
+    exact = rows.compare(vectors[-1])
+    near = exact.nearest(admitted[:count], count)
+    best = near[np.argsort(-exact.cosines(near), kind="stable")][:limit]
+    found = rows.quantised(count + 5).nearest(vectors[-1], admitted, limit)
+    assert set(best.tolist()) <= set(found.tolist()) <= set(near.tolist())

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import partial
 from math import inf
 from sys import float_info
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,7 +211,9 @@ class Query:
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check. What has expired by `now` isn't found, and counts only as
-    stored; None finds it.
+    stored; None finds it. `deferred` allows the store to leave memories unread until more of them is needed
+    than ranking needs of most (see `UnreadMemory`); reading them then sees what has changed since, and raises
+    NotFound for what was purged.
     """
 
     text: str = ""
@@ -224,6 +226,7 @@ class Query:
     information: float = 0.0
     least_cosine: float = LEAST_COSINE
     now: datetime | None = field(default=None, compare=False)
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,6 +351,73 @@ class Deferred(Sequence[T]):
         return tuple, (tuple(self),)
 
 
+# Memories of a search whose records are read when ranking has chosen among them.
+
+
+class UnreadRecords:
+    """The records that a search left unread, each with a number of the store's own.
+
+    `read` returns the memories of some numbers, and raises NotFound for one that is gone.
+    """
+
+    __slots__ = ("_numbers", "_read", "_records")
+
+    def __init__(self, numbers: Sequence[int], read: Callable[[Sequence[int]], Mapping[int, Memory]]) -> None:
+        self._numbers, self._read = numbers, read
+        self._records: dict[int, Memory] = {}
+
+    def of(self, number: int) -> Memory:
+        """The memory of one number; if it is unread, all are read, by one query."""
+        if number not in self._records:
+            self.read(self._numbers)
+        return self._records[number]
+
+    def read(self, numbers: Sequence[int]) -> None:
+        """Read those of these numbers that are unread, by one query."""
+        missing = [number for number in numbers if number not in self._records]
+        if missing:
+            self._records.update(self._read(missing))
+
+
+class UnreadMemory:
+    """Stands for a memory whose record is unread; any field that isn't here reads it, and all of its search.
+
+    It is the first and current version of the memory, active, short, and without a validity, and its metadata
+    names no status: a store reads the records of all others at once.
+    """
+
+    __slots__ = ("kind", "number", "records")
+
+    def __init__(self, records: UnreadRecords, number: int, kind: str) -> None:
+        self.records, self.number, self.kind = records, number, kind
+
+    status: ClassVar = Status.ACTIVE
+    superseded_by: ClassVar = None
+    version: ClassVar = 1
+    is_dated: ClassVar = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.records.of(self.number), name)
+
+
+def is_unread(memory: object) -> TypeGuard[UnreadMemory]:
+    """Whether it stands for a memory whose record is unread."""
+    return isinstance(memory, UnreadMemory)
+
+
+def read_memories(memories: Sequence[Memory]) -> list[Memory]:
+    """The memories themselves, those that are unread read by one query for each search that found them."""
+    unread: dict[int, tuple[UnreadRecords, list[int]]] = {}
+    for one in memories:
+        if is_unread(one):
+            unread.setdefault(id(one.records), (one.records, []))[1].append(one.number)
+    for records, numbers in unread.values():
+        records.read(numbers)
+    return [one.records.of(one.number) if is_unread(one) else one for one in memories]
+
+
 # Candidates whose signals are columns of numbers, so that hundreds can be judged without an object for each.
 #
 # Pure: the same candidates are made each time.
@@ -356,8 +426,8 @@ class Deferred(Sequence[T]):
 class CandidateTable(Deferred[Candidate]):
     """A sequence of candidates, each made when it is read, and all by an iteration.
 
-    `memories` are theirs, `made` the candidates themselves if they were made before. `signals` has a column
-    for each signal, where NaN stands for a memory that doesn't have it.
+    `memories` are theirs, some perhaps unread, and `made` the candidates themselves if they were made before.
+    `signals` has a column for each signal, where NaN stands for a memory that doesn't have it.
     """
 
     __slots__ = ("made", "memories", "signals")
@@ -430,7 +500,7 @@ class CandidateTable(Deferred[Candidate]):
                     # NaN is not itself.
                     if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
                         each[name] = value
-            pairs = zip(self.memories, found, strict=True)
+            pairs = zip(read_memories(self.memories), found, strict=True)
             self.made = tuple([Candidate(memory=one, signals=signals) for one, signals in pairs])
         return iter(self.made)
 
@@ -440,4 +510,5 @@ def _candidate(
 ) -> Candidate:
     values = {name: column.item(place) for name, column in signals.items()}
     present = {name: value for name, value in values.items() if not math.isnan(value)}
-    return Candidate(memory=memories[place], signals=present)
+    (memory,) = read_memories([memories[place]])
+    return Candidate(memory=memory, signals=present)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Vector
-from germane.model.query import CandidateTable, SearchResult
+from germane.model.query import CandidateTable, SearchResult, is_unread
 from germane.operations.inputs import embed_texts
 from germane.protocols import Embedder
 from germane.ranking.signals import COSINE_FLOOR
@@ -92,8 +92,9 @@ class PassageSearch:
     def rescored(self, tables: Sequence[CandidateTable]) -> list[CandidateTable]:
         """The candidates, each long one as near as its best passage is by words and by meaning, if nearer."""
         every = CandidateTable.joined(tables)
-        tokens = np.array([memory.renditions.full.tokens for memory in every.memories])
-        places = np.flatnonzero(tokens > LONG_TOKENS)
+        # What is unread isn't long.
+        tokens = [0 if is_unread(memory) else memory.renditions.full.tokens for memory in every.memories]
+        places = np.flatnonzero(np.array(tokens) > LONG_TOKENS)
         signals = {name: every.signals[name] for name in ("lexical", "semantic") if name in every.signals}
         if not len(places) or not signals:
             return list(tables)

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, overload
 
-from germane.errors import EmbeddingFailed, InvalidInput
+from germane.errors import EmbeddingFailed, InvalidInput, NotFound
 from germane.model.context import EmptyReason, Question, Ranked, TraceNote, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Outcome, Scope, Status, Vector
@@ -22,6 +22,7 @@ from germane.model.query import (
     SearchResult,
     Slice,
     TimeRange,
+    read_memories,
 )
 from germane.model.text import DEFAULT_RANKER, cut, is_space, line_of, space_of
 from germane.model.validation import as_utc, checked_tags, checked_text, checked_words
@@ -40,7 +41,7 @@ from germane.protocols import Clock, Scorer
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, RERANKED, Gated, Scoring, gate, rank
 from germane.ranking.scores import HYBRID_WEIGHTS, hybrid, superseded_notes
-from germane.ranking.similarity import RECENCY, empty_reason_of, nothing_then
+from germane.ranking.similarity import RECENCY, empty_reason_of, memories_of, nothing_then
 from germane.retrieval.dates import parse_order, parse_when
 from germane.retrieval.quality import information
 from germane.retrieval.tokenizer import query_terms
@@ -116,6 +117,27 @@ def recall(
     check_ranker(ranker, scorer, session.reranking)
     now = as_utc(session.clock(), name="clock")
     parsed = understand(session, query, where, now=now)
+    how: dict[str, Any] = {"now": now, "limit": limit, "scorer": scorer, "ranker": ranker, "gated": gated}
+    how |= {"spaces": spaces, "messages": messages}
+    try:
+        return _recalled(session, replace(parsed, deferred=True), **how)
+    except NotFound:
+        # Something was purged before its record was read: now all are read from one snapshot.
+        return _recalled(session, parsed, **how)
+
+
+def _recalled(
+    session: AgentContext,
+    parsed: ParsedQuery,
+    *,
+    now: datetime,
+    limit: int,
+    scorer: Scorer | None,
+    ranker: Ranker | str,
+    gated: bool,
+    spaces: Sequence[AgentContext],
+    messages: Callable[[ParsedQuery, SearchResult], SearchResult] | None,
+) -> RecallResult:
     slices = (Slice(limit=max(limit, _GATHERED)),)
     parsed, searched, found = gather_together(session, parsed, slices, spaces)
     found = found if messages is None else messages(parsed, found)
@@ -138,6 +160,7 @@ def recall(
         result = _gated(ranked, parsed, found, searched, judges=judges)
     else:
         result, notes = _ranked(session, parsed, found, scoring, judges=judges)
+    read_memories(memories_of(result.passed)[:limit])
     selected = tuple(result.passed[:limit])
     return RecallResult(
         ranked=selected,
@@ -220,7 +243,7 @@ class ParsedQuery:
     """A question with what is needed to search for its answer.
 
     `informative` are the terms of the question without the time that it names, `least_cosine` what its
-    embedder calls near.
+    embedder calls near. `deferred` allows stores to leave records unread.
     """
 
     question: Question
@@ -231,6 +254,7 @@ class ParsedQuery:
     language: str | None = None
     least_cosine: float = LEAST_COSINE
     now: datetime | None = None
+    deferred: bool = False
 
     @property
     def prefers(self) -> TimeRange | None:
@@ -429,6 +453,7 @@ def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
         language=parsed.language,
         least_cosine=parsed.least_cosine,
         now=parsed.now,
+        deferred=parsed.deferred,
     )
 
 

@@ -249,7 +249,7 @@ def _base(table: CandidateTable, scoring: Scoring) -> tuple[Parts, Boosts | None
     if method != "floored":
         raise InvalidInput(f"method={method!r} is no way to fuse signals. Use {', '.join(get_args(Fusion))}.")
     parts, given = _floored(table, scoring), scoring.reranked
-    if scored := [place for place, one in enumerate(table.memories) if one.ref in given]:
+    if given and (scored := [place for place, one in enumerate(table.memories) if one.ref in given]):
         values = [given[table.memories[place].ref] for place in scored]
         parts["reranker"] = column_at(scored, values, len(table))
     return parts, scoring.boosts

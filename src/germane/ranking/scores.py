@@ -38,7 +38,7 @@ from germane.errors import InvalidInput
 from germane.lifecycle import withdrawal
 from germane.model.context import Fused, Ranked, TraceNote
 from germane.model.memory import Memory, Outcome, Stage, Status
-from germane.model.query import Candidate, CandidateTable, Order, Query
+from germane.model.query import Candidate, CandidateTable, Order, Query, is_unread
 from germane.ranking.signals import check_finite, column_at, fuse_ranks, shares
 from germane.ranking.similarity import Parts, Ranking, newest
 
@@ -210,11 +210,11 @@ def asks_for_obsolete(question: str) -> bool:
 
 def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
     """Add part `obsolete`, half of the score less, for records that say that they no longer hold."""
-    # A version that was replaced loses its half by `lower_superseded`.
+    # A version that was replaced loses its half by `lower_superseded`. What is unread names no status.
     lowered = [
         place
         for place, one in enumerate(memories)
-        if one.metadata and one.status is not Status.SUPERSEDED and withdrawal(one)
+        if not is_unread(one) and one.metadata and one.status is not Status.SUPERSEDED and withdrawal(one)
     ]
     _halve(parts, OBSOLETE, lowered, len(memories))
 

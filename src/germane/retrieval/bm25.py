@@ -75,7 +75,7 @@ def bound(documents: int, having: Sequence[int]) -> float:
 def contributions(
     weight: float | NDArray[np.float64],
     frequencies: NDArray[np.uint8],
-    lengths: NDArray[np.int64],
+    lengths: NDArray[np.int64] | NDArray[np.int32],
     *,
     documents: int,
     tokens: int,
@@ -114,8 +114,9 @@ class _Sorted:
         differs[1:] = hashes[1:] != hashes[:-1]
         firsts = np.flatnonzero(differs)
         self._terms = hashes[firsts]
-        self._starts = np.append(firsts, hashes.size).astype(np.uint32)
-        narrow = slots.size == 0 or slots.max() <= np.iinfo(np.uint16).max
+        most = np.iinfo(np.uint16).max
+        self._starts = np.append(firsts, hashes.size).astype(np.uint16 if hashes.size <= most else np.uint32)
+        narrow = slots.size == 0 or slots.max() <= most
         self._slots = slots.astype(np.uint16 if narrow else np.uint32)
         self._frequencies = (postings & _FREQUENCY_MASK).astype(np.uint8)
 
@@ -158,7 +159,7 @@ class Postings:
         self._waiting: list[NDArray[np.uint64]] = []
         self._waiting_size = 0
         self._ordinals = np.empty(0, dtype=np.int64)
-        self._lengths = np.empty(0, dtype=np.int64)
+        self._lengths = np.empty(0, dtype=np.int32)
         self._alive = np.empty(0, dtype=np.bool_)
         self._settled = 0  # How many slots, from the first, stand in ascending order of their ordinals.
         self._used = 0  # How many slots are taken; the arrays above have space for more.
@@ -206,7 +207,7 @@ class Postings:
         made._ordinals = np.asarray(ordinals, dtype=np.int64)[order]
         if np.any(made._ordinals[1:] == made._ordinals[:-1]):
             raise InvalidInput("Two documents have the same ordinal; give each document its own.")
-        made._lengths = np.asarray(lengths, dtype=np.int64)[order]
+        made._lengths = np.asarray(lengths, dtype=np.int32)[order]
         made._alive = np.ones(documents, dtype=np.bool_)
         made._settled = made._used = documents
         made._documents, made._tokens = whole or (documents, int(made._lengths.sum()))
@@ -335,7 +336,7 @@ class Postings:
             )
         spare = max(64, self._used // 8)
         self._ordinals = np.concatenate([self._ordinals, np.zeros(spare, dtype=np.int64)])
-        self._lengths = np.concatenate([self._lengths, np.zeros(spare, dtype=np.int64)])
+        self._lengths = np.concatenate([self._lengths, np.zeros(spare, dtype=np.int32)])
         self._alive = np.concatenate([self._alive, np.zeros(spare, dtype=np.bool_)])
 
     def _settle(self) -> None:
@@ -441,7 +442,7 @@ class Sessions:
 
     def __init__(
         self,
-        sessions: NDArray[np.int64],
+        sessions: NDArray[np.int64] | NDArray[np.int32],
         created: NDArray[np.int64],
         ids: NDArray[np.bytes_],
         admitted: NDArray[np.bool_],

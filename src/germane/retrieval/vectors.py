@@ -21,8 +21,11 @@ _SHORTEST = 1e-12
 # What comes within it of the last place is computed again, row by row, before it is ranked.
 _ROUNDING = 1e-4
 
-_MOST_TWICE = 32 << 20
-"""Bytes of vectors up to which they are cached in both forms."""
+_AT_ONCE = 4096
+"""Vectors that are quantised at once; each takes 1 KB at 256 dimensions meanwhile."""
+
+_FEW = 64
+"""Rows whose products are in memory at once: so few that the process needs no new memory for them."""
 
 # Cosines are given to this many decimals; float16 holds no more.
 _DECIMALS = 6
@@ -46,14 +49,12 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 class VectorRows:
     """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache.
 
-    `capacity` is the number of rows to allocate at once; unused rows take no memory. They are float16, as
-    stored, and beside that float32 as long as they are compared often; where they are many, float32 alone.
+    `capacity` is the number of rows to allocate at once; unused rows take no memory.
     """
 
     def __init__(self, dimension: int, *, capacity: int = 0) -> None:
         self._dimension = dimension
-        self._rows: NDArray[np.float16] | NDArray[np.float32] = np.zeros((capacity, dimension), np.float16)
-        self._wide: NDArray[np.float32] | None = None
+        self._rows = np.zeros((capacity, dimension), dtype=np.float32)
         self._ordinals = np.full(capacity, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
         self._row_of = np.full(capacity, -1, dtype=np.int64)  # The row of each document, -1 for none.
         self._used = 0
@@ -61,12 +62,7 @@ class VectorRows:
     @property
     def nbytes(self) -> int:
         """How much memory the rows take."""
-        wide = 0 if self._wide is None else self._wide.nbytes
-        return self._rows.nbytes + wide + self._ordinals.nbytes + self._row_of.nbytes
-
-    def shed(self) -> None:
-        """Let go of what is quickly made again."""
-        self._wide = None
+        return self._rows.nbytes + self._ordinals.nbytes + self._row_of.nbytes
 
     def put(self, ordinals: NDArray[np.int64], packed: list[bytes]) -> None:
         """Add or replace vectors, given as float16 in little endian."""
@@ -78,8 +74,6 @@ class VectorRows:
             # As all are that are loaded at once: a slice takes half as long.
             rows = slice(int(rows[0]), int(rows[-1]) + 1)
         self._rows[rows] = given
-        if self._wide is not None:
-            self._wide[rows] = given
         self._ordinals[rows] = ordinals
         self._row_of[ordinals] = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
@@ -89,30 +83,26 @@ class VectorRows:
             row = self._row_of[ordinal]
             self._ordinals[row] = -1
             self._rows[row] = 0
-            if self._wide is not None:
-                self._wide[row] = 0
             self._row_of[ordinal] = -1
 
     def compare(self, vector: Vector) -> VectorComparison:
         """What is needed to rank documents by their cosine with this vector."""
         query = np.asarray(vector, dtype=np.float32)
         return VectorComparison(
-            rows=self._widened()[: self._used],
+            rows=self._rows[: self._used],
             ordinals=self._ordinals[: self._used],
             row_of=self._row_of,
             query=query,
         )
 
-    def _widened(self) -> NDArray[np.float32]:
-        rows: Any = self._rows
-        if rows.dtype != np.float32 and rows.nbytes > _MOST_TWICE:
-            rows = self._rows = rows.astype(np.float32)
-        if rows.dtype == np.float32:
-            self._wide = None
-            return rows  # type: ignore[no-any-return]  # Its type is known by then.
-        if self._wide is None:
-            self._wide = rows.astype(np.float32)
-        return self._wide
+    def quantised(self, count: int) -> QuantisedRows:
+        """The vectors of the first `count` documents in a quarter of the memory."""
+        made = QuantisedRows(count, self._dimension)
+        for start in range(0, self._used, _AT_ONCE):
+            ordinals = self._ordinals[start : min(start + _AT_ONCE, self._used)]
+            here = ordinals >= 0
+            made.put(ordinals[here], self._rows[start : start + len(here)][here])
+        return made
 
     def _rows_for(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         needed = int(ordinals.max()) + 1
@@ -124,14 +114,63 @@ class VectorRows:
         added = int(fresh.sum())
         if self._used + added > len(self._ordinals):
             size = max(self._used + added, len(self._ordinals) * 3 // 2)
-            grown = np.zeros((size, self._dimension), dtype=self._rows.dtype)
+            grown = np.zeros((size, self._dimension), dtype=np.float32)
             grown[: self._used] = self._rows[: self._used]
-            self._rows, self._wide = grown, None
+            self._rows = grown
             spare = np.full(size - len(self._ordinals), -1, dtype=np.int64)
             self._ordinals = np.concatenate([self._ordinals, spare])
         rows[fresh] = np.arange(self._used, self._used + added)
         self._used += added
         return rows
+
+
+class QuantisedRows:
+    """Vectors in 8 bits a number, which say which of them are near a question, by a row per document.
+
+    A row is divided so that its largest number is 127, and rounded. By the Cauchy-Schwarz inequality a cosine
+    with it is off by at most the length of what rounding took away.
+    """
+
+    def __init__(self, count: int, dimension: int) -> None:
+        """For `count` documents, none of which has a vector yet."""
+        self._codes = np.zeros((count, dimension), dtype=np.int8)
+        self._scales = np.zeros(count, dtype=np.float32)
+        self._errors = np.zeros(count, dtype=np.float32)
+
+    def put(self, ordinals: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
+        """Set the vectors of some documents, each of unit length."""
+        scales = np.abs(rows).max(axis=1, initial=0.0) / np.float32(127)
+        scaled = rows / scales[:, np.newaxis]
+        codes = np.rint(scaled)
+        self._codes[ordinals], self._scales[ordinals] = codes, scales
+        scaled -= codes
+        self._errors[ordinals] = scales * np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) + _ROUNDING
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        return sum(each.nbytes for each in (self._codes, self._scales, self._errors))
+
+    def nearest(self, vector: Vector, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
+        """At least the `limit` admitted documents nearest to a unit vector; more where it isn't sure."""
+        among = np.flatnonzero(admitted & (self._scales > 0))
+        if len(among) > limit > 0:
+            # Without a copy in float32: to be given so much memory takes longer than the sums.
+            products = np.einsum("ij,j->i", self._codes, vector)
+            rough, errors = (products * self._scales)[among], self._errors[among]
+            surely = rough - errors
+            last = np.partition(surely, len(surely) - limit)[len(surely) - limit]
+            among = among[rough + errors >= last]
+        return among
+
+
+def exact_cosines(rows: NDArray[np.float32] | NDArray[np.float16], query: Vector) -> NDArray[np.float64]:
+    """The cosines of unit vectors with another, each the same whichever rows stand beside its own."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), _FEW):
+        some = rows[start : start + _FEW].astype(np.float32, copy=False)
+        found[start : start + _FEW] = (some * query).sum(axis=1, dtype=np.float64)
+    return np.round(found, _DECIMALS)
 
 
 class VectorComparison:
@@ -180,8 +219,7 @@ class VectorComparison:
         present = rows >= 0
         rows = rows[present]
         new = rows[np.isnan(self._exact[rows])]
-        products = self._rows[new] * self._query
-        self._exact[new] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
+        self._exact[new] = exact_cosines(self._rows[new], self._query)
         found[inside[present]] = self._exact[rows]
         return found
 

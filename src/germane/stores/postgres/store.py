@@ -17,12 +17,13 @@ from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailabl
 from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
-from germane.retrieval.vectors import VectorRows
 from germane.stores.postgres.connection import NUMBER, PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
 from germane.stores.relational.cache import MOST_CACHE_BYTES, ROWS_AT_ONCE, AgentCache, ResidentCache
+from germane.stores.relational.cosines import FetchedCosines
 from germane.stores.relational.settings import settle
+from germane.stores.relational.signals import Columns
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import POOL_SIZE, Connection, span
 from germane.stores.sql import Migration, migrations, queries, refuse_older, script
@@ -447,8 +448,8 @@ class ServedCache(AgentCache):
         if self._is_indexed is None and self.columns.used >= self._indexed_from:
             self._is_indexed = connection.run("indexed_vectors", {"agent": self.agent}).fetchone() == (True,)
         if self._is_indexed:
-            return IndexedCosines(connection, self, vector)
-        return ServedCosines(connection, self, vector)
+            return IndexedCosines(connection, self.agent, self.columns, vector)
+        return ServedCosines(connection, self.agent, self.columns, vector)
 
     def _empty(self) -> None:
         super()._empty()
@@ -463,18 +464,8 @@ class ServedCache(AgentCache):
             self.columns.append(some)
 
 
-class ServedCosines:
-    """The server's cosines say which vectors may matter; those are fetched and compared exactly here.
-
-    So a cosine has the same bits as where all vectors are in this process.
-    """
-
-    def __init__(self, connection: Connection, cache: ServedCache, vector: Vector) -> None:
-        self._connection = connection
-        self._cache = cache
-        self._query = np.asarray(vector, dtype=np.float32)
-        self._fetched = VectorRows(self._query.size)
-        self._here: set[int] = set()
+class ServedCosines(FetchedCosines):
+    """The server's cosines say which vectors are near."""
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         """At least the `limit` nearest admitted memories; more where rounding might decide."""
@@ -485,11 +476,6 @@ class ServedCosines:
             ordinals = ordinals[rough >= _last(rough, limit) - _ROUNDING]
         return ordinals
 
-    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The cosine of each memory; NaN for one without a vector."""
-        self._fetch(ordinals)
-        return self._fetched.compare(self._query).cosines(ordinals)
-
     def rough(self, count: int) -> NDArray[np.float64]:
         """The cosine of each of the first `count` memories, but for rounding; NaN for want of a vector."""
         found = np.full(count, np.nan)
@@ -497,31 +483,20 @@ class ServedCosines:
         found[ordinals] = rough
         return found
 
-    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cosine with the weighted sum of the vectors in each row of memories, -1 for none."""
-        self._fetch(ordinals[ordinals >= 0])
-        return self._fetched.compare(self._query).mixed(ordinals, weights)
-
     @cached_property
     def similarities(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Every memory with a vector, and its cosine but for rounding."""
-        values = {"agent": self._cache.agent, "asked": _literal(self._query)}
+        values = {"agent": self._agent, "asked": _literal(self._query)}
         nums, products = self._connection.run("similarities", values).fetchone()
-        ordinals = self._cache.columns.ordinals(np.frombuffer(nums or b"", dtype=">i8").astype(np.int64))
+        ordinals = self._columns.ordinals(np.frombuffer(nums or b"", dtype=">i8").astype(np.int64))
         return ordinals, np.frombuffer(products or b"", dtype=">f4").astype(np.float64)
 
-    def _fetch(self, ordinals: Iterable[Any]) -> None:
-        """Make the vectors of these memories be here."""
-        missing = sorted(set(map(int, np.asarray(ordinals).ravel().tolist())) - self._here)
-        if not missing:
-            return
-        wanted = json.dumps(self._cache.columns.nums[missing].tolist())
-        values = {"agent": self._cache.agent, "nums": wanted}
-        nums, vectors = self._connection.run("packed_vectors", values).fetchone()
-        if nums:
-            found = self._cache.columns.ordinals(np.frombuffer(nums, dtype=">i8").astype(np.int64))
-            self._fetched.put(found, unpacked(vectors, len(found)))
-        self._here.update(missing)
+    def _packed(self, nums: dict[str, Any]) -> Iterable[tuple[int, bytes]]:
+        found, vectors = self._connection.run("packed_vectors", nums).fetchone()
+        if not found:
+            return ()
+        numbers = np.frombuffer(found, dtype=">i8").tolist()
+        return zip(numbers, unpacked(vectors, len(numbers)), strict=True)
 
 
 class IndexedCosines(ServedCosines):
@@ -531,8 +506,8 @@ class IndexedCosines(ServedCosines):
     are admitted, nothing is left to the index.
     """
 
-    def __init__(self, connection: Connection, cache: ServedCache, vector: Vector) -> None:
-        super().__init__(connection, cache, vector)
+    def __init__(self, connection: Connection, agent: int, columns: Columns, vector: Vector) -> None:
+        super().__init__(connection, agent, columns, vector)
         self._width = 0
         self._found = np.empty(0, dtype=np.int64), np.empty(0)
 
@@ -553,12 +528,12 @@ class IndexedCosines(ServedCosines):
         if width > self._width:
             self._width = max(width, _NARROWEST)
             self._connection.run("set_search_width", {"width": str(self._width)})
-            text = marked("nearest_by_index", agent=self._cache.agent, dimension=self._query.size)
+            text = marked("nearest_by_index", agent=self._agent, dimension=self._query.size)
             values = {"asked": _literal(self._query), "limit": self._width}
             rows = self._connection.run_text(text, values).fetchall()
             nums = np.array([num for num, _ in rows], dtype=np.int64)
             products = np.array([product for _, product in rows], dtype=np.float64)
-            self._found = self._cache.columns.ordinals(nums), products
+            self._found = self._columns.ordinals(nums), products
         return self._found
 
 

@@ -20,19 +20,42 @@ from numpy.typing import NDArray
 
 from germane.ledger import CacheUsage
 from germane.model.memory import Memory, Vector
-from germane.model.query import Filter, Order, SearchResult, Slice
+from germane.model.query import (
+    CandidateTable,
+    Filter,
+    Order,
+    SearchResult,
+    Slice,
+    UnreadMemory,
+    UnreadRecords,
+    is_unread,
+)
+from germane.renditions.passages import LONG_TOKENS
 from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import Forward
-from germane.retrieval.vectors import VectorComparison, VectorRows
-from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
-from germane.stores.relational.tables import Connection, microseconds, numbered_memory, span
+from germane.retrieval.vectors import QuantisedRows, VectorRows
+from germane.stores.relational.signals import (
+    Columns,
+    Cosines,
+    Reading,
+    UnreadRow,
+    filtered,
+    places_for,
+    stored,
+)
+from germane.stores.relational.tables import Connection, microseconds, span
+from germane.stores.sql import queries
 
 _MOST_MASKS: Final = 32
 _MOST_SEARCHES: Final = 4
 _MOST_FOUND: Final = 5000  # Candidates of one search; its records are cached besides those of the cache.
 ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
+_MOST_UNREAD: Final = 5000  # Looking through more texts takes longer than reading the records of a search.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
+
+_OFTEN: Final = 3
+"""After being shed, vectors are loaded again when they are compared so many times: each takes longer then."""
 
 # Past this share of purged memories the arrays are reloaded.
 _DEAD_SHARE = 4
@@ -62,7 +85,7 @@ class AgentCache(ABC):
     def _empty(self) -> None:
         self._seq = 0
         self.columns = Columns()
-        self._masks: dict[Filter, NDArray[np.bool_]] = {}
+        self._masks: dict[Filter | None, NDArray[np.bool_]] = {}
         self._unexpired: NDArray[np.bool_] | None = None
         self._expired = 0
         self._records: dict[int, Memory] = {}
@@ -79,7 +102,7 @@ class AgentCache(ABC):
         return self.columns.nbytes + masks + self._record_bytes + found
 
     def shed(self) -> bool:
-        """Let go of what is quickly read again: records, and what filters and searches found.
+        """Let go of what is large and quickly read again: records, and what searches found.
 
         False where the cache is being used just now.
         """
@@ -87,7 +110,7 @@ class AgentCache(ABC):
             return False
         try:
             self._records, self._record_bytes = {}, 0
-            self._masks, self._sessions, self._firsts, self._found = {}, {}, {}, {}
+            self._sessions, self._firsts, self._found = {}, {}, {}
             self._shed()
         finally:
             self.lock.release()
@@ -106,7 +129,7 @@ class AgentCache(ABC):
 
     def catch_up(self, connection: Connection, seq: int) -> None:
         """Become as the snapshot is, whose latest change of this agent is `seq`."""
-        if (self.agent, seq) == (self._loaded, self._seq):
+        if self.is_at(self.agent, seq):
             return
         try:
             if self._seq and self.agent == self._loaded and not self._is_worn():
@@ -148,7 +171,11 @@ class AgentCache(ABC):
 
     def keep(self, key: Hashable, found: SearchResult) -> None:
         """Keep what a search found until the next change: an agent at one task asks the same many times."""
-        count = sum(map(len, found.slices))
+        tables = [CandidateTable.of(part) for part in found.slices]
+        if any(map(is_unread, chain.from_iterable(table.memories for table in tables))):
+            # What is unread holds on to the store of this call, which others outlive.
+            return
+        count = sum(map(len, tables))
         if count > _MOST_FOUND:
             return
         if len(self._found) >= _MOST_SEARCHES:
@@ -181,19 +208,30 @@ class AgentCache(ABC):
         mask = self._of_filter(connection, where)
         return mask if self._unexpired is None else mask & self._unexpired
 
-    def _of_filter(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
+    def _of_filter(self, connection: Connection, where: Filter | None) -> NDArray[np.bool_]:
+        """By ordinal, which memories a filter admits; None for those whose records may be read late."""
+        if where is not None and where.when is not None:
+            # Every question may name another time, and the columns have what it is compared with.
+            return self._of_filter(connection, where.whenever) & self.columns.of_time(where.when)
         mask = self._masks.pop(where, None)
         if mask is None:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
-            query, values = filtered(
-                connection.dialect, "admitted", where, places_for(connection, self.agent, where)
-            )
+            query, values = self._condition(connection, "admitted", where)
             rows = connection.run_text(query, values | span(self.agent))
             mask[self.columns.ordinals(np.fromiter(chain.from_iterable(rows), dtype=np.int64))] = True
         self._masks[where] = mask
         if len(self._masks) > _MOST_MASKS:
             del self._masks[next(iter(self._masks))]
         return mask
+
+    def _condition(
+        self, connection: Connection, query: str, where: Filter | None
+    ) -> tuple[str, dict[str, Any]]:
+        """The text of a query with a filter's condition, and the values of its placeholders."""
+        if where is not None:
+            return filtered(connection.dialect, query, where, places_for(connection, self.agent, where))
+        known = queries(connection.dialect)
+        return known[query].replace("{filter}", known["where_readable_late"]), {"short": LONG_TOKENS}
 
     def first(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
         """The ordinals of a slice that an order fills, ascending by id; no question changes them."""
@@ -213,16 +251,33 @@ class AgentCache(ABC):
         found = {ordinal: memory for ordinal in ordinals if (memory := cached.get(ordinal)) is not None}
         if len(found) < len(ordinals):
             missing = [ordinal for ordinal in ordinals if ordinal not in found]
-            nums = self.columns.nums[missing].tolist()
-            ordinal_of = dict(zip(nums, missing, strict=True))
-            values = {"agent": self.agent, "nums": json.dumps(nums)}
-            for row in connection.run("records", values):
-                num, memory = numbered_memory(row, self.name)
-                found[ordinal_of[num]] = cached[ordinal_of[num]] = memory
+            for ordinal, memory in stored(connection, self.agent, self.name, self.columns, missing).items():
+                found[ordinal] = cached[ordinal] = memory
                 self._record_bytes += _size(memory)
             while self._record_bytes > _MOST_RECORD_BYTES and cached:
                 self._drop_record(next(iter(cached)))
         return found
+
+    def unread(
+        self, connection: Connection, ordinals: Sequence[int], read: Reading
+    ) -> dict[int, Memory | UnreadMemory]:
+        """The memories of these ordinals; unread until `read` what isn't cached and can be."""
+        if self.columns.used > _MOST_UNREAD:
+            return {**self.records(connection, ordinals)}
+        late = self._of_filter(connection, None)
+        waiting = [ordinal for ordinal in ordinals if late[ordinal] and ordinal not in self._records]
+        records = UnreadRecords(waiting, read)
+        kinds = self.columns.kinds(np.array(waiting, dtype=np.int64))
+        found: dict[int, Memory | UnreadMemory] = {
+            ordinal: UnreadRow(records, ordinal, kind, self.columns)
+            for ordinal, kind in zip(waiting, kinds, strict=True)
+        }
+        found.update(self.records(connection, [ordinal for ordinal in ordinals if ordinal not in found]))
+        return found
+
+    def is_at(self, agent: int, seq: int) -> bool:
+        """Whether it is as the change `seq` left the agent of this number."""
+        return (agent, seq) == (self._loaded, self._seq)
 
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
@@ -277,9 +332,7 @@ class AgentCache(ABC):
             mask = np.zeros(self.columns.used, dtype=np.bool_)
             mask[: len(old)] = old
             mask[renewed] = False
-            query, values = filtered(
-                connection.dialect, "admitted_among", where, places_for(connection, self.agent, where)
-            )
+            query, values = self._condition(connection, "admitted_among", where)
             values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
             admitted = {num for (num,) in connection.run_text(query, values)}
             mask[self.columns.ordinals(as_array(admitted))] = True
@@ -316,16 +369,22 @@ class ResidentCache(AgentCache):
         super()._empty()
         self._postings = Postings()
         self._vectors: VectorRows | None = None
+        self._codes: QuantisedRows | None = None
+        self._compared = 0
 
     @property
     def nbytes(self) -> int:
         """About how much memory the cache takes."""
-        vectors = self._vectors.nbytes if self._vectors is not None else 0
+        vectors = sum(each.nbytes for each in (self._vectors, self._codes) if each is not None)
         return super().nbytes + self._postings.nbytes + vectors
 
     def _shed(self) -> None:
         if self._vectors is not None:
-            self._vectors.shed()
+            # The windows of turns compare with all vectors.
+            turns = self.columns.has_sessions
+            self._codes = None if turns else self._vectors.quantised(self.columns.used)
+            self._vectors = None
+        self._compared = 0
 
     def postings(
         self,
@@ -335,9 +394,17 @@ class ResidentCache(AgentCache):
         """The agent's whole index."""
         return self._postings
 
-    def compared(self, connection: Connection, vector: Vector) -> VectorComparison:
-        """How near the agent's vectors are to this one; they are loaded at the first comparison."""
-        vectors = self._vectors
+    def compared(self, connection: Connection, vector: Vector) -> Cosines:
+        """How near the agent's vectors are to this one.
+
+        They are loaded at the first comparison, and after they were shed when they are compared often again.
+        """
+        self._compared += 1
+        if self._codes is not None and self._compared < _OFTEN and not self.columns.has_sessions:
+            from germane.stores.relational.cosines import QuantisedCosines  # noqa: PLC0415 - Loaded when used.
+
+            return QuantisedCosines(connection, self.agent, self.columns, vector, self._codes)
+        vectors, self._codes = self._vectors, None
         if vectors is None:
             vectors = self._vectors = VectorRows(vector.size, capacity=self.columns.used)
             rows = connection.run("cache_vectors", span(self.agent))
@@ -376,11 +443,14 @@ class ResidentCache(AgentCache):
             self._postings.add(ordinal, forward)
 
     def _lose(self, ordinal: int) -> None:
+        self._codes = None
         self._postings.remove(ordinal)
         if self._vectors is not None:
             self._vectors.remove(ordinal)
 
     def _embedded(self, connection: Connection, renewed: set[int], added: set[int]) -> None:
+        if renewed or added:
+            self._codes = None
         if self._vectors is None:
             return
         for ordinal in self.columns.ordinals(as_array(renewed)).tolist():
@@ -398,7 +468,7 @@ class ResidentCache(AgentCache):
 
 # The caches of a process, of agents or of conversations, within a limit of memory.
 
-MOST_CACHE_BYTES: Final = 384 << 20
+MOST_CACHE_BYTES: Final = 420 << 20
 """What the caches of a store's agents may take together, in bytes."""
 
 MOST_CONVERSATION_BYTES: Final = 256 << 20
@@ -431,7 +501,7 @@ class Caches(Generic[Key, Cache]):
         # What each took when it was last used: to ask all of them each time costs more, the more there are.
         self._sizes: dict[Key, int] = {}
         self._total = 0
-        self._shed: set[Key] = set()
+        self._unshed: OrderedDict[Key, None] = OrderedDict()
         self._hits = self._misses = 0
 
     def usage(self) -> CacheUsage:
@@ -477,17 +547,19 @@ class Caches(Generic[Key, Cache]):
             size = cache.nbytes
             self._total += size - self._sizes.get(key, 0)
             self._sizes[key] = size
-            self._shed.discard(key)
+            self._unshed[key] = None
+            self._unshed.move_to_end(key)
             if self._total > self._most:
                 self._free(key)
 
     def _free(self, used: Key) -> None:
         """Make what all take fit the limit again, without the cache that was used last."""
-        for key, cache in self._caches.items():
+        for key in tuple(self._unshed):
             if self._total <= self._most:
                 return
-            if key != used and key not in self._shed and cache.shed():
-                self._shed.add(key)
+            cache = self._caches[key]
+            if key != used and cache.shed():
+                del self._unshed[key]
                 size = cache.nbytes
                 self._total += size - self._sizes.get(key, 0)
                 self._sizes[key] = size
@@ -496,7 +568,7 @@ class Caches(Generic[Key, Cache]):
 
     def _forget(self, key: Key) -> None:
         self._caches.pop(key, None)
-        self._shed.discard(key)
+        self._unshed.pop(key, None)
         self._total -= self._sizes.pop(key, 0)
 
     def drop(self, key: Key) -> None:
@@ -509,5 +581,5 @@ class Caches(Generic[Key, Cache]):
         with self._guard:
             self._caches.clear()
             self._sizes.clear()
-            self._shed.clear()
+            self._unshed.clear()
             self._total = 0

@@ -8,18 +8,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.query import Filter, Order, Query, TimeRange
+from germane.ids import id_text
+from germane.model.memory import Memory
+from germane.model.query import Filter, Order, Query, TimeRange, UnreadMemory, UnreadRecords
 from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
 from germane.scopes import covers
-from germane.stores.relational.tables import Connection, Dialect, microseconds, placeholder
+from germane.stores.relational.tables import (
+    Connection,
+    Dialect,
+    microseconds,
+    moment,
+    numbered_memory,
+    placeholder,
+)
 from germane.stores.sql import queries
 
 
@@ -231,9 +240,8 @@ class Columns:
         self.created = np.empty(0, dtype=np.int64)
         self._importance = np.empty(0, dtype=np.float64)
         self._alive = np.empty(0, dtype=np.bool_)
-        self._sessions = np.empty(0, dtype=np.int64)
-        self._expires = np.empty(0, dtype=np.int64)
-        self.expiring = False
+        self._sessions = np.empty(0, dtype=np.int32)
+        self._expires: NDArray[np.int64] | None = None
         self._numbers: dict[str, int] = {}
         self._codes: dict[str, int] = {}
 
@@ -248,9 +256,13 @@ class Columns:
             self._importance,
             self._alive,
             self._sessions,
-            self._expires,
         )
-        return sum(each.nbytes for each in arrays)
+        return sum(each.nbytes for each in arrays) + (0 if self._expires is None else self._expires.nbytes)
+
+    @property
+    def expiring(self) -> bool:
+        """Whether any memory expires, or expired, at any time."""
+        return self._expires is not None
 
     @property
     def turns(self) -> NDArray[np.bool_]:
@@ -305,11 +317,15 @@ class Columns:
 
     def set_expiry(self, ordinals: NDArray[np.int64], expires: Sequence[int | None]) -> None:
         """Note when these memories expire; None for never."""
-        self._expires[ordinals] = [_NEVER if each is None else each for each in expires]
-        self.expiring = self.expiring or any(each is not None for each in expires)
+        if self._expires is None and any(each is not None for each in expires):
+            self._expires = np.full(len(self.nums), _NEVER, dtype=np.int64)
+        if self._expires is not None:
+            self._expires[ordinals] = [_NEVER if each is None else each for each in expires]
 
     def expired(self, now: int) -> NDArray[np.bool_]:
         """By ordinal, which memories have expired by a time in microseconds."""
+        if self._expires is None:
+            return np.zeros(self.used, dtype=np.bool_)
         found: NDArray[np.bool_] = self._expires[: self.used] <= now
         return found
 
@@ -329,6 +345,26 @@ class Columns:
         inside = places < self.used
         places, nums = places[inside], nums[inside]
         found: NDArray[np.int64] = places[self.nums[places] == nums]
+        return found
+
+    def raw_id(self, ordinal: int) -> bytes:
+        """The 16 bytes of the id of a memory's row; numpy drops zeros at their end."""
+        found: bytes = self.ids.item(ordinal)
+        return found.ljust(16, b"\0")
+
+    def kinds(self, ordinals: NDArray[np.int64]) -> list[str]:
+        """The kind of each of these memories."""
+        names = list(self._codes)
+        return [names[code] for code in self._kinds[ordinals].tolist()]
+
+    def of_time(self, when: TimeRange) -> NDArray[np.bool_]:
+        """By ordinal, which memories were created in a time."""
+        created = self.created[: self.used]
+        found = np.ones(self.used, dtype=np.bool_)
+        if when.start is not None:
+            found &= created >= microseconds(when.start, name="when.since")
+        if when.end is not None:
+            found &= created < microseconds(when.end, name="when.until")
         return found
 
     def of_kinds(self, kinds: Sequence[str]) -> NDArray[np.bool_]:
@@ -378,11 +414,54 @@ class Columns:
         return np.concatenate([sure, self.best(tied, self.created[tied], limit - len(sure))])
 
     def _grow(self, size: int) -> None:
-        for name in ("nums", "ids", "_kinds", "created", "_importance", "_alive", "_sessions", "_expires"):
+        names = ("nums", "ids", "_kinds", "created", "_importance", "_alive", "_sessions")
+        for name in names if self._expires is None else (*names, "_expires"):
             old = getattr(self, name)
             new = np.zeros(size, dtype=old.dtype)
             new[: self.used] = old[: self.used]
             setattr(self, name, new)
+
+
+# Records that are read after a search, when ranking has chosen among its memories.
+
+Reading: TypeAlias = Callable[[Sequence[int]], Mapping[int, Memory]]
+"""Reads the records of some ordinals after a search."""
+
+
+class UnreadRow(UnreadMemory):
+    """A memory in a table whose record is unread, with the columns that are cached of it."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, records: UnreadRecords, ordinal: int, kind: str, columns: Columns) -> None:
+        super().__init__(records, ordinal, kind)
+        self._columns = columns
+
+    @property
+    def id(self) -> str:
+        """The id of the memory."""
+        return id_text(self._columns.raw_id(self.number))
+
+    @property
+    def ref(self) -> str:
+        """The same: it is the current version."""
+        return self.id
+
+    @property
+    def created_at(self) -> datetime:
+        """When the memory was made."""
+        return moment(self._columns.created.item(self.number))
+
+
+def stored(
+    connection: Connection, agent: int, name: str, columns: Columns, ordinals: Sequence[int]
+) -> dict[int, Memory]:
+    """The records of these ordinals that are in the snapshot, of the agent of this number and name."""
+    nums = columns.nums[ordinals].tolist()
+    ordinal_of = dict(zip(nums, ordinals, strict=True))
+    values = {"agent": agent, "nums": json.dumps(nums)}
+    read = (numbered_memory(row, name) for row in connection.run("records", values))
+    return {ordinal_of[num]: memory for num, memory in read}
 
 
 # Filters as conditions in SQL.

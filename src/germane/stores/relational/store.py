@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
+from germane.ids import id_text
 from germane.ledger import EmbeddingIdentity, Finding, StoreStats, StoreUsage
 from germane.model.memory import Memory
 from germane.model.query import (
@@ -31,7 +32,12 @@ from germane.model.query import (
     Slice,
 )
 from germane.retrieval.vectors import VectorRows
-from germane.stores.relational.cache import MOST_CONVERSATION_BYTES, AgentCache, Caches, ResidentCache
+from germane.stores.relational.cache import (
+    MOST_CONVERSATION_BYTES,
+    AgentCache,
+    Caches,
+    ResidentCache,
+)
 from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
 from germane.stores.relational.settings import (
     ENGLISH,
@@ -43,12 +49,15 @@ from germane.stores.relational.settings import (
     weights_of,
 )
 from germane.stores.relational.signals import (
+    Columns,
     Cosines,
+    Reading,
     Signal,
     distinct,
     filtered,
     places_for,
     signals_for,
+    stored,
 )
 from germane.stores.relational.tables import (
     Connection,
@@ -219,7 +228,12 @@ class RelationalStore(ABC):
             cache.catch_up(connection, known.seq)
             cache.set_time(query.now)
             found = search(
-                connection, cache, query, embedding=known.embedding, learning=known.learning_status
+                connection,
+                cache,
+                query,
+                embedding=known.embedding,
+                learning=known.learning_status,
+                read=partial(self._read, cache, cache.columns, known.agent) if query.deferred else None,
             )
         self._caches.settle(agent)
         return replace(found, stamp=known.stamp, converses=bool(known.converses))
@@ -343,6 +357,24 @@ class RelationalStore(ABC):
         for each in tuple(self.companions.values()):
             each.clear()
 
+    def _read(
+        self, cache: AgentCache, columns: Columns, agent: int, ordinals: Sequence[int]
+    ) -> Mapping[int, Memory]:
+        """The records that a search of these columns of an agent left unread, as they are by now."""
+
+        def read() -> Mapping[int, Memory]:
+            with cache.lock, self._connections.reading(cache.name) as connection:
+                row = connection.run("agent", {"name": cache.name})
+                known = agent_state(row, self._connections.location)
+                if columns is cache.columns and cache.is_at(known.agent, known.seq):
+                    return cache.records(connection, ordinals)
+                return stored(connection, agent, cache.name, columns, ordinals)
+
+        found = self._connections.gate.run(read)
+        if gone := [ordinal for ordinal in ordinals if ordinal not in found]:
+            raise NotFound(id_text(columns.raw_id(gone[0])), cache.name)
+        return found
+
     def _new_cache(self, agent: str) -> AgentCache:
         """An empty cache of an agent."""
         return ResidentCache(agent)
@@ -425,12 +457,16 @@ def search(
     *,
     embedding: EmbeddingIdentity | None,
     learning: LearningStatus,
+    read: Reading | None = None,
 ) -> SearchResult:
-    """What the agent's cache, caught up with the connection's snapshot, has for a query."""
+    """What the agent's cache, caught up with the connection's snapshot, has for a query.
+
+    `read` finds the records that may stay unread until then; without it none do.
+    """
     key = (query, None if query.vector is None else query.vector.tobytes(), embedding)
     found = cache.known(key)
     if found is None:
-        found = _searched(connection, cache, query, embedding, learning)
+        found = _searched(connection, cache, query, embedding, learning, read=read)
         cache.keep(key, found)
     return found if found.learning == learning else replace(found, learning=learning)
 
@@ -441,6 +477,8 @@ def _searched(
     query: Query,
     embedding: EmbeddingIdentity | None,
     learning: LearningStatus,
+    *,
+    read: Reading | None,
 ) -> SearchResult:
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
@@ -453,7 +491,7 @@ def _searched(
     )
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
     return SearchResult(
-        slices=_gathered(connection, cache, chosen, signals),
+        slices=_gathered(connection, cache, chosen, signals, read),
         lexical_bound=0.0 if words is None else words.bound,
         window_bound=window_bound,
         term_weights={} if words is None else words.weights,
@@ -502,6 +540,7 @@ def _gathered(
     cache: AgentCache,
     chosen: Sequence[NDArray[np.int64]],
     signals: Sequence[Signal],
+    read: Reading | None,
 ) -> tuple[Sequence[Candidate], ...]:
     """The candidates of each slice, with each signal that the query asks for.
 
@@ -509,7 +548,11 @@ def _gathered(
     """
     together = distinct(chosen)
     values = {signal.name: signal.values(together) for signal in signals}
-    records = cache.records(connection, together.tolist())
+    records: Mapping[int, Any] = (
+        cache.records(connection, together.tolist())
+        if read is None
+        else cache.unread(connection, together.tolist(), read)
+    )
     slices: list[Sequence[Candidate]] = []
     for each in chosen:
         places = np.searchsorted(together, each)

@@ -325,3 +325,11 @@ CASE WHEN held.type = 'moment' THEN held.value::bigint
         + substr(held.value, 9, 2)::integer - 1) <> substr(held.value, 6, 2)::integer THEN NULL
     WHEN held.value ~ '(Z|[-+][0-9]{2}:[0-9]{2})$' THEN (extract(epoch FROM held.value::timestamptz) * 1000000)::bigint
     ELSE (extract(epoch FROM held.value::timestamp) * 1000000)::bigint END
+
+-- name: where_readable_late
+-- A condition for {filter}: the memories whose records a search may leave unread, see `UnreadMemory`.
+AND version = 1 AND superseded_by IS NULL AND status = 'active' AND valid_from IS NULL AND valid_until IS NULL
+AND EXISTS (
+    SELECT 1 FROM texts WHERE texts.agent = memories.agent AND texts.num = memories.num
+      AND full_tokens <= :short AND {sqlite: instr}{postgres: strpos}(metadata, '"status"') = 0
+)
