@@ -1,4 +1,4 @@
-"""Keys of a store: who may use an agent's memory through a server, and for what."""
+"""Keys of a store: who may use an agent's memory through a server, and for what; requests sent again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-__all__ = ["AccessKey", "AccessRight", "NewKey"]
+__all__ = ["AccessKey", "AccessRight", "Answered", "Attempt", "NewKey"]
 
 
 class AccessRight(StrEnum):
@@ -44,3 +44,29 @@ class NewKey:
 
     text: str
     key: AccessKey
+
+
+class Answered(StrEnum):
+    """When a request was answered that may be sent more than once."""
+
+    NOW = "now"
+    """By this very call."""
+    BEFORE = "before"
+    """By an earlier one, as it is answered again."""
+    NOT_YET = "not yet"
+    """Another call is at it, in this process or another one."""
+    OTHERWISE = "otherwise"
+    """An earlier request of the same key asked something else."""
+    GONE = "gone"
+    """By an earlier one, whose answer was too long to store, or may have held what was purged since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of a request that may be sent more than once: see `StoreHandle.once`.
+
+    `answer` is None unless it was answered now or before, and where it wasn't to be stored.
+    """
+
+    answered: Answered
+    answer: bytes | None = None

@@ -439,6 +439,7 @@ class AsyncStoreHandle:
     keys = _awaited(StoreHandle.keys)
     revoke_key = _awaited(StoreHandle.revoke_key)
     key_of = _awaited(StoreHandle.key_of)
+    once = _awaited(StoreHandle.once)
     stats = _awaited(StoreHandle.stats)
     close = _awaited(StoreHandle.close)
 

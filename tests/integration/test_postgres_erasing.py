@@ -20,7 +20,10 @@ from support.postgres_server import Server, contents, database_of
 
 pytestmark = pytest.mark.long
 
-NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:")
+NEEDLES = (
+    *(b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:"),
+    b"grueanswer",
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,8 @@ def secret_of(store: str, *, agent: str = "ada") -> tuple[bytes, ...]:
         long = engine.remember(f"zorkmid:{digits}")
         talk = engine.conversation("standup")
         talk.append("user", "What does blorbsaid do?")
+    with germane.connect(store) as handle:
+        handle.once(agent, "one", b"asked", lambda: b"grueanswer")
     with psycopg.connect(store, autocommit=True) as raw:
         traces = raw.execute(
             "SELECT halfvec_send(vector), hashes FROM vectors JOIN lex USING (agent, num)"
@@ -147,12 +152,12 @@ def test_only_what_is_concerned_is_written_anew(postgres_database: str) -> None:
     assert changed == set(erasure.tables)
     assert {each.removesuffix(f"_{part}") for each in changed} == {
         *("memories", "texts", "tags", "places", "lex", "vectors", "unembedded", "shown", "outcomes", "held"),
-        *("lives", "life_events", "assemblies", "assembled"),
+        *("lives", "life_events", "assemblies", "assembled", "learning_runs", "replies"),
     }
     with germane.open(postgres_database, agent="ada") as engine:
         engine.conversation("standup").purge(confirm=True)
     assert {each.removesuffix(f"_{part}") for each in erase_purged(postgres_database).tables} == {
-        *("conversations", "messages", "message_lex", "anchors"),
+        *("conversations", "messages", "message_lex", "anchors", "learning_runs", "replies"),
     }
 
 

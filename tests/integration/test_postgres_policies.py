@@ -39,7 +39,7 @@ def number_of(connection: Connection, name: str) -> int:
 
 
 def owner_column(table: str) -> str:
-    return "agent" if table in DISTRIBUTED else "space"
+    return "space" if table in {"spaces", "members", "space_events"} else "agent"
 
 
 def refused(connection: Connection, statement: str, values: tuple[Any, ...] = ()) -> None:

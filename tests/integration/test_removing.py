@@ -172,7 +172,10 @@ def test_a_row_in_every_table_goes(postgres_database: str) -> None:
 
     assert (removal.was_there, removal.finished) == (False, 1)
     assert traces(postgres_database, number) == {}
-    assert traces(postgres_database, number + 1) == others
+    left = traces(postgres_database, number + 1)
+    # The agent is a space as well, and any answer may hold what was in it.
+    assert others.pop("replies") != left.pop("replies")
+    assert left == others
 
 
 def test_what_was_interrupted_is_gone_on_with(store: str, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def postgres_store(postgres_server: Server) -> Iterator[str]:
     """
     database = postgres_server.prepared_database("germane_kept", prepared=_migrate)
     yield postgres_server.url(database)
-    postgres_server.run("TRUNCATE agents, settings, erasures CASCADE", database=database)
+    postgres_server.run("TRUNCATE agents, settings, erasures, replies CASCADE", database=database)
 
 
 @pytest.fixture(scope="module", params=["whole", "partitioned"])

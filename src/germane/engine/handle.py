@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -13,6 +13,7 @@ from germane.engine import Engine
 from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.plan import Frame
+from germane.model.text import user_tenant
 from germane.model.validation import as_utc
 from germane.operations.embedding import Embeds
 from germane.operations.inputs import checked_agent, checking, checking_verbs, is_eager
@@ -21,7 +22,7 @@ from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, S
 from germane.stores.location import TIMEOUT, location_of
 
 if TYPE_CHECKING:
-    from germane.access import AccessKey, AccessRight, NewKey
+    from germane.access import AccessKey, AccessRight, Attempt, NewKey
     from germane.ledger import AgentFigures, Progress, StoreUsage
     from germane.operations.stores import Removal
 
@@ -236,6 +237,30 @@ class StoreHandle:
     def key_of(self, text: str) -> AccessKey | None:
         """The valid key of that text, which is compared in constant time; None for what is none."""
         return operations.access.key_of(self._opened.store, text, clock=self._options.clock)
+
+    def once(
+        self,
+        agent: str,
+        key: str,
+        request: bytes,
+        make: Callable[[], bytes | None],
+        *,
+        user: str | None = None,
+        gives_up: timedelta | float = 120,
+    ) -> Attempt:
+        """Do what a request asks once, however often it is sent with the same `key`, to whatever process.
+
+        `make` does it and returns the answer, or None for one after which it may be sent again. The answer is
+        stored for a day, of an agent or its `user` the latest 1,000 and 32 MiB, each of 256 KiB at most. A
+        purge takes away all answers that may hold what it removes. A request that has been under way for
+        `gives_up` seconds counts as having died with its process, and is done by who sends it again. Raises
+        what `make` raises, StoreError, and InvalidInput, also for a Store of your own.
+        """
+        name = checked_agent(agent) if user is None else user_tenant(user, checked_agent(agent))
+        seconds = gives_up if isinstance(gives_up, timedelta) else timedelta(seconds=gives_up)
+        return operations.replies.once(
+            self._opened.store, name, key, request, make, gives_up=seconds, clock=self._options.clock
+        )
 
     def stats(self) -> StoreUsage:
         """Connections and caches of the store in this process. Raises InvalidInput for your own Store."""

@@ -401,6 +401,7 @@ class MemoryMethods:
         """Purge what has expired, age and archive episodes, settle what was counted, merge duplicate facts,
         and mark outdated quotations.
 
+        Answers to requests that are older than a day go as well (see `StoreHandle.once`).
         Each step is a transaction of its own, so that an interruption anywhere loses nothing: call it
         again. With `dry_run` nothing is changed, and the steps say what would be. `progress` is called after
         each step with the number done, the total and the step. Raises EmbeddingFailed before

@@ -57,7 +57,7 @@ from germane.operations.read import (
 )
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
-from germane.stores.location import LIFECYCLE
+from germane.stores.location import LIFECYCLE, MAINTENANCE
 
 _TRIES: Final = 20
 """Somebody else may revise a constraint while its next version is made; nobody does so twenty times in
@@ -318,6 +318,10 @@ def maintain(
         done += _do(session, step, now, last=step.task is not steps[number % len(steps)].task)
         if progress is not None:
             progress(number, len(steps), step)
+    # Only stores in tables have answers to requests.
+    remove_replies = getattr(MAINTENANCE.of(session.store), "remove_replies", None)
+    if remove_replies is not None and not dry_run:
+        remove_replies(session.agent, now)
     return Upkeep(steps=steps, done=done, dry_run=dry_run, flagged=tuple(_flagged(session)))
 
 

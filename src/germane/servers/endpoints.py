@@ -21,9 +21,9 @@ from fastapi import Body, FastAPI, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from starlette.responses import Response
 
-from germane.access import AccessRight
+from germane.access import AccessRight, Answered
 from germane.encoding import to_json
-from germane.errors import GermaneError, InvalidInput, NotAllowed, StaleRevision, UnknownSpace
+from germane.errors import GermaneError, InvalidInput, NotAllowed, StaleRevision, StoreError, UnknownSpace
 from germane.model.memory import Memory, Outcome, Trust
 from germane.model.query import Order
 from germane.operations.drafts import Quality
@@ -31,7 +31,6 @@ from germane.operations.inputs import RANKERS
 from germane.ranking.eviction import EvictionPolicy
 from germane.servers.guard import HEADER_FORMS, HEADER_MOST
 from germane.servers.problems import MEDIA_TYPE, PROBLEM_SCHEMA, problem, problem_of
-from germane.servers.replies import Replies
 from germane.servers.schemas import Schemas
 from germane.spaces import Right, Role
 from germane.working_sets import AgeBasis
@@ -230,12 +229,13 @@ def _endpoint(route: Route) -> Callable[..., Response]:
                 return problem_of(error, precondition=match is not None)
 
         key = request.headers.get("idempotency-key")
-        if key is None or route.method == "GET":
+        if key is None or route.method == "GET" or (route.right is AccessRight.READ and not records):
             return answer()
-        replies: Replies = request.app.state.replies
-        requested = [route.name, path, space, match, arguments]
-        mark = sha256(json.dumps(requested, sort_keys=True, default=str).encode()).hexdigest()
-        return replies.once(f"{caller.key.id} {caller.user} {key}", mark, answer)
+        asked = json.dumps([route.name, path, space, match, arguments], sort_keys=True, default=str)
+        try:
+            return _once(caller, key, asked.encode(), answer, gives_up=request.app.state.gives_up)
+        except GermaneError as error:
+            return problem_of(error)
 
     parameters = [inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]
     parameters += [
@@ -254,6 +254,61 @@ def _endpoint(route: Route) -> Callable[..., Response]:
     vars(handle)["__signature__"] = inspect.Signature(parameters)
     handle.__doc__ = inspect.getdoc(route.verb)
     return handle
+
+
+def _once(
+    caller: Caller, key: str, asked: bytes, answer: Callable[[], Response], *, gives_up: float
+) -> Response:
+    """The answer to a write that may be sent again, which is made once."""
+    made: list[Response] = []
+
+    def make() -> bytes | None:
+        made.append(answer())
+        if made[0].status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return None
+        head = [made[0].status_code, [(name.decode(), value.decode()) for name, value in made[0].raw_headers]]
+        return json.dumps(head).encode() + b"\n" + bytes(made[0].body)
+
+    try:
+        found = caller.handle.once(caller.key.agent, key, asked, make, user=caller.user, gives_up=gives_up)
+    except StoreError:
+        # What was done is answered, though the answer couldn't be stored.
+        if made:
+            return made[0]
+        raise
+    if made:
+        return made[0]
+    if found.answer is None:
+        status, detail, more = _UNANSWERED[found.answered]
+        return problem(status, detail, **more)
+    head, _, body = found.answer.partition(b"\n")
+    status, headers = json.loads(head)
+    again = Response(body, status)
+    again.raw_headers = [(name.encode(), value.encode()) for name, value in headers]
+    again.headers["idempotency-replayed"] = "true"
+    return again
+
+
+_UNANSWERED: Final[Mapping[Answered, tuple[int, str, dict[str, Any]]]] = {
+    Answered.NOT_YET: (
+        HTTPStatus.CONFLICT,
+        "The request with this Idempotency-Key is still under way.",
+        {"headers": {"retry-after": "1"}},
+    ),
+    Answered.OTHERWISE: (
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "This Idempotency-Key was used for another request. Use a new key for each request.",
+        {"error": "InvalidInput"},
+    ),
+    Answered.GONE: (
+        HTTPStatus.CONFLICT,
+        (
+            "The request with this Idempotency-Key was answered before and isn't done again. Its answer was "
+            "too long to store, or something was purged since: read what it was to change."
+        ),
+        {},
+    ),
+}
 
 
 def _answer(

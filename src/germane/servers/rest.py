@@ -26,7 +26,6 @@ from germane.servers.identity import Caller, Identities
 from germane.servers.inspector import add_inspector
 from germane.servers.live import Served, event_stream
 from germane.servers.problems import PROBLEM_SCHEMA, add_handlers, problem
-from germane.servers.replies import Replies
 from germane.servers.routes import all_routes
 from germane.servers.schemas import Schemas
 
@@ -68,8 +67,8 @@ def rest_app(
         local = AccessKey(id="local", agent=agent, user=user, may=rights, created_at=datetime.now(UTC))
     state = _State()
     served = Served()
-    app = _application(handle, state, served, mcp=mcp)
     bounds = limits or Limits()
+    app = _application(handle, state, served, mcp=mcp, seconds=bounds.seconds)
     if min(bounds.body, bounds.running, bounds.per_key) < 1:
         raise InvalidInput(f"limits={bounds} let no request through. Use 1 or more.")
     guard = Guard(app, identities=Identities(handle, local, token), limits=bounds, hosts=hosts, served=served)
@@ -99,7 +98,7 @@ class RestServer:
         self.state.stopping = True
 
 
-def _application(handle: StoreHandle, state: _State, served: Served, *, mcp: bool) -> FastAPI:
+def _application(handle: StoreHandle, state: _State, served: Served, *, mcp: bool, seconds: float) -> FastAPI:
     mounted = _mounted() if mcp else None
 
     @asynccontextmanager
@@ -111,7 +110,7 @@ def _application(handle: StoreHandle, state: _State, served: Served, *, mcp: boo
                 await mounted.close()
 
     app = FastAPI(title=_TITLE, version=germane.__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.state.replies = Replies()
+    app.state.gives_up = 2 * seconds
     add_handlers(app)
     schemas = Schemas()
     schemas.components["Problem"] = dict(PROBLEM_SCHEMA)

@@ -239,7 +239,7 @@ class PostgresOperations:
 
 
 def _tables(raw: Raw) -> tuple[str, ...]:
-    names = [table for table, _ in servers.steps()] + ["commits", "erasures"]
+    names = [table for table, _ in servers.steps()] + ["commits", "erasures", "replies"]
     found = raw.execute(_TABLES, (names,)).fetchall()
     if not all(owned for _, owned in found):
         raise StoreUnavailable(
@@ -289,8 +289,8 @@ _ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
     "conversations": ("conversations", "learning_runs"),
 }
 
-# Tables that hold names, and aren't partitioned by agent.
-_NAMES: Final = ("agents", "space_events")
+# Tables that hold names, or answers that may quote anything, and aren't partitioned by agent.
+_NAMES: Final = ("agents", "replies", "space_events")
 
 # Who might still look at what was deleted: the server keeps it for them, even in a table that is written
 # anew. It keeps nothing for a vacuum, which looks at its own table alone. Ages are compared, since these
@@ -364,7 +364,7 @@ def _erasable_tables(raw: Raw, notes: Sequence[_Note]) -> tuple[str, ...]:
     if "agent" in kinds:
         partitions = [f"{table}{end}" for table, step in servers.steps() if "'agent'" in step]
         return tuple(sorted({*partitions, *_NAMES}))
-    roots = [f"{table}{end}" for kind in sorted(kinds) for table in _ROOTS[kind]]
+    roots = [f"{table}{end}" for kind in sorted(kinds) for table in _ROOTS[kind]] + ["replies"]
     return tuple(table for (table,) in raw.execute(_REACHED, (roots,)).fetchall())
 
 

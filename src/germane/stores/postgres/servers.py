@@ -263,7 +263,7 @@ def _key(agent: str) -> str:
 
 # Used by this server alone. That of tokens is declared to Citus all the same: what writes to it and to
 # another server is then committed in two phases, so that a token stands if and only if the rest does.
-_STAYS: Final = frozenset({"commits", "erasures"})
+_STAYS: Final = frozenset({"commits", "erasures", "replies"})
 _LOCAL: Final = ("commits", "SELECT citus_add_local_table_to_metadata('commits')")
 
 # A table, and the mark of one that is partitioned by agent.

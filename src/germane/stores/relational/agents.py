@@ -14,6 +14,7 @@ from germane.ledger import AgentFigures
 from germane.model.text import is_removed, removed_name, space_of
 from germane.spaces import Leave, SpaceInfo, decide
 from germane.stores.relational.settings import (
+    EVERY_REPLY,
     ListedAgent,
     all_of_them,
     everyone,
@@ -455,6 +456,7 @@ def remove_row(connections: Connections, agent: int) -> None:
         connection.run("remove_memberships", {"agent": agent})
         for each in ("remove_members", "remove_events", "remove_space"):
             connection.run(each, {"space": agent})
+        connection.run("remove_replies", {"agent": agent, **EVERY_REPLY})
         connections.note_purge(connection, "agent")
         connection.run("retire_number", {"agent": agent})
         connection.run("remove_agent", {"agent": agent})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
@@ -21,6 +22,8 @@ from germane.stores.relational.tables import (
     check_name,
     damaged,
     gated,
+    microseconds,
+    number_of,
     span,
 )
 
@@ -89,6 +92,44 @@ class MaintenanceTables:
         with self._connections.writing() as connection:
             connection.run("add_setting", {"name": name, "value": value})
 
+    def begin_reply(
+        self, agent: str, name: bytes, mark: bytes, *, at: datetime, gives_up: timedelta
+    ) -> Reply | None:
+        """The answer to a request; None where there is none, and it is noted as under way from now on.
+
+        One that has been under way for as long as `gives_up` must have died with its process.
+        """
+        with self._connections.writing(agent) as connection:
+            connection.run("add_agent", {"name": agent})
+            number = number_of(connection, agent)
+            values = {"agent": number, "name": name}
+            remove_replies(connection, number, at, gives_up=gives_up)
+            row = connection.run("reply", values).fetchone()
+            if row is None:
+                connection.run("begin_reply", {**values, "at": microseconds(at, name="at"), "mark": mark})
+                return None
+        return Reply(bool(row[0]), *row[1:])
+
+    def end_reply(self, agent: str, name: bytes, answer: bytes | None, *, at: datetime, done: bool) -> None:
+        """Store the answer to a request that began at that time, None for one that is too long.
+
+        It is stored without the answer where something was purged in the meantime. One that isn't `done` is
+        forgotten, so that it can be sent again.
+        """
+        with self._connections.writing(agent) as connection:
+            values = {"agent": number_of(connection, agent), "name": name, "at": microseconds(at, name="at")}
+            if done:
+                connection.run("end_reply", {**values, "answer": answer})
+            else:
+                connection.run("remove_reply", values)
+
+    def remove_replies(self, agent: str, now: datetime) -> None:
+        """Remove the answers to an agent's requests that are older than a day."""
+        if self._connections.read_only:
+            return
+        with self._connections.writing(agent) as connection:
+            remove_replies(connection, number_of(connection, agent), now, gives_up=_DAY)
+
     def drop_vectors(self) -> None:
         """Remove the vectors of all agents, so that the model that the store was opened with makes new ones.
 
@@ -98,6 +139,32 @@ class MaintenanceTables:
             raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
         with self._connections.writing() as connection:
             drop_vectors(connection, self._embedding, self._connections.location)
+
+
+# Answers to requests that may be sent again: as many of each agent, and as many bytes in all.
+
+_DAY: Final = timedelta(days=1)
+_MOST: Final = {"most": 1000, "bytes": 32 << 20}
+
+EVERY_REPLY: Final = {**_MOST, "since": 1 << 62, "alive": 0}
+"""The placeholders that remove all answers to requests of an agent."""
+
+
+class Reply(NamedTuple):
+    """Whether a request was answered, the mark of what was asked, and the answer.
+
+    The answer is None where it was too long, and both are None after a purge.
+    """
+
+    done: bool
+    mark: bytes | None
+    answer: bytes | None
+
+
+def remove_replies(connection: Connection, agent: int, now: datetime, *, gives_up: timedelta) -> None:
+    """Remove answers that are too old, or too many, and requests that began before the time given up."""
+    since, alive = (microseconds(now - age, name="now") for age in (_DAY, gives_up))
+    connection.run("remove_replies", {"agent": agent, **_MOST, "since": since, "alive": alive})
 
 
 def agent_state(rows: Rows, location: str) -> AgentRow:
@@ -405,13 +472,13 @@ def check_agent(connection: Connection, agent: int, embedding: EmbeddingIdentity
 
 # How much of a context an agent's memories would take.
 
-_MOST = 10
+_LONGEST: Final = 10
 
 
 def weights_of(connection: Connection, agent: int) -> tuple[Mapping[str, int], tuple[LargeMemory, ...]]:
     """The tokens of an agent's active memories by the name of their scope, and the longest of them."""
     by_scope = connection.run("tokens_by_scope", span(agent)).fetchall()
-    rows = connection.run("largest", {**span(agent), "least": LARGE, "most": _MOST})
+    rows = connection.run("largest", {**span(agent), "least": LARGE, "most": _LONGEST})
     large = tuple(
         LargeMemory(
             id=id_text(raw), kind=kind, scope=str(Scope(name=scope, value=value)), label=label, tokens=tokens

@@ -276,6 +276,7 @@ class ErasingConnections(SqliteConnections):
         what: Purged = "memories",  # noqa: ARG002 - A file is rewritten whole.
     ) -> None:
         """Note that the file has to be rewritten, so that the next process to open it can do it."""
+        connection.run("blank_replies")
         set_setting(connection, OWED, "1")
 
     def rewrite(self) -> None:

@@ -72,3 +72,33 @@ UPDATE {states} SET seq = :seq, terms = :terms WHERE agent = :agent;
 -- name: number
 -- The number of an agent, or of a space by the name of its agent. PostgreSQL waits for whoever lets it into a space.
 SELECT agent FROM agents WHERE name = :name {postgres: FOR UPDATE};
+
+-- name: reply
+-- The answer to a request, and a hash of what was asked.
+SELECT done, mark, answer FROM replies WHERE agent = :agent AND name = :name;
+
+-- name: begin_reply
+-- Note that a request is under way.
+INSERT INTO replies (agent, name, at, mark) VALUES (:agent, :name, :at, :mark);
+
+-- name: end_reply
+-- Store the answer to a request, unless something was purged since it began.
+UPDATE replies SET done = 1, answer = CASE WHEN mark IS NOT NULL THEN :answer::bytea END
+WHERE agent = :agent AND name = :name AND at = :at;
+
+-- name: remove_reply
+-- A request was not answered, and may be sent again.
+DELETE FROM replies WHERE agent = :agent AND name = :name AND at = :at;
+
+-- name: remove_replies
+-- Remove the answers from before a time, requests that must have died, and the oldest answers beyond so many bytes.
+DELETE FROM replies WHERE agent = :agent AND (at < :since OR (done = 0 AND at < :alive) OR name IN (
+    SELECT name FROM (
+        SELECT name, row_number() OVER latest AS place, sum(coalesce(length(answer), 0)) OVER latest AS size
+        FROM replies WHERE agent = :agent AND done = 1 WINDOW latest AS (ORDER BY at DESC, name)
+    ) AS answered WHERE place > :most OR size > :bytes
+));
+
+-- name: blank_replies (sqlite)
+-- Take the answers away that may tell what is purged, whoever asked; `note_erasure` does it in PostgreSQL.
+UPDATE replies SET mark = NULL, answer = NULL WHERE mark IS NOT NULL;
