@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -26,9 +26,12 @@ from germane.engine.space import Space
 from germane.errors import MissingExtra
 from germane.lifecycle import Upkeep
 from germane.model.context import Context, RefreshResult
+from germane.model.conversation import Anchored, Group, Message, Selection, SessionSummary
+from germane.model.extraction import LearningRun
 from germane.model.learning import OutcomeResult
 from germane.model.memory import Memory
 from germane.model.request import Request
+from germane.operations.conversation import Conversation
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
@@ -53,9 +56,19 @@ _OPERATIONS: Final[Mapping[str, Sequence[str]]] = {
     "delete_memory": ("forget", "forget_many", "purge", "purge_many"),
 }
 _OWN: Final = ("assemble", "refresh", "request", "feedback", "observe", "outcome", "maintain")
-"""Verbs for which the conventions have no name."""
+"""Verbs for which the conventions have no name, with the searches in them as spans of their own."""
+_WITHOUT_SEARCHES: Final = (
+    *("get", "memories", "history", "count", "expand", "learn_from", "consolidate", "unlearn"),
+)
 _NAMES: Final = {verb: name for name, verbs in _OPERATIONS.items() for verb in verbs} | {
-    verb: f"germane.{verb}" for verb in _OWN
+    verb: f"germane.{verb}" for verb in (*_OWN, *_WITHOUT_SEARCHES)
+}
+_CONVERSATION: Final = {
+    verb: f"germane.conversation.{verb}"
+    for verb in (
+        *("append", "extend", "messages", "expand", "window", "ranked", "anchored", "summary"),
+        *("hide", "unhide", "remove", "remove_message", "undo", "purge", "set_state"),
+    )
 }
 _QUERIES: Final = {"recall": "query", "assemble": "query", "refresh": "new_input", "observe": "response"}
 """The parameter that is a text, of the verbs that take one; it comes first but for the last two."""
@@ -104,18 +117,19 @@ def _instrumented(target: Any, recorder: _Recorder) -> Any:
 
 
 def _class_of(target: object) -> type:
-    return next(each for each in (Engine, Space, StoreHandle) if isinstance(target, each))
+    return next(each for each in (Engine, Space, StoreHandle, Conversation) if isinstance(target, each))
 
 
 @cache
 def _instrumented_class(kind: type) -> type:
     """The class with its verbs recorded, and with its methods that return engines instrumented."""
+    names = _CONVERSATION if kind is Conversation else _NAMES
     verbs: Mapping[str, Any] = {
-        name: _recorded(getattr(kind, name)) for name in _NAMES if hasattr(kind, name)
+        verb: _recorded(getattr(kind, verb), name) for verb, name in names.items() if hasattr(kind, verb)
     }
     makers = {
         name: _making(getattr(kind, name))
-        for name in ("agent", "for_user", "space")
+        for name in ("agent", "for_user", "space", "conversation")
         if _is_method(kind, name)
     }
     return type(kind.__name__, (kind,), {**verbs, **makers, "__module__": kind.__module__})
@@ -125,12 +139,12 @@ def _is_method(kind: type, name: str) -> bool:
     return callable(getattr(kind, name, None))
 
 
-def _recorded(verb: Callable[..., Any]) -> Callable[..., Any]:
+def _recorded(verb: Callable[..., Any], operation: str) -> Callable[..., Any]:
     name = verb.__name__
 
     @wraps(verb)
     def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._recorder.call(self._inner, name, args, kwargs)
+        return self._recorder.call(self._inner, name, args, kwargs, operation=operation)
 
     return recorded
 
@@ -253,14 +267,22 @@ class _Recorder:
                 span.set_status(Status(StatusCode.ERROR))
                 raise
 
-    def call(self, engine: Any, verb: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The result of a verb, recorded. What it raises is raised."""
-        name = _NAMES[verb]
+    def call(
+        self, engine: Any, verb: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, operation: str
+    ) -> Any:
+        """The result of a verb of an engine or a conversation, recorded. What it raises is raised."""
+        name = operation
+        # What a verb itself reads of a conversation is a part of it.
+        args = [_plain(each) for each in args]
+        kwargs = {key: _plain(each) for key, each in kwargs.items()}
         attributes = {"gen_ai.operation.name": name, "gen_ai.memory.store.id": engine._session.agent}  # noqa: SLF001 - The space's or the user's own.
-        session = _session_of(kwargs.get("conversation", args[0] if verb == "request" and args else None))
+        given = args[0] if verb in ("request", "learn_from") and args else None
+        session = _session_of(
+            engine if isinstance(engine, Conversation) else kwargs.get("conversation", given)
+        )
         if session is not None:
             attributes["gen_ai.conversation.id"] = session
-        token = _assembling.set(name.startswith("germane."))
+        token = _assembling.set(verb in _OWN)
         started, error = perf_counter(), None
         found = _Found({}, (), ())
         try:
@@ -276,11 +298,13 @@ class _Recorder:
             raise
         finally:
             _assembling.reset(token)
-            self._end(engine, verb, perf_counter() - started, error=error, found=found)
+            self._end(engine, verb, name, perf_counter() - started, error=error, found=found)
 
-    def _end(self, engine: Any, verb: str, seconds: float, *, error: str | None, found: _Found) -> None:
+    def _end(
+        self, engine: Any, verb: str, name: str, seconds: float, *, error: str | None, found: _Found
+    ) -> None:
         if self._duration is not None and self._tokens is not None and self._use is not None:
-            labels = {"gen_ai.operation.name": _NAMES[verb]} | ({"error.type": error} if error else {})
+            labels = {"gen_ai.operation.name": name} | ({"error.type": error} if error else {})
             self._duration.record(seconds, labels)
             if found.context is not None:
                 plan = {"germane.plan": found.context.trace.plan}
@@ -308,6 +332,11 @@ def _session_of(conversation: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def _plain(value: Any) -> Any:
+    """A conversation without its spans; all else as it is."""
+    return getattr(value, "_instrumented_from", value) if isinstance(value, Conversation) else value
+
+
 def _is_remote(engine: Any) -> bool:
     """Whether the store is a server."""
     return getattr(engine._session.store, "notifications", None) is not None  # noqa: SLF001 - As above.
@@ -326,9 +355,33 @@ def _found(result: Any) -> _Found:
             return _Found({"gen_ai.memory.record.count": count}, (), ())
         case Upkeep():
             return _Found({"germane.upkeep.done": result.done}, (), ())
-    found = getattr(result, "used", (result,) if isinstance(result, Memory) else result)
-    memories = [getattr(each, "memory", each) for each in found if not isinstance(each, str)]
-    ids = [each.id for each in memories] or list(found)
+    return _of_conversation(result)
+
+
+def _of_conversation(result: Any) -> _Found:
+    """What a verb of a conversation returned or learned, or else the memories that a result has."""
+    match result:
+        case LearningRun():
+            outcomes = Counter(str(each.outcome) for each in result.decisions)
+            attributes = {f"germane.learned.{name}": count for name, count in sorted(outcomes.items())}
+        case Message():
+            attributes = {"germane.messages": 1}
+        case Group() | Selection():
+            attributes = {"germane.messages": len(result.messages)}
+        case tuple() if result and isinstance(result[0], Message):
+            attributes = {"germane.messages": len(result)}
+        case None | str() | list() | SessionSummary() | Anchored():
+            attributes = {}
+        case _:
+            return _of_memories((result,) if isinstance(result, Memory) else getattr(result, "used", result))
+    return _Found(attributes, (), ())
+
+
+def _of_memories(found: Iterable[Any]) -> _Found:
+    """The memories of a result, or what has them, or their ids alone."""
+    given = list(found)
+    memories = [getattr(each, "memory", each) for each in given if not isinstance(each, str)]
+    ids = [each.id for each in memories] or given
     one = {"gen_ai.memory.record.id": ids[0]} if len(ids) == 1 else {}
     return _Found({"gen_ai.memory.record.count": len(ids), **one}, memories, ids)
 

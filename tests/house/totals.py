@@ -28,7 +28,7 @@ _SOURCE = ROOT / "src" / "germane"
 _PROGRAM = Path(__file__).with_name("warm_assemble.py")
 _BESIDES_CORE = ("importers", "evaluation", "cli", "frameworks", "servers", "testing", "demo", "telemetry.py")
 # Protocols that users implement; each other one describes what only some stores can do.
-_FOR_USERS = {"Embedder", "Reranker", "Store", "Summarizer", "TokenCounter"}
+_FOR_USERS = {"Embedder", "Extractor", "Reranker", "Store", "Summarizer", "TokenCounter"}
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
 _KINDS = ("decision", "episode", "fact", "note", "procedure", "rule")
 

@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from starlette.testclient import TestClient
 
 import germane
-from germane import Engine, NotFound
+from germane import Conversation, Engine, NotFound
 from germane.aio import AsyncEngine, AsyncStoreHandle
 from germane.servers import rest_app
 from germane.telemetry import instrument
@@ -165,6 +165,75 @@ def test_refreshes_requests_and_feedback_have_spans_of_their_own(engine: Engine,
         "germane.outcome",
         "germane.maintain",
     ]
+
+
+def test_reads_and_what_is_learned_have_spans(engine: Engine, spans: Spans) -> None:
+    memory = engine.remember(f"The {WORD} is in the kitchen.")
+    chat = engine.conversation("monday")
+    chat.append("user", f"I live in Nagoya with a {WORD}.")
+    spans.take()
+    engine.get(memory.id)
+    engine.memories()
+    engine.history(memory.id)
+    engine.count()
+    engine.expand(memory.id)
+    run = engine.learn_from(chat)
+    engine.unlearn(run.id)
+    shown = spans.shown()
+    assert [name for name, _ in shown] == [
+        *("germane.get", "germane.memories", "germane.history", "germane.count", "germane.expand"),
+        *("germane.learn_from", "germane.unlearn"),
+    ]
+    assert shown[-2][1]["germane.learned.new"] == 1
+    assert WORD not in str(shown)
+
+
+def test_each_verb_of_a_conversation_has_one_span(engine: Engine, spans: Spans) -> None:
+    chat = engine.conversation("monday")
+    message = chat.append("user", f"Where is the {WORD}?")
+    chat.extend([{"role": "assistant", "content": "In the kitchen."}], provider="openai")
+    chat.append("user", "Thanks.")
+    group = message.group or ""
+    called = [
+        *("append", "extend", "append", "messages", "expand", "window", "ranked", "anchored", "summary"),
+        *("set_state", "hide", "unhide", "remove_message", "undo", "remove", "purge"),
+    ]
+    chat.messages()
+    chat.expand(message.id)
+    chat.window()
+    chat.ranked(query="kitchen")
+    chat.anchored()
+    chat.summary(store=False)
+    chat.set_state("searching")
+    chat.hide(group)
+    chat.unhide(group)
+    chat.remove_message(chat.append("user", "One more.").id)
+    chat.undo()
+    chat.remove(group)
+    chat.append("user", "The end.")
+    chat.purge(confirm=True)
+    shown = [
+        (name, at["gen_ai.conversation.id"])
+        for name, at in spans.shown()
+        if name.startswith("germane.conversation.")
+    ]
+    named = [name.rpartition(".")[2] for name, _ in shown]
+    assert sorted(named) == sorted([*called, "append", "append"])
+    assert {session for _, session in shown} == {"monday"}
+    unnamed = {
+        "session",
+        "agent",
+        "state",
+        "groups",
+        "current",
+        "anchor",
+        "without_state",
+        "anchors",
+        "items",
+        "payload",
+    }
+    public = {name for name in vars(Conversation) if not name.startswith("_")}
+    assert public == unnamed | set(called)
 
 
 def test_an_error_is_named_by_its_type_alone(engine: Engine, spans: Spans) -> None:
