@@ -268,7 +268,7 @@ class _Deferred:
         self._slot.__set__(owner, value)
 
 
-Selection.tokens = _Deferred(Selection.tokens)  # type: ignore[assignment, misc]
+Selection.tokens = _Deferred(Selection.tokens)  # type: ignore[assignment, misc] # A slot, behind another descriptor.
 
 
 def deferred(count: Callable[[], int]) -> int:
