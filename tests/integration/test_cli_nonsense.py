@@ -79,8 +79,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     talk.write_text('[{"role": "user", "content": "Hi"}]', encoding="utf-8")
     notes.write_text("# Notes\n\nIt runs.\n", encoding="utf-8")
     questions.write_text('{"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}')
-    data = folder / "data"
-    data.mkdir()
+    (data := folder / "data").mkdir()
     message = '{"role": "user", "content": "It runs.", "id": 1}'
     (data / "chat.jsonl").write_text(message + '\n{"question": "What runs?", "evidence": 1}')
     run("chat", "import", str(talk), db=db)

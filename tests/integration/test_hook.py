@@ -163,6 +163,20 @@ def test_the_end_of_a_session_is_summed_up(engine: Engine, tmp_path: Path) -> No
     assert engine.get(key="session:s1").kind == "episode"
 
 
+def test_the_end_of_a_session_is_learned_from_where_that_is_switched_on(
+    engine: Engine, tmp_path: Path
+) -> None:
+    path = transcript(tmp_path / "s1.jsonl", record("user", "I live in Nagoya.", 8))
+    event = {"hook_event_name": "SessionEnd", "session_id": "s1", "transcript_path": str(path)}
+
+    HostEvents(engine).answer(event)
+    assert engine.learning_runs() == ()
+    HostEvents(engine, learns=True).answer(event)
+
+    (run,) = engine.learning_runs()
+    assert "The user lives in Nagoya." in [engine.get(each).content for each in run.memories]
+
+
 def test_what_was_shown_is_never_learned_again(engine: Engine, tmp_path: Path) -> None:
     events = HostEvents(engine)
     shown = events.answer({"hook_event_name": "SessionStart", "session_id": "s1"})

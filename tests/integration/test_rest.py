@@ -58,6 +58,24 @@ def test_what_is_remembered_is_found_assembled_and_explained(handle: Any) -> Non
     assert handle.agent("newton").get(memory["id"]).access_count == 1
 
 
+def test_a_conversation_is_learned_from_and_a_run_undone(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    messages = [{"role": "user", "content": "I live in Nagoya."}]
+    http.post("/v1/conversations/chat/messages", json={"messages": messages})
+    run = http.post("/v1/conversations/chat/learn", json={}).json()["run"]
+    assert [each["outcome"] for each in run["decisions"]] == ["new"]
+    assert http.get("/v1/learning-runs").json()["runs"] == [run]
+    assert http.get("/v1/learning-runs", params={"session": "other"}).json()["runs"] == []
+    assert http.post("/v1/learning-runs", json={}).json()["runs"] == []
+    assert agent_client(handle, "ada").get("/v1/learning-runs").json()["runs"] == []
+    undo = f"/v1/learning-runs/{run['id']}/undo"
+    assert agent_client(handle, "newton", "read").post(undo, json={}).status_code == 403
+    assert agent_client(handle, "ada").post(undo, json={}).status_code == 422
+    assert http.post(undo, json={}).json()["run"]["decisions"][0]["undone"] is True
+    assert http.get("/v1/memories").json()["memories"] == []
+    assert http.post("/v1/conversations/nothing/learn", json={}).status_code == 404
+
+
 def test_an_answer_has_the_form_that_the_command_line_prints(handle: Any, tmp_path: Path) -> None:
     http = agent_client(handle, "newton")
     memory = remember(http, "Billing runs at night.", tags=["billing"], metadata={"ratio": 0.123456789})
