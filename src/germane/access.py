@@ -56,9 +56,9 @@ class Answered(StrEnum):
     NOT_YET = "not yet"
     """Another call is at it, in this process or another one."""
     OTHERWISE = "otherwise"
-    """An earlier request of the same key asked something else."""
+    """An earlier request of the same key had another content."""
     GONE = "gone"
-    """By an earlier one, whose answer was too long to store, or may have held what was purged since."""
+    """By an earlier one, whose answer was too long to store, or may have contained what was purged since."""
 
 
 @dataclass(frozen=True, slots=True)

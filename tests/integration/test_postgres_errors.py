@@ -369,9 +369,9 @@ def test_many_open_an_empty_database_at_once(postgres_server: Server, postgres_d
 
     with ThreadPoolExecutor(6) as pool:
         applied = list(pool.map(opened, range(6)))
-    assert sorted(map(len, applied)) == [0, 0, 0, 0, 0, 1]
     recorded = postgres_server.run("SELECT number FROM migrations", database=database_of(postgres_database))
-    assert recorded == [(VERSION,)]
+    assert sorted(map(len, applied)) == [0, 0, 0, 0, 0, len(recorded)]
+    assert max(recorded) == (VERSION,)
 
 
 def test_partitions_are_made_where_they_are_requested(

@@ -290,7 +290,7 @@ _RESULTS = tuple(
         "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
         "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds AccessKey NewKey",
-        "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer",
+        "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer Attempt",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice RecordRun Reinstate",

@@ -111,6 +111,8 @@ class _Judge:
 
     def query(self, query: Node, around: tuple[Node, ...], *, is_joined: bool) -> None:
         """Judge a query and all in it; what is known around it counts where it becomes a join with that."""
+        if query.node("jointree") is None:
+            return  # A LOCK, which reads no row.
         stack = (*around, query)
         inside = [each.node("ctequery") for each in query.nodes("cteList")]
         inside += [each.node("subquery") for each in query.nodes("rtable")]

@@ -231,9 +231,9 @@ def _endpoint(route: Route) -> Callable[..., Response]:
         key = request.headers.get("idempotency-key")
         if key is None or route.method == "GET" or (route.right is AccessRight.READ and not records):
             return answer()
-        asked = json.dumps([route.name, path, space, match, arguments], sort_keys=True, default=str)
+        content = json.dumps([route.name, path, space, match, arguments], sort_keys=True, default=str)
         try:
-            return _once(caller, key, asked.encode(), answer, gives_up=request.app.state.gives_up)
+            return _once(caller, key, content.encode(), answer, gives_up=request.app.state.gives_up)
         except GermaneError as error:
             return problem_of(error)
 
@@ -257,7 +257,7 @@ def _endpoint(route: Route) -> Callable[..., Response]:
 
 
 def _once(
-    caller: Caller, key: str, asked: bytes, answer: Callable[[], Response], *, gives_up: float
+    caller: Caller, key: str, content: bytes, answer: Callable[[], Response], *, gives_up: float
 ) -> Response:
     """The answer to a write that may be sent again, which is made once."""
     made: list[Response] = []
@@ -270,7 +270,7 @@ def _once(
         return json.dumps(head).encode() + b"\n" + bytes(made[0].body)
 
     try:
-        found = caller.handle.once(caller.key.agent, key, asked, make, user=caller.user, gives_up=gives_up)
+        found = caller.handle.once(caller.key.agent, key, content, make, user=caller.user, gives_up=gives_up)
     except StoreError:
         # What was done is answered, though the answer couldn't be stored.
         if made:

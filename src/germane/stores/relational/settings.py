@@ -151,7 +151,7 @@ EVERY_REPLY: Final = {**_MOST, "since": 1 << 62, "alive": 0}
 
 
 class Reply(NamedTuple):
-    """Whether a request was answered, the mark of what was asked, and the answer.
+    """Whether a request was answered, the mark of the request, and the answer.
 
     The answer is None where it was too long, and both are None after a purge.
     """
