@@ -71,6 +71,7 @@ class Printed(logging.Handler):
 import sys
 logging.getLogger("germane").setLevel(logging.DEBUG)
 logging.getLogger("germane.servers").addHandler(Printed())
+logging.getLogger("germane.servers").propagate = False  # Libraries may print what reaches the root.
 runpy.run_module("germane", run_name="__main__")
 """
 

@@ -197,6 +197,11 @@ def converse(session: Session) -> None:
     take("chat", "show")
     take("chat", "show", "weather", named="one")
     take("chat", "summary", "weather")
+    learned = take("learn", "from", "weather", form=True)["runs"][0]["id"]
+    take("consolidate", form=True)
+    take("learn", "runs", form=True)
+    take("learn", "show", learned, form=True)
+    take("learn", "undo", learned, form=True)
     take("chat", "window", "weather", "--groups", "1")
     take("chat", "request", "weather", "--memory", "layered")
     take("chat", "request", "weather", "--provider", "anthropic", "--cache", named="anthropic")
