@@ -93,13 +93,17 @@ def outline(text: str) -> Outline:
     )
 
 
-@cache
 def _parser(*, inline: bool) -> MarkdownIt:
     try:
         from markdown_it import MarkdownIt  # noqa: PLC0415 - An optional dependency of this reader alone.
     except ImportError as error:
         raise MissingExtra(feature="Importing Markdown", extra="cli") from error
-    parser = MarkdownIt("commonmark").enable("table")
+    return _made(MarkdownIt, inline)
+
+
+@cache
+def _made(kind: type[MarkdownIt], inline: bool) -> MarkdownIt:
+    parser = kind("commonmark").enable("table")
     return parser if inline else parser.disable("inline")
 
 
