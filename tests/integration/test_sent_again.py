@@ -79,9 +79,10 @@ def test_a_key_is_that_of_an_agent_and_its_user(handle: Any) -> None:
     of_whom = [("newton", None), ("newton", "ann"), ("newton", "bob"), ("leibniz", None), ("leibniz", "ann")]
     for agent, user in of_whom:
         content = {"content": f"This is about {agent} and {user}."}
-        made = client(handle, agent, user).post("/v1/memories", json=content, headers=AGAIN)
+        http = client(handle, agent, user)
+        made = http.post("/v1/memories", json=content, headers=AGAIN)
         assert (made.status_code, "idempotency-replayed" in made.headers) == (201, False)
-        again = client(handle, agent, user).post("/v1/memories", json=content, headers=AGAIN)
+        again = http.post("/v1/memories", json=content, headers=AGAIN)
         assert again.json() == made.json()
         assert again.headers["etag"] == made.headers["etag"]
 

@@ -117,7 +117,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _evaluated(thing: Any) -> dict[str, Any]:
     """The types that a class or function names, those that only a type checker imports included."""
     known: dict[str, Any] = {}
-    for name, module in tuple(sys.modules.items()):
+    for name, module in list(sys.modules.copy().items()):
         if name.startswith("germane.") and module is not None:
             known |= {
                 each: value
