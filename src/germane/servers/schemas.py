@@ -121,7 +121,7 @@ def _evaluated(thing: Any) -> dict[str, Any]:
         if name.startswith("germane.") and module is not None:
             known |= {
                 each: value
-                for each, value in vars(module).items()
+                for each, value in vars(module).copy().items()
                 if isinstance(value, type) and value.__module__.startswith("germane.")
             }
     try:
