@@ -55,7 +55,7 @@ _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
 _OFTEN: Final = 3
-"""After being shed, vectors are loaded again when they are compared so many times: each takes longer then."""
+"""After so many uses since an agent was loaded or shed, what a search needs of it is cached as it is read."""
 
 # Past this share of purged memories the arrays are reloaded.
 _DEAD_SHARE = 4
@@ -79,6 +79,7 @@ class AgentCache(ABC):
         self.lock = RLock()
         self.name = name
         self.agent = 0
+        self._uses = 0
         self._loaded = 0  # Whose latest change `_seq` is. Who is removed and comes again has another number.
         self._empty()
 
@@ -109,6 +110,7 @@ class AgentCache(ABC):
         if not self.lock.acquire(blocking=False):
             return False
         try:
+            self._uses = 0
             self._records, self._record_bytes = {}, 0
             self._sessions, self._firsts, self._found = {}, {}, {}
             self._shed()
@@ -128,7 +130,8 @@ class AgentCache(ABC):
         """How near the agent's vectors are to this one of the same length."""
 
     def catch_up(self, connection: Connection, seq: int) -> None:
-        """Become as the snapshot is, whose latest change of this agent is `seq`."""
+        """Become as the snapshot is, whose latest change of this agent is `seq`; a search begins with it."""
+        self._uses += 1
         if self.is_at(self.agent, seq):
             return
         try:
@@ -261,8 +264,11 @@ class AgentCache(ABC):
     def unread(
         self, connection: Connection, ordinals: Sequence[int], read: Reading
     ) -> dict[int, Memory | UnreadMemory]:
-        """The memories of these ordinals; unread until `read` what isn't cached and can be."""
-        if self.columns.used > _MOST_UNREAD:
+        """The memories of these ordinals; unread until `read` what isn't cached and can be.
+
+        None is unread of an agent that is used often, so that the next searches find them cached.
+        """
+        if self._uses >= _OFTEN or self.columns.used > _MOST_UNREAD:
             return {**self.records(connection, ordinals)}
         late = self._of_filter(connection, None)
         waiting = [ordinal for ordinal in ordinals if late[ordinal] and ordinal not in self._records]
@@ -370,7 +376,6 @@ class ResidentCache(AgentCache):
         self._postings = Postings()
         self._vectors: VectorRows | None = None
         self._codes: QuantisedRows | None = None
-        self._compared = 0
 
     @property
     def nbytes(self) -> int:
@@ -384,7 +389,6 @@ class ResidentCache(AgentCache):
             turns = self.columns.has_sessions
             self._codes = None if turns else self._vectors.quantised(self.columns.used)
             self._vectors = None
-        self._compared = 0
 
     def postings(
         self,
@@ -397,10 +401,9 @@ class ResidentCache(AgentCache):
     def compared(self, connection: Connection, vector: Vector) -> Cosines:
         """How near the agent's vectors are to this one.
 
-        They are loaded at the first comparison, and after they were shed when they are compared often again.
+        They are loaded at the first comparison, and after they were shed when the agent is used often again.
         """
-        self._compared += 1
-        if self._codes is not None and self._compared < _OFTEN and not self.columns.has_sessions:
+        if self._codes is not None and self._uses < _OFTEN and not self.columns.has_sessions:
             from germane.stores.relational.cosines import QuantisedCosines  # noqa: PLC0415 - Loaded when used.
 
             return QuantisedCosines(connection, self.agent, self.columns, vector, self._codes)
