@@ -26,11 +26,11 @@ from germane.model.query import (
     SearchResult,
     Slice,
     TimeRange,
+    joined_results,
 )
 from germane.model.text import is_space, own_text
 from germane.operations.context import AgentContext
 from germane.operations.frame import MessageFilter
-from germane.operations.joined_results import joined_results
 from germane.operations.passages import by_passages
 from germane.operations.search import ParsedQuery, passage_search, query_of
 from germane.operations.turn_search import memory_of, outside_alone, turn_vectors

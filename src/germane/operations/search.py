@@ -23,6 +23,7 @@ from germane.model.query import (
     Slice,
     TimeRange,
     read_memories,
+    spaces_united,
 )
 from germane.model.text import DEFAULT_RANKER, cut, is_space, line_of, space_of
 from germane.model.validation import as_utc, checked_tags, checked_text, checked_words
@@ -36,7 +37,6 @@ from germane.operations.inputs import (
     least_cosine_of,
     settled,
 )
-from germane.operations.joined_results import spaces_united
 from germane.operations.passages import PassageSearch, by_passages
 from germane.protocols import Clock, Scorer
 from germane.ranking.learning import learned_note
