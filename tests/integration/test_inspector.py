@@ -186,9 +186,11 @@ def test_the_playground_says_what_a_pin_and_an_exclusion_change(page: Any, inspe
     expect(page.locator(".what-if .left")).not_to_have_count(0)
     page.get_by_role("button", name="Keep it pinned").click()
     expect(page.locator(".chip")).to_contain_text("pinned")
+    expect(page.locator(".results")).to_have_attribute("aria-busy", "false")
     assert "pin=" in page.url
     page.locator(".chip button").click()
     expect(page.locator(".chip")).to_have_count(0)
+    expect(page.locator(".results")).to_have_attribute("aria-busy", "false")
     page.get_by_role("radio", name=re.compile("^In")).check(force=True)
     page.locator(".expander").first.click()
     page.get_by_role("button", name="it is excluded?").click()
