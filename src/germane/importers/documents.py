@@ -136,6 +136,19 @@ def prose_in(text: str) -> tuple[Prose, ...]:
     return tuple(found)
 
 
+_OWN_BEGIN = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)
+_OWN_END = re.compile(r"^<!-- germane:end -->$", re.MULTILINE)
+
+
+def without_own_blocks(text: str) -> str:
+    """The text without what `germane context project` wrote, which is stored already; line numbers stay."""
+    parts, done = [], 0
+    while (begin := _OWN_BEGIN.search(text, done)) and (end := _OWN_END.search(text, begin.end())):
+        parts += [text[done : begin.start()], "\n" * text.count("\n", begin.start(), end.end())]
+        done = end.end()
+    return "".join([*parts, text[done:]])
+
+
 def _blocks(tokens: Sequence[Token]) -> tuple[MarkdownBlock, ...]:
     blocks: list[MarkdownBlock] = []
     items: list[int] = []

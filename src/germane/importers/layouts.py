@@ -12,6 +12,7 @@ from germane.importers.chat_exports import export_product, is_chat_export
 from germane.importers.dialogue import is_transcript, read_chat_export, read_transcript, starts_dialogue
 from germane.importers.foreign import counted, is_sqlite, parsed_json, tables_of
 from germane.importers.git import read_git
+from germane.importers.host_files import is_instructions
 from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
 from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
 from germane.importers.memory_products import (
@@ -126,7 +127,12 @@ def _layout_by_name(path: Path) -> Layout | None:
         return Layout.MEM0
     if path.exists() and is_chat_export(path):
         return Layout.CHAT_EXPORT
-    if path.is_dir() or path.name in MANIFESTS or path.suffix.lower() in MODULE_SUFFIXES:
+    if (
+        path.is_dir()
+        or path.name in MANIFESTS
+        or path.suffix.lower() in MODULE_SUFFIXES
+        or is_instructions(path)
+    ):
         return Layout.PROJECT
     return Layout.MARKDOWN if path.suffix.lower() in MARKDOWN_SUFFIXES else None
 

@@ -23,8 +23,10 @@ from germane.importers.documents import (
     stated_paths,
     stated_scope,
     versions,
+    without_own_blocks,
 )
 from germane.importers.foreign import LeaveOut, counted, uncounted
+from germane.importers.host_files import HOST_FOLDERS, host_fields, is_host_path, walked_names, working_file
 from germane.importers.sources import (
     EXTERNAL,
     FieldError,
@@ -37,7 +39,6 @@ from germane.importers.sources import (
     plain,
     raise_skipped,
     read_text,
-    split_front_matter,
     text_of,
     translated_os_errors,
     unreadable,
@@ -62,8 +63,6 @@ _KINDS_BY_TYPE = frozenset(
 """The kinds that `type:` can name in front matter; other values stay metadata."""
 
 _SEPARATOR = " > "
-_OWN_BEGIN = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)
-_OWN_END = re.compile(r"^<!-- germane:end -->$", re.MULTILINE)
 _CREATED = ("date", "created", "created_at")
 _LONGEST_BLANK = 1_000
 _UPDATED = ("updated", "updated_at", "modified", "last_modified", "lastmod")
@@ -111,12 +110,13 @@ def drafts_of_markdown(
     what isn't taken over is reported to `leave_out`. Raises UnreadableSource.
     """
     in_vault, source = is_in_vault(path), name or name_of(path)
-    if in_vault and _is_blank(path):
-        leave_out(_BLANK)
+    no_memory = _BLANK if in_vault and _is_blank(path) else working_file(path)
+    if no_memory is not None:
+        leave_out(no_memory)
         return []
-    fields, whole, above = split_front_matter(read_text(path), path)
+    fields, whole, above = host_fields(path, read_text(path))
     is_note = in_vault or is_basic_memory(fields)
-    body = _without_own_blocks(whole)
+    body = without_own_blocks(whole)
     if whole.strip() and not body.strip():
         return []
     if not body.strip() and is_note:
@@ -138,15 +138,6 @@ def drafts_of_markdown(
         return [with_links(draft, leave_out) for draft in (*whole_note, *stated)]
     except FieldError as error:
         raise unreadable(path, f"in its front matter, {error}") from error
-
-
-def _without_own_blocks(text: str) -> str:
-    """The text without what `germane context project` wrote, which is stored already; line numbers stay."""
-    parts, done = [], 0
-    while (begin := _OWN_BEGIN.search(text, done)) and (end := _OWN_END.search(text, begin.end())):
-        parts += [text[done : begin.start()], "\n" * text.count("\n", begin.start(), end.end())]
-        done = end.end()
-    return "".join([*parts, text[done:]])
 
 
 _BLANK = "notes without a text"
@@ -344,9 +335,14 @@ def _below(
     def failed(error: OSError) -> None:
         refused(Skipped(source=str(error.filename), reason=f"the system refused it ({error.strerror})"))
 
-    for folder, folders, names in os.walk(start, onerror=failed):
+    for folder, folders, files in os.walk(start, onerror=failed):
         here = Path(folder)
-        visible = sorted(name for name in folders if not name.startswith("."))
+        only = walked_names(here)
+        visible = sorted(name for name in folders if not name.startswith(".") or name in HOST_FOLDERS)
+        names = [name for name in files if only is None or name in only]
+        if only is not None:
+            _name_settings(here, [name for name in visible if name not in only], passed_over)
+            visible = [name for name in visible if name in only]
         folders[:] = [
             name
             for name in visible
@@ -356,6 +352,13 @@ def _below(
             path = here / name
             if not name.startswith(".") and wanted(path) and not ignored(path, is_folder=False):
                 yield path
+
+
+def _name_settings(folder: Path, names: Sequence[str], passed_over: OnSkip) -> None:
+    """Report the folders in the folder of a host that contain no memories."""
+    for name in names:
+        reason = "the folder has settings of the host, and no memories"
+        passed_over(Skipped(source=str(folder / name), reason=reason))
 
 
 def _is_ours(folder: Path, passed_over: OnSkip) -> bool:
@@ -375,19 +378,24 @@ def _may_be_read(path: Path, root: Path, passed_over: OnSkip) -> bool:
             if root not in path.resolve().parents:
                 passed_over(Skipped(source=str(path), reason="the link leads out of the project"))
             return False  # A file inside the project is read at its own path.
-        size = path.stat().st_size
+        reason = too_large(path)
     except OSError:
         return True  # Reading it reports the problem.
-    if size > MOST_BYTES:
-        reason = f"the file has {size:,} bytes, and at most {MOST_BYTES:,} are read"
+    if reason is not None:
         passed_over(Skipped(source=str(path), reason=reason))
-        return False
-    return True
+    return reason is None
+
+
+def too_large(path: Path) -> str | None:
+    """Why a file is too large to be read, or None. Raises OSError."""
+    size = path.stat().st_size
+    return f"the file has {size:,} bytes, and at most {MOST_BYTES:,} are read" if size > MOST_BYTES else None
 
 
 def is_hidden(path: Path, root: Path) -> bool:
     """Whether the path, or a folder between it and the root, is hidden or third-party."""
-    return any(part.startswith(".") or part in NOT_OURS for part in path.relative_to(root).parts)
+    place = path.relative_to(root)
+    return not is_host_path(place) or any(part in NOT_OURS for part in place.parts)
 
 
 def _decision(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:

@@ -18,7 +18,8 @@ from typing import Any
 from germane.errors import InvalidInput, UnreadableSource
 from germane.importers.documents import LONG, named_paths, pattern_of
 from germane.importers.foreign import LeaveOut, counted, uncounted
-from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
+from germane.importers.host_files import for_folder, governed, imported_files, is_instructions
+from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, too_large, walk
 from germane.importers.sources import (
     EXTERNAL,
     FieldError,
@@ -87,7 +88,9 @@ def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG)
         files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=skip)
     any_file = False
     with counted(path, on_skip or (lambda _: None)) as leave_out:
-        for file in files:
+        files = [*files]
+        others = imported_files(files, project.root, not_imported, on_skip or (lambda _: None))
+        for file in (*files, *others):
             any_file = True
             try:
                 yield from read_file(project, file, long=long, leave_out=leave_out)
@@ -104,6 +107,9 @@ def nothing_in(path: Path) -> UnreadableSource:
     return unreadable(
         path, f"the folder holds no Markdown file ({known}), no manifest and no documented module"
     )
+
+
+_TEXTS = frozenset({"", ".txt"})
 
 
 def is_read(path: Path) -> bool:
@@ -127,7 +133,9 @@ def read_file(
             drafts = module_drafts(path, name=name, place=place)
         else:
             drafts = drafts_of_markdown(path, name=name, long=long, leave_out=leave_out)
-            if folder and path.stem.lower() == "readme" and not is_in_vault(path):
+            if is_instructions(path):
+                drafts = [for_folder(draft, governed(place, project.root)) for draft in drafts]
+            elif folder and path.stem.lower() == "readme" and not is_in_vault(path):
                 # A README describes its folder, unless its front matter names another kind or scope.
                 drafts = [
                     replace(draft, kind="module", scope=f"path:{folder}")
@@ -140,6 +148,14 @@ def read_file(
         raise UnreadableSource(str(error)) from error
     except RecursionError as error:
         raise unreadable(path, "it is nested too deeply to be read") from error
+
+
+def not_imported(path: Path) -> str | None:
+    """Why a file that a CLAUDE.md imports isn't read; None for text and the files of a project."""
+    suffix = path.suffix.lower()
+    if (not is_read(path) and suffix not in _TEXTS) or path.name.startswith("."):
+        return "it isn't Markdown, a manifest, or source code with documentation"
+    return too_large(path)
 
 
 def _placed(project: Project, draft: Draft) -> Draft:
@@ -545,12 +561,14 @@ def project_root(start: Path) -> Path:
 
     Without any, it is `start` itself, or the folder of that file. A manifest or a vault in the home folder or
     above it doesn't mark a project. The root of a memory folder of Claude Code is the folder above it, whose
-    name is the project's.
+    name is the project's, and the root of Codex's memories is the `.codex` folder.
     """
     here = start.resolve()
     here = here if here.is_dir() else here.parent
     above = (here, *here.parents)
     for folder in above:
+        if folder.name == "memories" and folder.parent.name == ".codex":
+            return folder.parent  # Codex makes the folder of its memories a repository.
         if any((folder / mark).exists() for mark in _MARKS):
             return folder
     home = Path.home()

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
 from germane.importers.foreign import USER, LeaveOut, uncounted
+from germane.importers.host_files import imported_files
 from germane.importers.markdown import Ignored, is_hidden, walk
-from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
+from germane.importers.project import (
+    MODULE_SUFFIXES,
+    Project,
+    is_read,
+    not_imported,
+    project_of,
+    read_file,
+)
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, place_of, stands_as_it_was
 from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, batches, unreadable
@@ -57,7 +65,7 @@ def sync(
     for start in starts:
         if named or start.exists():
             scan.look(start, named=named)
-    places = [project.place(start) for start in starts]
+    places = [project.place(start) for start in (*starts, *scan.look_at_imports())]
     run.pruned = prune
     stored = list(_heads(engine))
     first = scan.known_files(stored)
@@ -243,6 +251,18 @@ class FileScan:
         if named:
             self._named.add(start)
         self._run.seen_of = len(self.paths)
+
+    def look_at_imports(self) -> list[Path]:
+        """Add the files that instructions for coding agents import, and return these."""
+
+        def leave_out(one: Skipped) -> None:
+            self._leave_out(self._run.passed_over, one, self.paths.get(Path(one.source), len(self.paths)))
+
+        found = [*imported_files([*self.paths], self.project.root, not_imported, leave_out)]
+        for path in found:
+            self.paths.setdefault(path, len(self.paths))
+        self._run.seen_of = len(self.paths)
+        return found
 
     def drafts(self, paths: Iterable[Path]) -> list[Draft]:
         """The drafts of these files, without possible secrets. Each file is read once."""

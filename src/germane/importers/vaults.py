@@ -72,7 +72,7 @@ def with_links(draft: Draft, leave_out: LeaveOut) -> Draft:
         return draft
     links, tags, more = dict[str, None](), dict.fromkeys(draft.tags), 0
     for prose in prose_in(draft.content):
-        text = _without_code(prose.text)
+        text = without_code(prose.text)
         tags |= dict.fromkeys(_tags_in(text))
         for match in _LINK.finditer(text):
             target = _target(match["target"])
@@ -97,7 +97,7 @@ def _tags_in(text: str) -> Iterator[str]:
             yield tag
 
 
-def _without_code(text: str) -> str:
+def without_code(text: str) -> str:
     """The text with code between backticks blanked, in linear time."""
     runs = [match.span() for match in _TICKS.finditer(text)]
     last: dict[int, int] = {}
@@ -160,7 +160,7 @@ def statements_of(body: str, base: Draft, title: str) -> tuple[list[Draft], str]
 
 def _statement(prose: Prose, base: Draft, title: str) -> Draft | None:
     text = prose.text.strip()
-    plain_text = _without_code(text)
+    plain_text = without_code(text)
     if match := _RELATION.fullmatch(text) if "[[" in plain_text else None:
         relation = (match["quoted"] or match["single"] or match["word"]).strip()
         target, context = _target(match["target"]), (match["context"] or "").strip()
