@@ -407,6 +407,7 @@ class AsyncEngine(_Verbs):
     latest_change = _awaited(Engine.latest_change)
     learn_from = _awaited_of_conversation(Engine.learn_from)
     consolidate = _awaited(Engine.consolidate)
+    learning_run = _awaited(Engine.learning_run)
     learning_runs = _awaited(Engine.learning_runs)
     unlearn = _awaited(Engine.unlearn)
     compaction = _awaited_of_conversation(Engine.compaction)

@@ -28,6 +28,7 @@ __all__ = [
     "PurgeNotConfirmed",
     "RequestTooLarge",
     "RerankingFailed",
+    "RunNotFound",
     "SchemaTooNew",
     "SpaceError",
     "SpaceTaken",
@@ -142,6 +143,18 @@ class MessageNotFound(GermaneError, LookupError):
         super().__init__(
             f"There is no {what} {name!r} in conversation {session!r} of this agent. It was removed, or "
             "stands in another conversation; conversation.messages(hidden=True) lists what is there."
+        )
+
+
+class RunNotFound(GermaneError, LookupError):
+    """An agent has no learning run of that id."""
+
+    def __init__(self, run_id: str, agent: str) -> None:
+        self.run_id = run_id
+        self.agent = agent
+        super().__init__(
+            f"run_id={run_id!r} is no learning run of agent {agent!r}: it was never stored, or belongs to "
+            "another agent or user. `learning_runs()` lists those that there are."
         )
 
 

@@ -70,7 +70,7 @@ def test_a_conversation_is_learned_from_and_a_run_undone(handle: Any) -> None:
     assert agent_client(handle, "ada").get("/v1/learning-runs").json()["runs"] == []
     undo = f"/v1/learning-runs/{run['id']}/undo"
     assert agent_client(handle, "newton", "read").post(undo, json={}).status_code == 403
-    assert agent_client(handle, "ada").post(undo, json={}).status_code == 422
+    assert agent_client(handle, "ada").post(undo, json={}).status_code == 404
     assert http.post(undo, json={}).json()["run"]["decisions"][0]["undone"] is True
     assert http.get("/v1/memories").json()["memories"] == []
     assert http.post("/v1/conversations/nothing/learn", json={}).status_code == 404
@@ -165,55 +165,125 @@ def test_every_error_is_a_problem(
     assert shape["detail"]
 
 
-def test_another_agents_names_are_not_found(handle: Any) -> None:
-    one, other = agent_client(handle, "newton"), agent_client(handle, "leibniz")
-    memory = remember(one, "Newton keeps this to himself.")
-    made = one.post("/v1/assemble", json={"query": "this", "record": True}).json()
-    one.post(
-        "/v1/conversations/monday/messages", json={"messages": [{"role": "user", "content": "Hi there."}]}
-    )
-    one.post("/v1/spaces", json={"name": "team", "admits": None})
-    one.post("/v1/working-sets/default/items", json={"memories": [memory["id"]]})
-    document = openapi_document()
-    names = {
+SECRET = "kumquat"  # noqa: S105 - A fruit.
+NAMED = ("memory_id", "assembly_id", "first", "session", "space", "run_id", "message_id", "group")
+BODIES: dict[str, dict[str, Any]] = {
+    "patch_memories_memory_id": {"content": "Mine."},
+    "post_memories": {"content": "Something of my own."},
+    "post_memories_memory_id_supersede": {"draft": {"content": "Mine."}},
+    "post_memories_memory_id_review": {"outcome": "success"},
+    "post_spaces_space_promote": {"agent": "leibniz"},
+    "post_spaces_space_fail_over": {"failed": "newton"},
+}
+
+
+@pytest.mark.parametrize(
+    ("owner", "other"),
+    [
+        pytest.param({"agent": "newton"}, {"agent": "leibniz"}, id="two agents"),
+        pytest.param(
+            {"agent": "newton", "user": "ann"}, {"agent": "newton", "user": "bob"}, id="two users of an agent"
+        ),
+    ],
+)
+def test_what_another_has_is_not_found_by_any_operation(
+    handle: Any, owner: dict[str, str], other: dict[str, str]
+) -> None:
+    rights = ["read", "write", "admin"]
+    mine, others = (client(handle, handle.create_key(**who, may=rights).text) for who in (owner, other))
+    names = _everything_secret(mine)
+    before = _shown(mine, names)
+    seen, wrong = {"not found": 0, "answered": 0}, []
+    for path, methods in openapi_document()["paths"].items():
+        for method, operation in methods.items():
+            body = _body(operation["operationId"], names)
+            answer = others.request(
+                method.upper(),
+                path.format(**names),
+                params={"confirm": "true"} if method == "delete" else {},
+                json=body,
+            )
+            is_missing = _names_what_is_not_there(path, operation["operationId"])
+            if path == "/v1/users/{user}":
+                is_missing = "user" in other
+            if SECRET in answer.text or (answer.status_code == 404) != is_missing:
+                wrong.append((method, path, answer.status_code, answer.text))
+            seen["not found"] += is_missing
+            seen["answered"] += answer.is_success
+    assert wrong == []
+    assert seen["not found"] >= 40
+    assert seen["answered"] >= 25
+    assert _shown(mine, names) == before
+
+
+def _everything_secret(http: TestClient) -> dict[str, str]:
+    """Store the secret in everything that an agent can have; the names of what there is then."""
+    memory = remember(http, f"I live in Nagoya with a {SECRET}.", metadata={"fruit": SECRET})
+    message = {"role": "user", "content": f"My favourite fruit is {SECRET}."}
+    (stored,) = http.post("/v1/conversations/monday/messages", json={"messages": [message]}).json()[
+        "messages"
+    ]
+    http.put("/v1/conversations/monday/state", json={"text": SECRET})
+    http.put("/v1/conversations/monday/anchors/goal", json={"text": SECRET})
+    run = http.post("/v1/conversations/monday/learn", json={}).json()["run"]
+    assert [each["outcome"] for each in run["decisions"]] == ["new"]
+    made = http.post("/v1/assemble", json={"query": SECRET, "record": True}).json()
+    assert SECRET in made["text"]
+    assert http.post("/v1/spaces", json={"name": "team", "admits": None}).is_success
+    assert http.post("/v1/working-sets/default/items", json={"memories": [memory["id"]]}).is_success
+    return {
         "memory_id": memory["id"],
         "assembly_id": made["ref"],
         "first": made["ref"],
         "second": made["ref"],
+        "session": "monday",
+        "message_id": stored["id"],
+        "group": stored["group"],
+        "name": "default",
+        "space": "team",
+        "run_id": run["id"],
+        "user": http.get("/v1/me").json()["user"] or "nobody",
     }
-    names |= {"session": "monday", "space": "team", "name": "default", "group": "x", "message_id": "x"}
-    bodies = {
-        "patch_memories_memory_id": {"content": "Mine."},
-        "post_memories_memory_id_supersede": {"draft": {"content": "Mine."}},
-        "post_memories_memory_id_review": {"outcome": "success"},
-        "post_spaces_space_promote": {"agent": "leibniz"},
-        "post_spaces_space_fail_over": {"failed": "newton"},
-        "post_spaces_space_share": {"memory_id": memory["id"]},
-    }
-    tried = 0
-    for path, methods in document["paths"].items():
-        if not any(
-            f"{{{name}}}" in path for name in ("memory_id", "assembly_id", "first", "session", "space")
-        ):
-            continue
-        for method, operation in methods.items():
-            name = operation["operationId"]
-            if method == "put" or name == "post_conversations_session_messages":
-                continue  # These make a conversation of one's own.
-            address = path.format(**names)
-            sent: dict[str, Any] = {"json": bodies.get(name, {})} if method in ("post", "patch") else {}
-            params = {"confirm": "true"} if method == "delete" else {}
-            answer = other.request(method.upper(), address, params=params, **sent)
-            assert answer.status_code == 404, (method, path, answer.text)
-            assert "himself" not in answer.text
-            tried += 1
-    assert tried > 25
-    assert (
-        one.get(f"/v1/memories/{memory['id']}").json()["memory"]["content"] == "Newton keeps this to himself."
+
+
+def _body(operation: str, names: dict[str, str]) -> dict[str, Any] | None:
+    """What the operation needs, with another's ids wherever an id can be named."""
+    if operation.startswith(("get_", "delete_")):
+        return None
+    ids, question = [names["memory_id"]], {"query": "Which fruit?"}
+    return {
+        **BODIES,
+        "post_recall": question,
+        "post_assemble": question,
+        "post_explain": question,
+        "post_request": question,
+        "post_refresh": {**question, "previous": names["assembly_id"]},
+        "post_feedback": {"ref": names["assembly_id"], "used": ids},
+        "post_spaces_space_share": {"memory_id": ids[0]},
+        "post_working_sets_name_items": {"memories": ids},
+    }.get(operation, {})
+
+
+def _names_what_is_not_there(path: str, operation: str) -> bool:
+    if operation.startswith("put_conversations") or operation == "post_conversations_session_messages":
+        return False  # These make a conversation of one's own.
+    if operation in ("post_feedback", "post_working_sets_name_items"):
+        return True  # These name it in what they send.
+    return any(f"{{{name}}}" in path for name in NAMED)
+
+
+def _shown(http: TestClient, names: dict[str, str]) -> list[Any]:
+    addresses = (
+        f"memories/{names['memory_id']}",
+        f"memories/{names['memory_id']}/history",
+        "memories",
+        "conversations/monday",
+        f"ledger/{names['assembly_id']}",
+        f"learning-runs/{names['run_id']}",
+        f"spaces/{names['space']}",
+        "working-sets/default",
     )
-    assert other.get("/v1/memories").json()["total"] == 0
-    assert other.get("/v1/ledger").json()["assemblies"] == []
-    assert other.get("/v1/spaces").json()["spaces"] == []
+    return [http.get(f"/v1/{address}").json() for address in addresses]
 
 
 def test_a_key_does_what_it_may_until_it_is_revoked(handle: Any) -> None:

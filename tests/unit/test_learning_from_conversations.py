@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, Memory, Message, Status, Trust
-from germane.errors import InvalidInput, MessageNotFound
+from germane.errors import InvalidInput, MessageNotFound, RunNotFound
 from germane.extractors import LearningRun, Proposal, ProposalOutcome, Quote
 from germane.testing.fakes import FixedClock
 
@@ -225,7 +225,7 @@ def test_a_user_learns_apart(engine: Engine) -> None:
     assert (bob.learning_runs(), engine.learning_runs()) == ((), ())
     with pytest.raises(MessageNotFound):
         bob.learn_from("chat")
-    with pytest.raises(InvalidInput, match="no learning run"):
+    with pytest.raises(RunNotFound):
         bob.unlearn(anna.learning_runs()[0].id)
     with pytest.raises(InvalidInput, match="belongs to"):
         bob.learn_from(anna.conversation("chat"))
@@ -254,8 +254,9 @@ def test_wrong_arguments_are_refused(engine: Engine) -> None:
         engine.learn_from(chat, since="soon")
     with pytest.raises(InvalidInput, match="extractor='rules'"):
         engine.learn_from(chat, extractor="rules")  # type: ignore[arg-type]  # It is refused.
-    with pytest.raises(InvalidInput, match="is no learning run"):
+    with pytest.raises(RunNotFound, match="run_id='nothing' is no learning run") as raised:
         engine.unlearn("nothing")
+    assert (raised.value.run_id, raised.value.agent) == ("nothing", engine.agent)
     assert engine.count() == 0
 
 

@@ -15,7 +15,6 @@ from germane.model.context import short_id
 from germane.model.text import line_of
 
 if TYPE_CHECKING:
-    from germane import Engine
     from germane.extractors import Decision, LearningRun
     from germane.protocols import Extractor
 
@@ -105,7 +104,7 @@ def _runs(
 @command("learn show")
 def _show(call: Call, run: _Run) -> None:
     with call.engine() as engine:
-        found = _run_of(engine, run)
+        found = engine.learning_run(run)
     if call.prints(found):
         return
     _print_run(found, quotes=True)
@@ -121,13 +120,6 @@ def _undo(call: Call, run: _Run) -> None:
     left = [each for each in undone.decisions if each.effects and not each.undone]
     lines = [f"Undone: {sum(each.undone for each in undone.decisions)} of {len(undone.decisions)} decisions."]
     call.answer(undone, "\n".join([*lines, *map(_line, left)]))
-
-
-def _run_of(engine: Engine, name: str) -> LearningRun:
-    found = [each for each in engine.learning_runs() if name in (each.id, short_id(each.id))]
-    if not found:
-        raise InvalidInput(f"RUN={name!r} is no learning run of this agent. `germane learn runs` lists them.")
-    return found[0]
 
 
 def _extractor(using: ModelOptions) -> Extractor | None:

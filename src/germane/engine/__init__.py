@@ -175,12 +175,16 @@ class Engine(ContextMethods):
             self._session, of_session=session, memory_id=memory_id, limit=limit, after=after
         )
 
+    def learning_run(self, run_id: str) -> LearningRun:
+        """A learning run, by its id or its last eight digits. Raises RunNotFound."""
+        return operations.learning.learning_run(self._session, run_id)
+
     def unlearn(self, run_id: str) -> LearningRun:
         """Undo a learning run, by its id or its last eight digits; the run as it is in the log afterwards.
 
         What it stored is removed, and what it changed stands as it did before, to the byte. A memory that was
         changed since is left as it is: its decision isn't `undone` and says so. The conversation still counts
-        as read. Raises InvalidInput for an unknown run, or one that was undone before.
+        as read. Raises RunNotFound, or InvalidInput for a run that was undone before.
         """
         with self._embedding.woken():
             return operations.learning.unlearn(self._session, run_id)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from germane.conversation.formats import read_messages
-from germane.errors import InvalidInput, MessageNotFound, NotFound, StaleRevision
+from germane.errors import InvalidInput, MessageNotFound, NotFound, RunNotFound, StaleRevision
 from germane.extractors.consolidation import Verdict, is_trusted, verdict
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.rules import RuleExtractor
@@ -139,24 +139,22 @@ def learning_runs(
     return tuple(named[:most])
 
 
-def run_of(session: AgentContext, run_id: str) -> LearningRun:
-    """The run of that id, or of its last eight digits. Raises InvalidInput where the agent has none."""
+def learning_run(session: AgentContext, run_id: str) -> LearningRun:
+    """The run of that id, or of its last eight digits. Raises RunNotFound."""
     tables = LEARNING.required(session.store)
     found = tables.get(session.agent, checked_text(run_id, name="run_id"))
     if found is None:
         runs = {run.id: run for run in tables.runs(session.agent)}
         found = runs.get(by_short_id(run_id, runs, "learning runs"))
     if found is None:
-        raise InvalidInput(
-            f"run_id={run_id!r} is no learning run of agent {session.agent!r}. `learning_runs()` lists them."
-        )
+        raise RunNotFound(run_id, session.agent)
     return found
 
 
 def unlearn(session: AgentContext, run_id: str) -> LearningRun:
-    """Undo a run; the run as it is afterwards. Raises InvalidInput for one unknown, or undone before."""
+    """Undo a run; the run as it is afterwards. Raises RunNotFound, or InvalidInput for one undone before."""
     for left in reversed(range(_TRIES)):
-        run = run_of(session, run_id)
+        run = learning_run(session, run_id)
         if run.undone_at is not None:
             raise InvalidInput(f"Learning run {run.id!r} was undone at {run.undone_at:%Y-%m-%d %H:%M} UTC.")
         now = as_utc(session.clock(), name="clock")

@@ -31,6 +31,7 @@ _STATUS: Final[Sequence[tuple[type[GermaneError], HTTPStatus]]] = (
     (errors.AssemblyNotFound, HTTPStatus.NOT_FOUND),
     (errors.MessageNotFound, HTTPStatus.NOT_FOUND),
     (errors.NotInWorkingSet, HTTPStatus.NOT_FOUND),
+    (errors.RunNotFound, HTTPStatus.NOT_FOUND),
     (errors.UnknownSpace, HTTPStatus.NOT_FOUND),
     (errors.NotAMember, HTTPStatus.NOT_FOUND),
     (errors.StaleRevision, HTTPStatus.CONFLICT),

@@ -351,23 +351,13 @@ def _learning_runs() -> list[Route]:
     """What is learned from conversations, and undone."""
     runs = "/learning-runs"
     several: dict[str, Any] = {"returns": tuple[LearningRun, ...], "wrap": "runs"}
+    one: dict[str, Any] = {"returns": LearningRun, "wrap": "run"}
     return [
-        Route(
-            method="POST",
-            path="/conversations/{session}/learn",
-            verb=verbs.learn,
-            returns=LearningRun,
-            wrap="run",
-        ),
+        Route(method="POST", path="/conversations/{session}/learn", verb=verbs.learn, **one),
         Route(method="POST", path=runs, verb=verbs.consolidate, **several),
         Route(method="GET", path=runs, verb=verbs.learning_runs, **several),
-        Route(
-            method="POST",
-            path=f"{runs}/{{run_id}}/undo",
-            verb=Engine.unlearn,
-            returns=LearningRun,
-            wrap="run",
-        ),
+        Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **one),
+        Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **one),
     ]
 
 

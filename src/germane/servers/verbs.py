@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from starlette.exceptions import HTTPException
 
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
@@ -553,13 +556,16 @@ def maintain(engine: Engine, *, dry_run: bool = False) -> Upkeep:
 
 
 def users(caller: Caller) -> tuple[str, ...]:
-    """The users of whom the agent knows something."""
+    """The users of whom the agent knows something; for a user's own key or request, at most that user."""
     known = caller.handle.users()
-    return tuple(user for user, agents in known.items() if caller.key.agent in agents)
+    named = [user for user, agents in known.items() if caller.key.agent in agents]
+    return tuple(user for user in named if caller.user in (None, user))
 
 
 def purge_user(caller: Caller, user: str, *, confirm: bool = False) -> Removal:
-    """Remove all that the agent knows of a user. Needs `confirm`."""
+    """Remove all that the agent knows of a user. Needs `confirm`. A user's own key finds no other user."""
+    if caller.user not in (None, user):
+        raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no user {user!r} that belongs to this key.")
     return caller.handle.purge_user(user, agent=caller.key.agent, confirm=confirm)
 
 
