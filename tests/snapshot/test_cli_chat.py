@@ -238,7 +238,9 @@ def test_an_export_makes_conversations_and_says_what_it_leaves_out(
     else:
         assert "Carrot cake" in texts
         assert "No nuts." not in texts
-        assert "2 files attached to messages" in left_out
+        assert "[document: list.txt] ``` eggs ```" in texts
+        assert texts.index("eggs") < texts.index("A cake without nuts?")
+        assert "1 attached files without their text" in left_out
         assert "1 file memories.json, which has no conversations" in left_out
     for again in (tmp_path / "export.zip", folder, folder / "conversations.json"):
         (known,) = run("chat", "import", str(again), "--json", db=db).json()["conversations"]

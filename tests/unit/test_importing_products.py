@@ -260,11 +260,33 @@ def test_claude_gives_conversations_and_memories(engine: Engine) -> None:
     assert answer.content.splitlines()[-1] == "Carrot cake."
     assert "[called web_search]" in answer.content
     assert "No nuts." not in answer.content
+    attached = one(engine, "eggs")
+    assert (attached.kind, attached.subject, str(attached.scope)) == ("note", "list.txt", str(answer.scope))
+    assert attached.source == f"claude:{answer.metadata['session']}/message-1/list.txt"
+    assert (attached.metadata["attachment"], attached.metadata["title"]) == ("list.txt", "Nut-free cake")
+    assert attached.created_at == MARCH
     assert left_out(report) == {
-        "2 files attached to messages",
+        "1 attached files without their text",
         "1 parts of type 'thinking' in messages",
         "1 file users.json, which has neither conversations nor memories",
     }
+
+
+def test_a_long_attachment_is_split_and_pasted_text_has_a_name(engine: Engine, tmp_path: Path) -> None:
+    guide = "# Guide\n\n" + "".join(f"## Part {n}\n\n{'Stir well. ' * 80}\n\n" for n in range(3))
+    files = [
+        {"file_name": "guide.md", "extracted_content": guide},
+        {"file_name": "", "extracted_content": "Beat the eggs."},
+        {"file_name": "empty.pdf", "extracted_content": " "},
+    ]
+    message = {"sender": "human", "text": "", "content": [], "attachments": files, "created_at": "2026-03-01"}
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"uuid": "c", "name": "n", "chat_messages": [message]}]))
+    report = import_source(engine, str(path))
+    subjects = sorted(str(memory.subject) for memory in engine.memories())
+    assert subjects == ["Guide > Part 0", "Guide > Part 1", "Guide > Part 2", "pasted text"]
+    assert left_out(report) == {"1 attached files without their text"}
+    assert import_source(engine, str(path)).created == 0
 
 
 @pytest.mark.parametrize("name", ["chatgpt", "claude"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +23,17 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """The text of a file that was attached to the message at `index` of its conversation."""
+
+    source: str
+    name: str
+    text: str
+    index: int
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedConversation:
     """One conversation of an export; its messages are in OpenAI's or Anthropic's format, with times."""
 
@@ -28,6 +41,42 @@ class ExportedConversation:
     title: str
     messages: Messages
     created_at: datetime | None = None
+    attachments: Sequence[Attachment] = ()
+
+    def with_attachments(self) -> Messages:
+        """The messages, each after the texts that were attached to it, as messages of their own.
+
+        These are in code blocks, since they aren't the user's words.
+        """
+        messages: list[Mapping[str, Any]] = []
+        left = deque(self.attachments)
+        for index in range(len(self.messages) + 1):
+            while left and left[0].index == index:
+                each = left.popleft()
+                fence = "`" * (1 + max(map(len, _TICKS.findall(each.text)), default=2))
+                text = f"[document: {each.name}]\n{fence}\n{each.text}\n{fence}"
+                at = each.created_at.isoformat() if each.created_at else None
+                messages.append({"role": "user", "content": text, "created_at": at})
+            messages += self.messages[index : index + 1]
+        return messages
+
+    def notes(self) -> Iterator[Draft]:
+        """The texts of attachments as notes of the conversation, long ones by heading."""
+        for each in self.attachments:
+            about = {"session": self.id, "title": self.title, "attachment": each.name}
+            base = foreign_draft(
+                each.text,
+                each.source,
+                created=each.created_at,
+                metadata=about,
+                kind="note",
+                subject=each.name,
+                scope=f"session:{self.id}",
+            )
+            yield from drafts_of_text(each.text, base, Path(each.name))
+
+
+_TICKS = re.compile("```+")
 
 
 def export_product(value: object) -> str | None:
@@ -49,13 +98,20 @@ def exported_conversations(value: Any, path: Path, leave_out: LeaveOut) -> Itera
             if not isinstance(name, str):
                 raise FieldError("it has no id")
             is_chatgpt = "mapping" in each
-            messages = (_of_chatgpt if is_chatgpt else _of_claude)(each, leave_out)
+            attachments: list[Attachment] = []
+            messages = (
+                _of_chatgpt(each, leave_out) if is_chatgpt else _of_claude(each, attachments, leave_out)
+            )
             created = each.get("create_time" if is_chatgpt else "created_at")
-            if not messages:
+            if not messages and not attachments:
                 leave_out("conversations without a message")
                 continue
             yield ExportedConversation(
-                id=name, title=title, messages=messages, created_at=as_stamp(created, name="created_at")
+                id=name,
+                title=title,
+                messages=messages,
+                created_at=as_stamp(created, name="created_at"),
+                attachments=attachments,
             )
 
 
@@ -194,18 +250,35 @@ def custom_instructions(value: Any) -> Iterator[Draft]:
 # Claude: a list of messages, and a file of memories.
 
 
-def _of_claude(conversation: Mapping[str, Any], leave_out: LeaveOut) -> Messages:
+def _of_claude(
+    conversation: Mapping[str, Any], attachments: list[Attachment], leave_out: LeaveOut
+) -> Messages:
+    """The messages of a conversation; the texts of attached files are added to `attachments`."""
     given = conversation.get("chat_messages")
     if not isinstance(given, list):
         raise FieldError("'chat_messages' must be a list of messages")
-    messages = []
-    for message in given:
+    messages: list[Mapping[str, Any]] = []
+    for number, message in enumerate(given):
         if not isinstance(message, Mapping):
             raise FieldError(f"a message must be an object, and is {json.dumps(message)[:40]}")
+        place = f"claude:{conversation.get('uuid')}/{message.get('uuid') or number}"
+        for file in objects_in(message, "attachments"):
+            if not text_in(file, "extracted_content"):
+                leave_out("attached files without their text")
+                continue
+            name = text_in(file, "file_name") or "pasted text"
+            attachments.append(
+                Attachment(
+                    source=f"{place}/{name}",
+                    name=name,
+                    text=text_in(file, "extracted_content"),
+                    index=len(messages),
+                    created_at=as_stamp(message.get("created_at"), name="created_at"),
+                )
+            )
+        leave_out("attached files without their text", len(objects_in(message, "files")))
         content = objects_in(message, "content")
         text = "\n".join(filter(None, (_words(part, leave_out) for part in content)))
-        for name in ("attachments", "files"):
-            leave_out("files attached to messages", len(objects_in(message, name)))
         if text := text.strip() or text_in(message, "text"):
             sender = text_in(message, "sender")
             role = "user" if sender == "human" else sender

@@ -69,7 +69,7 @@ def read_conversations(
                 leave_out(f"file {name}, which has no conversations")
                 continue
             for each in exported_conversations(value, path, leave_out):
-                yield each.id, _read(path, {"messages": each.messages}, provider, line=None)
+                yield each.id, _read(path, {"messages": each.with_attachments()}, provider, line=None)
         return
     text = read_text(path)
     first = text.lstrip().partition("\n")[0]
@@ -84,7 +84,7 @@ def read_conversations(
             yield path.stem + number, _read(path, value, provider, line=line)
             continue
         for each in exported_conversations(value, path, leave_out):
-            yield each.id, _read(path, {"messages": each.messages}, provider, line=line)
+            yield each.id, _read(path, {"messages": each.with_attachments()}, provider, line=line)
 
 
 def _json_conversations(path: Path, text: str) -> Iterator[tuple[str, int | None, Any]]:
@@ -220,6 +220,7 @@ def read_chat_export(path: Path, leave_out: LeaveOut) -> Iterator[Draft]:
                 for turn in message_turns(each.messages):
                     source = f"{product}:{each.id}#{turn.index}"
                     yield turn_draft(turn, session=each.id, source=source, metadata=about)
+                yield from each.notes()
             yield from custom_instructions(value)
 
 
