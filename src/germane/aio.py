@@ -410,6 +410,8 @@ class AsyncEngine(_Verbs):
     learning_run = _awaited(Engine.learning_run)
     learning_runs = _awaited(Engine.learning_runs)
     unlearn = _awaited(Engine.unlearn)
+    about = _awaited(Engine.about)
+    same_name = _awaited(Engine.same_name)
     compaction = _awaited_of_conversation(Engine.compaction)
     compact = _awaited_of_conversation(Engine.compact)
     uncompact = _awaited_of_conversation(Engine.uncompact)

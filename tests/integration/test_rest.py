@@ -76,6 +76,22 @@ def test_a_conversation_is_learned_from_and_a_run_undone(handle: Any) -> None:
     assert http.post("/v1/conversations/nothing/learn", json={}).status_code == 404
 
 
+def test_what_is_known_about_somebody_and_decisions_on_names(handle: Any) -> None:
+    http, reader = agent_client(handle, "newton"), agent_client(handle, "newton", "read")
+    remember(http, "The user's sister Anna lives in Rome.", kind="fact")
+    report = reader.get("/v1/entities", params={"name": "my sister"}).json()
+    assert [each["names"] for each in report["entities"]] == [["Anna", "the user's sister"]]
+    assert report["entities"][0]["facts"][0]["current"] is True
+    assert agent_client(handle, "ada").get("/v1/entities", params={"name": "Anna"}).json()["entities"] == []
+    decision = {"name": "Anna", "other": "Annie"}
+    assert reader.post("/v1/entities/names", json=decision).status_code == 403
+    made = http.post("/v1/entities/names", json=decision).json()["run"]
+    assert http.get("/v1/entities", params={"name": "annie"}).json()["entities"][0]["name"] == "Anna"
+    http.post(f"/v1/learning-runs/{made['id']}/undo", json={})
+    assert http.get("/v1/entities", params={"name": "annie"}).json()["entities"] == []
+    assert http.get("/v1/entities", params={"name": " "}).status_code == 422
+
+
 def test_an_answer_has_the_form_that_the_command_line_prints(handle: Any, tmp_path: Path) -> None:
     http = agent_client(handle, "newton")
     memory = remember(http, "Billing runs at night.", tags=["billing"], metadata={"ratio": 0.123456789})

@@ -202,6 +202,18 @@ def converse(session: Session) -> None:
     take("learn", "runs", form=True)
     take("learn", "show", learned, form=True)
     take("learn", "undo", learned, form=True)
+    take(
+        "remember",
+        "The user's sister Anna sings.",
+        "--kind",
+        "fact",
+        "--subject",
+        "user",
+        *MADE,
+        named="sister",
+    )
+    take("learn", "same", "Anna", "Annie", "--reason", "A nickname.", form=True)
+    take("about", "my sister", form=True)
     take("chat", "window", "weather", "--groups", "1")
     take("chat", "request", "weather", "--memory", "layered")
     take("chat", "request", "weather", "--provider", "anthropic", "--cache", named="anthropic")

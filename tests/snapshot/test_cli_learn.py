@@ -72,3 +72,26 @@ def test_what_is_not_there_is_refused(db: Path) -> None:
     assert (
         "--api bell is unknown" in run("learn", "from", "lunch", "--model", "x", "--api", "bell", db=db).err
     )
+
+
+def test_what_is_known_about_a_name_and_whose_it_is(db: Path) -> None:
+    for text in ("The user's sister Anna lives in Rome.", "The user's sister sings.", "Annie met Anna."):
+        assert run("remember", text, "--kind", "fact", db=db).code == 0
+    shown = run("about", "my sister", db=db).out.splitlines()
+    assert shown[0] == "Anna = the user's sister"
+    assert [line.partition("]")[2] for line in shown[1:4]] == [
+        " The user's sister Anna lives in Rome.",
+        " The user's sister sings.",
+        "~ Annie met Anna.",
+    ]
+    assert shown[4].startswith("  the user's sister = Anna: It is the name of the user's sister. [")
+    decided = run("learn", "same", "Annie", "Anna", "--reason", "A nickname.", "--json", db=db).json()
+    assert [each["names"] for each in printed("about", "Annie", db=db)["entities"]] == [
+        ["Anna", "Annie", "the user's sister"]
+    ]
+    assert run("learn", "undo", decided["id"], db=db).code == 0
+    assert run("about", "Annie", db=db).out.startswith("Annie\n")
+    apart = run("learn", "same", "Anna", "my sister", "--apart", db=db).out
+    assert "Anna and my sister are not the same. It was decided." in apart
+    assert "Nothing is known about Zoe." in run("about", "Zoe", db=db).out
+    assert run("learn", "same", "Anna", "anna", db=db).code == 2

@@ -241,6 +241,7 @@ def _reads(who: Person, number: int) -> Any:
         engine.metrics(),
         engine.usage_history(),
         engine.set_learning(),
+        engine.about(who.name),
     ]
 
 

@@ -98,6 +98,8 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "learn runs": "List what was learned from conversations, the latest run first.",
         "learn show": "Show a run: proposals, quotations, decisions and reasons.",
         "learn undo": "Undo a run: memories are as they were before it.",
+        "learn same": "Decide that two names are one person or thing, or two.",
+        "about": "Show what is known about a person or a thing, in order of time.",
         "consolidate": "Learn from every conversation that has messages which weren't read.",
     },
     "stores": {

@@ -1,4 +1,4 @@
-"""The commands `learn …` and `consolidate`: facts from conversations, and the log of what was learned."""
+"""The commands `learn …`, `consolidate` and `about`: facts from conversations, their log, and entities."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from germane import InvalidInput
 from germane.cli.call import Call, command
-from germane.cli.options import arg, opt
+from germane.cli.options import AsOf, arg, opt
 from germane.cli.output import print_columns, print_text
 from germane.errors import MessageNotFound
 from germane.model.context import short_id
 from germane.model.text import line_of
 
 if TYPE_CHECKING:
-    from germane.extractors import Decision, LearningRun
+    from germane.extractors import Decision, EntityFact, LearningRun
     from germane.protocols import Extractor
 
 _Run = Annotated[str, arg("RUN", "Id of the run, or its last eight digits.")]
@@ -120,6 +120,60 @@ def _undo(call: Call, run: _Run) -> None:
     left = [each for each in undone.decisions if each.effects and not each.undone]
     lines = [f"Undone: {sum(each.undone for each in undone.decisions)} of {len(undone.decisions)} decisions."]
     call.answer(undone, "\n".join([*lines, *map(_line, left)]))
+
+
+@command("learn same")
+def _same(
+    call: Call,
+    name: Annotated[str, arg("NAME", "A name or a relation, such as Anna or 'my sister'.")],
+    other: Annotated[str, arg("OTHER", "Another name.")],
+    *,
+    apart: Annotated[bool, opt("--apart", "They are two: don't merge them.")] = False,
+    reason: Annotated[str, opt("--reason TEXT", "Why; the log keeps it.")] = "",
+) -> None:
+    """The decision prevails over what memories state. `germane learn undo` undoes it."""
+    with call.engine(writes=True) as engine:
+        run = engine.same_name(name, other, same=not apart, reason=reason)
+    call.answer(run, f"{short_id(run.id)}:\n{_line(run.decisions[0])}")
+
+
+@command("about")
+def _about(
+    call: Call,
+    name: Annotated[str, arg("NAME", "A name, a relation such as 'my sister', or 'me' for the user.")],
+    *,
+    as_of: AsOf = None,
+    limit: Annotated[int, opt("--limit N", "The maximum number of facts of each entity.", min=1)] = 50,
+) -> None:
+    """The facts come in order of time. `*` marks one that isn't current, `~` one that merely mentions it."""
+    with call.engine() as engine:
+        report = engine.about(name, as_of=as_of, limit=limit)
+    if call.prints(report):
+        return
+    if not report:
+        print_text(f"Nothing is known about {line_of(name)}.")
+    for one in report.entities:
+        print_text(" = ".join(map(line_of, one.names)))
+        for fact in one.facts:
+            print_text(_fact_line(fact))
+        for merge in one.merges:
+            ids = "".join(f" [{short_id(each)}]" for each in merge.memories)
+            print_text(f"  {' = '.join(map(line_of, merge.names))}: {line_of(merge.reason)}{ids}")
+    if report.unclear:
+        print_text("unclear")
+    for fact in report.unclear:
+        print_text(_fact_line(fact))
+    for note in report.notes:
+        print_text(note)
+
+
+def _fact_line(fact: EntityFact) -> str:
+    until = f" to {fact.until:%Y-%m-%d}" if fact.until else ""
+    marks = "" if fact.current else "*"
+    marks += "~" if fact.mentioned else ""
+    content = line_of(fact.memory.content)
+    sources = "".join(f" ({short_id(quote.message)})" for quote in fact.quotes)
+    return f"  {fact.since:%Y-%m-%d}{until} [{short_id(fact.memory.ref)}]{marks} {content}{sources}"
 
 
 def _extractor(using: ModelOptions) -> Extractor | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from germane.engine.space import Space
     from germane.ledger import LoggedChange
     from germane.model.conversation import Compaction, ConversationInfo, Message
-    from germane.model.extraction import LearningRun
+    from germane.model.extraction import EntityReport, LearningRun
     from germane.model.memory import LifecycleEvent
     from germane.operations.conversation import Conversation
     from germane.protocols import Extractor
@@ -188,6 +188,31 @@ class Engine(ContextMethods):
         """
         with self._embedding.woken():
             return operations.learning.unlearn(self._session, run_id)
+
+    def about(
+        self, name: str, *, as_of: datetime | str | None = None, limit: int | None = None
+    ) -> EntityReport:
+        """What is known about somebody or something, in order of time, each fact with its sources.
+
+        `name` is a name ("Anna"), a relation ("my sister", "Anna's boss") or "me" for the user. Names are
+        merged where a memory says that they are one ("My sister Anna", "Call me Bob"), where a relation has
+        one name, and where a short form stands beside its only long form in one session. A name that fits
+        several stays apart: the report has several entities, and its notes say why. With `as_of` the
+        report is as at that time. `limit` is the most facts of each entity, the latest. Nothing is stored:
+        `same_name` corrects a merge. Raises InvalidInput.
+        """
+        with self._then(as_of) as session:
+            return operations.entities.about(session, name, limit=limit, log=self._session)
+
+    def same_name(self, name: str, other: str, *, same: bool = True, reason: str = "") -> LearningRun:
+        """Decide that two names are one entity for `about`, or with `same=False` that they aren't.
+
+        The decision is stored as a memory, with its reason, and prevails over what memories state. It is in
+        the log of what was learned, and `unlearn` undoes it. Raises InvalidInput for two forms of one name,
+        or a store that keeps no such log.
+        """
+        with self._embedding.woken():
+            return operations.entities.same_name(self._session, name, other, same=same, reason=reason)
 
     def space(self, name: str, *, create: bool = False, admits: Right | str | None = "write") -> Space:
         """The space of that name, as this agent has it; it needs to join before it can do more.

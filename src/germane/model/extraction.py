@@ -1,4 +1,4 @@
-"""What is learned from conversations: proposals with their quotations, decisions on them, and runs.
+"""What is learned from conversations: proposals, decisions, runs, and what is known of an entity.
 
 Nothing here reads a clock, a random source or a file.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
 from germane.errors import InvalidInput
-from germane.model.memory import LifecycleState, Stage, Status
+from germane.model.memory import LifecycleState, Memory, Stage, Status
 from germane.model.validation import checked_fields
 
 
@@ -209,6 +209,75 @@ def _without(decision: Decision, memories: frozenset[str], messages: frozenset[s
         other=None if decision.other in memories else decision.other,
         effects=tuple(each for each in decision.effects if each.memory not in memories),
     )
+
+
+# What is known about somebody or something: its names with their reasons, and the facts, in time.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameMerge:
+    """Two names that stand for one entity, why, and the ids of the memories that say so.
+
+    `decided` says whether `Engine.same_name` did it; `Engine.learning_runs` of its memory has the run, by
+    which it is undone.
+    """
+
+    names: tuple[str, str]
+    reason: str
+    memories: tuple[str, ...] = ()
+    decided: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFact:
+    """A memory that is about an entity, or merely names it (`mentioned`).
+
+    It holds from `since`, the time of its statement where it names no other, until before `until`, None
+    where that is open. `current` says whether it is the current version, active, and holds at the time of
+    the report. `quotes` are the messages that state it, with their words, where it was learned from messages.
+    """
+
+    memory: Memory
+    since: datetime
+    until: datetime | None
+    current: bool
+    mentioned: bool = False
+    quotes: tuple[Quote, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """Somebody or something: its names, the longest first, why they are one entity, and its facts in time."""
+
+    name: str
+    names: tuple[str, ...]
+    merges: tuple[NameMerge, ...] = ()
+    facts: tuple[EntityFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityReport:
+    """What is known about a name, at a time.
+
+    `entities` has one entity; none where nothing is known; and several where the name fits several, which
+    then stay apart. `unclear` are facts that name one of these without saying which. `notes` say why names
+    weren't merged, and what was left out.
+    """
+
+    name: str
+    at: datetime
+    entities: tuple[Entity, ...] = ()
+    unclear: tuple[EntityFact, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[EntityFact]:
+        """The facts of all its entities and the unclear ones, in order of time, each once."""
+        facts = {each.memory.version_id: each for one in self.entities for each in one.facts}
+        facts |= {each.memory.version_id: each for each in self.unclear}
+        return iter(sorted(facts.values(), key=lambda each: (each.since, each.memory.version_id)))
+
+    def __bool__(self) -> bool:
+        return bool(self.entities or self.unclear)
 
 
 # A run as JSON, as stores keep it: with every digit, since it restores what was before.

@@ -298,7 +298,7 @@ def _read_all(
             run = run.evolve(stopped=f"The calls of the run took {run.tokens:,} of {most:,} tokens.")
             break
         batch = new[start : start + _BATCH]
-        learning = _Batch(session, earlier, batch, run.at)
+        learning = LearningBatch(session, earlier, batch, run.at)
         found = extractor.extract([*earlier, *batch], learning.known(extractor))
         answers = found.answers if isinstance(found, Extraction) else ()
         stopped = found.stopped if isinstance(found, Extraction) else ""
@@ -320,7 +320,7 @@ def _read_all(
 
 
 @dataclass(slots=True)
-class _Batch:
+class LearningBatch:
     """The decisions on the proposals of some messages, and the changes that they mean, in order.
 
     What one decision changes the next ones see, before any of it is stored.
@@ -386,7 +386,7 @@ class _Batch:
         target, outcome = found.target, found.outcome
         made = Decision(proposal=proposal, outcome=outcome, reason=found.reason)
         if outcome is ProposalOutcome.NEW:
-            return self._inserted(made, new)
+            return self.inserted(made, new)
         if target is None:
             raise AssertionError("A verdict on what is known names it.")
         if outcome is ProposalOutcome.CONFIRMED:
@@ -395,10 +395,10 @@ class _Batch:
                 return made.evolve(outcome=ProposalOutcome.NOTHING, memory=target.id)
             return made.evolve(memory=target.id, effects=(effect,))
         if outcome is ProposalOutcome.REVISED:
-            return self._revised(made, new, target)
+            return self.revised(made, new, target)
         if outcome is ProposalOutcome.CONTRADICTED:
             beside = new.evolve(key=None)
-            made = self._inserted(
+            made = self.inserted(
                 made.evolve(other=target.id), beside.evolve(content_hash=content_hash_of(beside))
             )
             if target.agent == new.agent and is_trusted(new, target):
@@ -426,7 +426,8 @@ class _Batch:
         )
         return memory_of(self.session, draft, now=self.now)
 
-    def _inserted(self, made: Decision, new: Memory) -> Decision:
+    def inserted(self, made: Decision, new: Memory) -> Decision:
+        """The decision with its effect: `new` is stored."""
         lifecycle = self.session.kinds.of(new).lifecycle
         vector = self._vector(new)
         self.changes.append(Insert(memory=new, vector=vector, revive=False, lifecycle=lifecycle, at=self.now))
@@ -434,7 +435,7 @@ class _Batch:
         self._states[new.id] = LifecycleState(stage=new.stage)
         return made.evolve(memory=new.id, effects=(_effect(new.id, MemoryState(), self._state_of(new)),))
 
-    def _revised(self, made: Decision, new: Memory, old: Memory) -> Decision:
+    def revised(self, made: Decision, new: Memory, old: Memory) -> Decision:
         """The next version of `old`, which holds from when it was stated unless it says from when."""
         before = self._state_of(old)
         starts: datetime | None = new.valid_from or new.created_at

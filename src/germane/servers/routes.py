@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.access import AccessRight
-from germane.extractors import LearningRun
+from germane.extractors import EntityReport, LearningRun
 from germane.ledger import Assembly, AssemblyDiff, Finding, LoggedChange, Metrics, Replay, StoreStats
 from germane.lifecycle import DecisionCalibration, Upkeep
 from germane.model.context import RefreshReason, TraceNote
@@ -358,6 +358,8 @@ def _learning_runs() -> list[Route]:
         Route(method="GET", path=runs, verb=verbs.learning_runs, **several),
         Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **one),
         Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **one),
+        Route(method="GET", path="/entities", verb=verbs.about, returns=EntityReport),
+        Route(method="POST", path="/entities/names", verb=Engine.same_name, **one),
     ]
 
 

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
 from germane.errors import InvalidInput, MessageNotFound
-from germane.extractors import LearningRun
+from germane.extractors import EntityReport, LearningRun
 from germane.ledger import (
     Assembly,
     LoggedChange,
@@ -410,6 +410,13 @@ def learning_runs(
 ) -> tuple[LearningRun, ...]:
     """What was learned from conversations, the latest run first; `after` is the id of the run before."""
     return engine.learning_runs(session=session, memory_id=memory_id, limit=limit, after=after)
+
+
+def about(
+    engine: Engine, name: str, *, as_of: datetime | str | None = None, limit: Page = 100
+) -> EntityReport:
+    """What is known about somebody or something, in order of time, each fact with its sources."""
+    return engine.about(name, as_of=as_of, limit=limit)
 
 
 # Working sets.
