@@ -258,6 +258,7 @@ class AsyncConversation:
         """The agent or space that owns the conversation."""
         return self.conversation.agent
 
+    exists = _awaited(Conversation.exists)
     append = _awaited(Conversation.append)
     extend = _awaited(Conversation.extend)
     messages = _awaited(Conversation.messages)

@@ -180,9 +180,10 @@ def _request(
 
 def _named(engine: Engine, session: str) -> Conversation:
     """The existing conversation of that name. Raises MessageNotFound."""
-    if all(info.session != session for info in engine.sessions()):
+    conversation = engine.conversation(session)
+    if not conversation.exists():
         raise MessageNotFound("conversation", session, session)
-    return engine.conversation(session)
+    return conversation
 
 
 def _new(conversation: Conversation, messages: Sequence[Message]) -> Sequence[Message]:

@@ -86,14 +86,25 @@ class Engine(ContextMethods):
         )
 
     def sessions(
-        self, *, user: str | None = None, since: datetime | str | None = None
+        self,
+        *,
+        user: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
     ) -> tuple[ConversationInfo, ...]:
         """The conversations of this agent, or of the user to whom the engine is bound, the latest first.
 
         `user` lists those of one user of the agent. With `since`, a time or a text such as "last week", only
-        those with a message from then on. Raises InvalidInput, also for a store that keeps no conversations.
+        those with a message from then on; with `until` they are as they were then, without later messages.
+        `limit` is the most to return, `after` the session that ended the page before. Pages with the same
+        `until` have each conversation once, also where messages are added meanwhile. Raises InvalidInput,
+        also for a store that keeps no conversations.
         """
-        return operations.session_summaries.sessions(self._session, user=user, since=since)
+        return operations.session_summaries.sessions(
+            self._session, user=user, since=since, until=until, limit=limit, after=after
+        )
 
     def compaction(
         self,
@@ -230,9 +241,12 @@ class Engine(ContextMethods):
         self._spaces.add(space)
         return space
 
-    def spaces(self) -> tuple[SpaceInfo, ...]:
-        """The spaces that this agent is a member of, by name."""
-        return operations.spaces.spaces_of(self._session)
+    def spaces(self, *, limit: int | None = None, after: str | None = None) -> tuple[SpaceInfo, ...]:
+        """The spaces that this agent is a member of, by name.
+
+        `limit` is the most to return, `after` the name that ended the page before. Raises InvalidInput.
+        """
+        return operations.spaces.spaces_of(self._session, limit=limit, after=after)
 
     def events(
         self, memory_id: str | None = None, *, after: int = 0, limit: int | None = None

@@ -174,12 +174,15 @@ class StoreHandle:
         """
         return operations.stores.agents_of(self._opened.store)
 
-    def users(self) -> Mapping[str, tuple[str, ...]]:
-        """The users that `Engine.for_user` named, each with the agents that know something of them.
+    def users(
+        self, *, agent: str | None = None, limit: int | None = None, after: str | None = None
+    ) -> Mapping[str, tuple[str, ...]]:
+        """The users that `Engine.for_user` named, by name, each with the agents that know something of them.
 
-        Raises InvalidInput for a Store of your own.
+        With `agent` those of one agent. `limit` is the most to return, `after` the user that ended the page
+        before. Raises InvalidInput, also for a Store of your own.
         """
-        return operations.stores.users_of(self._opened.store)
+        return operations.stores.users_of(self._opened.store, agent=agent, limit=limit, after=after)
 
     def purge_user(
         self,

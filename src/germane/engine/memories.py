@@ -289,9 +289,13 @@ class MemoryMethods:
         with self._then(as_of) as session:
             return operations.read.get_named(session, memory_id, key)
 
-    def history(self, memory_id: str) -> tuple[Memory, ...]:
-        """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
-        return operations.read.history(self._session, memory_id)
+    def history(self, memory_id: str, *, limit: int | None = None, after: int = 0) -> tuple[Memory, ...]:
+        """Every version of a memory, the first version first, whichever is named.
+
+        `limit` is the most to return, `after` the `version` that ended the page before. Raises NotFound or
+        InvalidInput.
+        """
+        return operations.read.history(self._session, memory_id, limit=limit, after=after)
 
     def memories(
         self,

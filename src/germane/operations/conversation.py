@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from germane.conversation import formats
@@ -121,6 +123,10 @@ class Conversation:
         """The agent or space that owns the conversation."""
         return self._session.agent
 
+    def exists(self) -> bool:
+        """Whether the conversation was begun, by a message or an anchor, and not purged since."""
+        return self._log.has(self.agent, self._name)
+
     def append(
         self,
         message: str | Mapping[str, Any] | Message,
@@ -158,9 +164,19 @@ class Conversation:
             read = read_messages(given, provider)
         return self._append(read)
 
-    def messages(self, *, hidden: bool = False) -> tuple[Message, ...]:
-        """All messages in order; with `hidden`, those of hidden groups as well."""
-        return self._log.messages(self.agent, self._name, hidden=hidden)
+    def messages(
+        self, *, hidden: bool = False, limit: int | None = None, after: int = 0
+    ) -> tuple[Message, ...]:
+        """The messages in order, all of them by default; with `hidden`, those of hidden groups as well.
+
+        `limit` is the most to return, `after` the `seq` of the message that ended the page before. Raises
+        InvalidInput.
+        """
+        checked_count(after, name="after")
+        most = None if limit is None else checked_count(limit, name="limit")
+        found = self._log.messages(self.agent, self._name, hidden=hidden)
+        first = bisect_right(found, after, key=attrgetter("seq")) if after else 0
+        return found if most is None and not first else found[first:][:most]
 
     def groups(self, *, hidden: bool = False) -> tuple[Group, ...]:
         """All groups in the order in which they were opened; with `hidden`, the hidden ones as well."""

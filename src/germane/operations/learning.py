@@ -256,10 +256,9 @@ def _is_short(memory_id: str, decision: Decision) -> bool:
 def _messages_of(session: AgentContext, source: Learnable) -> tuple[str | None, Sequence[Message]]:
     """The session and the messages to learn from; without an id a message gets that of its place."""
     if isinstance(source, str):
-        log = CONVERSATIONS.required(session.store)
-        if all(each.session != source for each in log.sessions(session.agent)):
-            raise MessageNotFound("conversation", source, source)
-        source = conversation(session, source)
+        name, source = source, conversation(session, source)
+        if not source.exists():
+            raise MessageNotFound("conversation", name, name)
     if isinstance(source, Conversation):
         if source.agent != session.agent:
             raise InvalidInput(

@@ -12,7 +12,7 @@ from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from germane.errors import AssemblyNotFound, GermaneError, InvalidInput, PurgeNotConfirmed
+from germane.errors import AssemblyNotFound, GermaneError, InvalidInput, NotFound, PurgeNotConfirmed
 from germane.ledger import (
     Assembly,
     AssemblyDiff,
@@ -93,10 +93,19 @@ class Ledger:
     def __repr__(self) -> str:
         return f"<germane.Ledger agent={self._session.agent!r}>"
 
-    def list(self, *, since: datetime | str | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
-        """The assemblies made at `since` or later, the latest first, at most `limit` (None: all)."""
+    def list(
+        self, *, since: datetime | str | None = None, limit: int | None = 20, after: str | None = None
+    ) -> tuple[Assembly, ...]:
+        """The assemblies made at `since` or later, the latest first, at most `limit` (None: all).
+
+        `after` is the id of the assembly that ended the page before. Raises AssemblyNotFound where it is
+        gone, and InvalidInput.
+        """
         start = None if since is None else checked_time(since, name="since", clock=self._session.clock)
-        return self._store.find(self._session.agent, since=start, limit=limit)
+        try:
+            return self._store.find(self._session.agent, since=start, limit=limit, after=after)
+        except NotFound as error:
+            raise AssemblyNotFound(error.memory_id, self._session.agent) from None
 
     def show(self, assembly_id: str) -> Assembly:
         """One assembly with its entries. Raises AssemblyNotFound."""

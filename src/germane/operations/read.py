@@ -129,15 +129,20 @@ def head_of(session: AgentContext, memory: Memory) -> Memory:
     return memory
 
 
-def history(session: AgentContext, memory_id: str) -> tuple[Memory, ...]:
-    """Every version of a memory, the first one first, whichever version is named. Raises NotFound."""
+def history(
+    session: AgentContext, memory_id: str, *, limit: int | None = None, after: int = 0
+) -> tuple[Memory, ...]:
+    """The versions of a memory, the first one first, whichever is named. Raises NotFound or InvalidInput."""
+    checked_count(after, name="after")
+    most = None if limit is None else checked_count(limit, name="limit")
     name = whole_id(session, memory_id)
     session = side_of(session, name)
     last = current(session, name)
-    names = [f"{last.id}@{number}" for number in range(1, last.version)]
+    names = [f"{last.id}@{number}" for number in range(after + 1, last.version)]
     stored = session.store.get(session.agent, names) if names else ()
     # An import may have brought the later versions alone.
-    return (*(memory for memory in stored if memory is not None), last)
+    found = [memory for memory in stored if memory is not None]
+    return tuple([*found, last][:most]) if after < last.version else ()
 
 
 def expand(session: AgentContext, memory_id: str) -> str:

@@ -17,7 +17,7 @@ from germane.model.memory import Draft, Memory, Trust
 from germane.model.query import Filter
 from germane.model.text import user_and_agent
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_time
+from germane.operations.inputs import checked_count, checked_time
 from germane.operations.memories import purge_many, remember_many
 from germane.operations.read import by_key, stored_pages
 from germane.operations.turn_search import rarities
@@ -34,23 +34,42 @@ _USUAL_RARITY: Final = 6.5
 
 
 def sessions(
-    session: AgentContext, *, user: str | None = None, since: datetime | str | None = None
+    session: AgentContext,
+    *,
+    user: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    limit: int | None = None,
+    after: str | None = None,
 ) -> tuple[ConversationInfo, ...]:
     """The conversations of the agent or of one user, those with the latest message first.
 
-    With `since`, those with a message from that time on. Raises InvalidInput.
+    With `since`, those with a message from that time on; with `until`, as they were then. `after` is the
+    session that ended the page before. Raises InvalidInput.
     """
     if user is not None:
         session = _of_user(session, user)
-    after = None if since is None else checked_time(since, name="since", clock=session.clock)
+    start = None if since is None else checked_time(since, name="since", clock=session.clock)
+    end = None if until is None else checked_time(until, name="until", clock=session.clock)
+    most = None if limit is None else checked_count(limit, name="limit")
+    found = [
+        each
+        for each in CONVERSATIONS.required(session.store).sessions(session.agent, until=end)
+        if start is None or (each.last_at is not None and each.last_at >= start)
+    ]
+    found.sort(key=lambda each: (each.last_at is not None, each.last_at or 0), reverse=True)
+    first = 0 if after is None else _place_after(found, after)
     owner = None if session.base is None else user_and_agent(session.agent)[0]
     titles = _titles(session)
-    found = [
-        replace(each, user=owner, title=titles.get(each.session))
-        for each in CONVERSATIONS.required(session.store).sessions(session.agent)
-        if after is None or (each.last_at is not None and each.last_at >= after)
-    ]
-    return tuple(sorted(found, key=lambda each: (each.last_at is not None, each.last_at or 0), reverse=True))
+    page = found[first:][:most]
+    return tuple(replace(each, user=owner, title=titles.get(each.session)) for each in page)
+
+
+def _place_after(found: Sequence[ConversationInfo], name: str) -> int:
+    for place, each in enumerate(found):
+        if each.session == name:
+            return place + 1
+    raise InvalidInput(f"after={name!r} is none of these conversations. Begin at the first page again.")
 
 
 def summarized(

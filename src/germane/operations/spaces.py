@@ -159,7 +159,10 @@ def required_info(session: AgentContext, name: str) -> SpaceInfo:
     return info
 
 
-def spaces_of(session: AgentContext) -> tuple[SpaceInfo, ...]:
-    """The spaces that the agent is in, by name; none where the store keeps no spaces."""
+def spaces_of(
+    session: AgentContext, *, limit: int | None = None, after: str | None = None
+) -> tuple[SpaceInfo, ...]:
+    """The spaces that the agent is in, by name; none where the store keeps no spaces. Raises InvalidInput."""
+    most = None if limit is None else checked_count(limit, name="limit")
     spaces = SPACES.of(session.store)
-    return spaces.find(session.agent) if spaces else ()
+    return spaces.find(session.agent, limit=most, after=after) if spaces else ()

@@ -25,7 +25,7 @@ from germane.errors import (
 )
 from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress, StoreUsage
 from germane.model.text import tenant_of, user_and_agent, users_prefix
-from germane.operations.inputs import checked_agent, checking
+from germane.operations.inputs import checked_agent, checked_count, checking
 from germane.protocols import Store
 from germane.spaces import Leave, SpaceInfo, decide
 from germane.stores.location import (
@@ -332,16 +332,21 @@ def remove_agent(
         return work.done(name, [*own, name])
 
 
-def users_of(store: Store) -> Mapping[str, tuple[str, ...]]:
+def users_of(
+    store: Store, *, agent: str | None = None, limit: int | None = None, after: str | None = None
+) -> Mapping[str, tuple[str, ...]]:
     """The users of a store, each with the agents that know something of them, by name.
 
-    Raises InvalidInput for a store that isn't in tables.
+    `after` is the user that ended the page before. Raises InvalidInput, also for a store that isn't in
+    tables.
     """
+    most = None if limit is None else checked_count(limit, name="limit")
     found: dict[str, list[str]] = {}
     for name in _users_of(in_tables(store)):
-        user, agent = user_and_agent(name)
-        found.setdefault(user or "", []).append(agent)
-    return {user: tuple(sorted(found[user])) for user in sorted(found)}
+        user, owner = user_and_agent(name)
+        if agent in (None, owner) and (user or "") > (after or ""):
+            found.setdefault(user or "", []).append(owner)
+    return {user: tuple(sorted(found[user])) for user in sorted(found)[:most]}
 
 
 def purge_user(

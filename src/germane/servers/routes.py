@@ -63,9 +63,8 @@ def _memories() -> list[Route]:
             path="/memories",
             verb=verbs.list_memories,
             returns={
-                "memories": tuple[Memory, ...],
+                **_page("memories", Memory, str),
                 "total": int,
-                "after": str | None,
                 "notes": tuple[TraceNote, ...],
             },
             **on,
@@ -98,17 +97,15 @@ def _memory() -> list[Route]:
         Route(
             method="GET",
             path=f"{one}/history",
-            verb=Engine.history,
-            returns=tuple[Memory, ...],
-            wrap="versions",
+            verb=verbs.history,
+            returns=_page("versions", Memory, int),
             **on,
         ),
         Route(
             method="GET",
             path=f"{one}/events",
             verb=verbs.page_of_events,
-            returns=tuple[LifecycleEvent, ...],
-            wrap="events",
+            returns=_page("events", LifecycleEvent, int),
         ),
         *(
             Route(
@@ -135,17 +132,10 @@ def _memory() -> list[Route]:
             method="GET",
             path="/events/lifecycle",
             verb=verbs.page_of_events,
-            returns=tuple[LifecycleEvent, ...],
-            wrap="events",
+            returns=_page("events", LifecycleEvent, int),
             without=frozenset({"memory_id"}),
         ),
-        Route(
-            method="GET",
-            path="/changes",
-            verb=verbs.changes,
-            returns=tuple[LoggedChange, ...],
-            wrap="changes",
-        ),
+        Route(method="GET", path="/changes", verb=verbs.changes, returns=_page("changes", LoggedChange, int)),
     ]
 
 
@@ -216,8 +206,7 @@ def _ledger() -> list[Route]:
             method="GET",
             path="/ledger",
             verb=verbs.assemblies,
-            returns=tuple[Any, ...],
-            wrap="assemblies",
+            returns=_page("assemblies", Any, str),
             in_space=True,
         ),
         Route(
@@ -266,8 +255,7 @@ def _conversations() -> list[Route]:
             method="GET",
             path="/conversations",
             verb=verbs.sessions,
-            returns=tuple[ConversationInfo, ...],
-            wrap="conversations",
+            returns=_page("conversations", ConversationInfo, str),
         ),
         Route(
             method="GET",
@@ -277,8 +265,7 @@ def _conversations() -> list[Route]:
                 "session": str,
                 "anchors": dict[str, str],
                 "state": str,
-                "messages": tuple[Message, ...],
-                "after": int | None,
+                **_page("messages", Message, int),
             },
             **known,
         ),
@@ -350,12 +337,11 @@ def _conversation() -> list[Route]:
 def _learning_runs() -> list[Route]:
     """What is learned from conversations, and undone."""
     runs = "/learning-runs"
-    several: dict[str, Any] = {"returns": tuple[LearningRun, ...], "wrap": "runs"}
     one: dict[str, Any] = {"returns": LearningRun, "wrap": "run"}
     return [
         Route(method="POST", path="/conversations/{session}/learn", verb=verbs.learn, **one),
-        Route(method="POST", path=runs, verb=verbs.consolidate, **several),
-        Route(method="GET", path=runs, verb=verbs.learning_runs, **several),
+        Route(method="POST", path=runs, verb=verbs.consolidate, returns=tuple[LearningRun, ...], wrap="runs"),
+        Route(method="GET", path=runs, verb=verbs.learning_runs, returns=_page("runs", LearningRun, str)),
         Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **one),
         Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **one),
         Route(method="GET", path="/entities", verb=verbs.about, returns=EntityReport),
@@ -397,8 +383,7 @@ def _working_sets() -> list[Route]:
             method="GET",
             path=f"{one}/events",
             verb=verbs.working_set_events,
-            returns=tuple[WorkingSetEvent, ...],
-            wrap="events",
+            returns=_page("events", WorkingSetEvent, int),
             **on,
         ),
     ]
@@ -417,7 +402,7 @@ def _spaces() -> list[Route]:
             status=HTTPStatus.CREATED,
             fields={"name": SpaceName},
         ),
-        Route(method="GET", path="/spaces", verb=Engine.spaces, returns=tuple[SpaceInfo, ...], wrap="spaces"),
+        Route(method="GET", path="/spaces", verb=verbs.spaces, returns=_page("spaces", SpaceInfo, str)),
         Route(method="GET", path=one, verb=Space.info, returns=SpaceInfo, wrap="space", **entered),
         Route(
             method="DELETE", path=one, verb=verbs.disband, returns={"disbanded": str}, may=_ADMIN, **entered
@@ -456,8 +441,7 @@ def _spaces() -> list[Route]:
             method="GET",
             path=f"{one}/events",
             verb=verbs.space_events,
-            returns=tuple[SpaceEvent, ...],
-            wrap="events",
+            returns=_page("events", SpaceEvent, int),
             **entered,
         ),
     ]
@@ -499,8 +483,7 @@ def _store() -> list[Route]:
             method="GET",
             path="/users",
             verb=verbs.users,
-            returns=tuple[str, ...],
-            wrap="users",
+            returns=_page("users", str, str),
             by_caller=True,
         ),
         Route(
@@ -528,3 +511,8 @@ def all_routes() -> list[Route]:
         *_spaces(),
         *_store(),
     ]
+
+
+def _page(name: str, entry: Any, after: Any) -> dict[str, Any]:
+    """The fields of an answer that is one page of a list."""
+    return {name: tuple[entry, ...], "after": after | None}

@@ -16,19 +16,17 @@ from germane.errors import InvalidInput, MessageNotFound
 from germane.extractors import EntityReport, LearningRun
 from germane.ledger import (
     Assembly,
-    LoggedChange,
     Replay,
 )
 from germane.lifecycle import Upkeep
 from germane.model.context import Context, Item, Trace
-from germane.model.conversation import ConversationInfo, Message
+from germane.model.conversation import Message
 from germane.model.learning import Impressions, LearningReport, ObserveResult
-from germane.model.memory import LifecycleEvent, Memory
+from germane.model.memory import Memory
 from germane.plans.layered import PLANS
 from germane.ranking import Decay
-from germane.spaces import SpaceEvent, SpaceInfo
+from germane.spaces import SpaceInfo
 from germane.stores import Removal
-from germane.working_sets import WorkingSetEvent
 
 if TYPE_CHECKING:
     from germane.model.conversation import Provider
@@ -69,13 +67,26 @@ def list_memories(
 ) -> dict[str, Any]:
     """The memories that pass a filter, a page at a time; `after` of the answer is that of the next page."""
     found = engine.memories(where, order=order, limit=limit + 1, after=after)
-    page = found[:limit]
     return {
-        "memories": page,
+        **_page("memories", found, limit, "ref"),
         "total": engine.count(where),
-        "after": page[-1].ref if len(found) > limit else None,
         "notes": () if where is None else engine.filter_warnings(where),
     }
+
+
+def _page(name: str, found: Sequence[Any], limit: int, mark: str | None = None) -> dict[str, Any]:
+    """The first `limit` of `limit + 1` entries, and `after`: the attribute `mark` of the last, or itself.
+
+    `after` is None on the last page.
+    """
+    page = found[:limit]
+    last = page[-1] if len(found) > limit else None
+    return {name: page, "after": last if last is None or mark is None else getattr(last, mark)}
+
+
+def history(engine: Engine, memory_id: str, *, limit: Page = 100, after: int = 0) -> dict[str, Any]:
+    """The versions of a memory, the first version first, whichever is named. Raises NotFound."""
+    return _page("versions", engine.history(memory_id, limit=limit + 1, after=after), limit, "version")
 
 
 def show_memory(engine: Engine, memory_id: str) -> dict[str, Any]:
@@ -90,9 +101,9 @@ def show_memory(engine: Engine, memory_id: str) -> dict[str, Any]:
 
 def page_of_events(
     engine: Engine, memory_id: str | None = None, *, after: int = 0, limit: Page = 100
-) -> Sequence[LifecycleEvent]:
+) -> dict[str, Any]:
     """What moved a memory, or all of them: who, when and why, oldest first."""
-    return engine.events(memory_id, after=after, limit=limit)
+    return _page("events", engine.events(memory_id, after=after, limit=limit + 1), limit, "number")
 
 
 def expand(engine: Engine, memory_id: str) -> dict[str, str]:
@@ -271,11 +282,11 @@ def learning(engine: Engine, *, on: bool | None = None) -> LearningReport:
 
 
 def assemblies(
-    engine: Engine, *, since: datetime | str | None = None, limit: Page = 20
-) -> list[dict[str, Any]]:
+    engine: Engine, *, since: datetime | str | None = None, limit: Page = 20, after: str | None = None
+) -> dict[str, Any]:
     """The recorded assemblies, the latest first, without their entries."""
-    found = engine.ledger().list(since=since, limit=limit)
-    return [{**to_json(each), "entries": None} for each in found]
+    made = _page("assemblies", engine.ledger().list(since=since, limit=limit + 1, after=after), limit, "id")
+    return {**made, "assemblies": [{**to_json(each), "entries": None} for each in made["assemblies"]]}
 
 
 def replay(ledger: Ledger, assembly_id: str) -> Replay:
@@ -307,10 +318,9 @@ def compare(ledger: Ledger, first: str, second: str) -> dict[str, Any]:
 
 def conversation(engine: Any, path: Mapping[str, str]) -> Conversation:
     """The existing conversation of that name. Raises MessageNotFound."""
-    session = path["session"]
-    if all(info.session != session for info in engine.sessions()):
-        raise MessageNotFound("conversation", session, session)
-    found: Conversation = engine.conversation(session)
+    found: Conversation = engine.conversation(path["session"])
+    if not found.exists():
+        raise MessageNotFound("conversation", found.session, found.session)
     return found
 
 
@@ -324,13 +334,12 @@ def show_conversation(
     conversation: Conversation, *, hidden: bool = False, limit: Page = 100, after: int = 0
 ) -> dict[str, Any]:
     """The messages of a conversation after the one numbered `after`, and its anchors."""
-    found = [each for each in conversation.messages(hidden=hidden) if each.seq > after]
+    found = conversation.messages(hidden=hidden, limit=limit + 1, after=after)
     return {
         "session": conversation.session,
         "anchors": conversation.anchors(),
         "state": conversation.state,
-        "messages": found[:limit],
-        "after": found[limit - 1].seq if len(found) > limit else None,
+        **_page("messages", found, limit, "seq"),
     }
 
 
@@ -374,10 +383,22 @@ def expand_message(conversation: Conversation, message_id: str) -> dict[str, Any
 
 
 def sessions(
-    engine: Engine, *, since: datetime | str | None = None, limit: Page = 100
-) -> tuple[ConversationInfo, ...]:
-    """The conversations, the latest first."""
-    return engine.sessions(since=since)[:limit]
+    engine: Engine, *, since: datetime | str | None = None, limit: Page = 100, after: str | None = None
+) -> dict[str, Any]:
+    """The conversations, the latest first; a further page has them as they were at the first."""
+    # The cursor is a session, after the time from which messages don't count any more.
+    until, _, name = (after or "").partition(" ")
+    try:
+        end = datetime.fromisoformat(until) if until else None
+    except ValueError:
+        raise InvalidInput(f"after={after!r} is no `after` of a page of conversations.") from None
+    found = engine.sessions(since=since, until=end, limit=limit + 1, after=name or None)
+    made = _page("conversations", found, limit, "session")
+    if made["after"] is not None:
+        latest = end or found[0].last_at
+        # A "+" is a space in the query of an address.
+        made["after"] = f"{latest.isoformat().replace('+00:00', 'Z') if latest else ''} {made['after']}"
+    return made
 
 
 # What was learned from conversations.
@@ -407,9 +428,10 @@ def learning_runs(
     memory_id: str | None = None,
     limit: Page = 50,
     after: str | None = None,
-) -> tuple[LearningRun, ...]:
-    """What was learned from conversations, the latest run first; `after` is the id of the run before."""
-    return engine.learning_runs(session=session, memory_id=memory_id, limit=limit, after=after)
+) -> dict[str, Any]:
+    """What was learned from conversations, the latest run first."""
+    found = engine.learning_runs(session=session, memory_id=memory_id, limit=limit + 1, after=after)
+    return _page("runs", found, limit, "id")
 
 
 def about(
@@ -506,11 +528,9 @@ def evict(
     }
 
 
-def working_set_events(
-    working_set: WorkingSet, *, after: int = 0, limit: Page = 100
-) -> tuple[WorkingSetEvent, ...]:
+def working_set_events(working_set: WorkingSet, *, after: int = 0, limit: Page = 100) -> dict[str, Any]:
     """The events of a set after the one numbered `after`, oldest first."""
-    return working_set.changes(after=after, limit=limit)
+    return _page("events", working_set.changes(after=after, limit=limit + 1), limit, "number")
 
 
 # Spaces.
@@ -527,9 +547,14 @@ def create_space(engine: Engine, name: str, *, admits: Right | str | None = "wri
     return engine.space(name, create=True, admits=admits).info()
 
 
-def space_events(space: Space, *, after: int = 0, limit: Page = 100) -> tuple[SpaceEvent, ...]:
+def spaces(engine: Engine, *, limit: Page = 100, after: str | None = None) -> dict[str, Any]:
+    """The spaces that the agent is a member of, by name."""
+    return _page("spaces", engine.spaces(limit=limit + 1, after=after), limit, "name")
+
+
+def space_events(space: Space, *, after: int = 0, limit: Page = 100) -> dict[str, Any]:
     """What happened in a space after the event numbered `after`, oldest first."""
-    return space.events(after=after, limit=limit)
+    return _page("events", space.events(after=after, limit=limit + 1), limit, "number")
 
 
 def disband(space: Space, *, confirm: bool = False) -> dict[str, str]:
@@ -552,9 +577,9 @@ def decay(_: Engine, *, shape: str = "hyperbolic", hours: float = 1.0) -> dict[s
     }
 
 
-def changes(engine: Engine, *, after: int = 0, limit: Page = 100) -> tuple[LoggedChange, ...]:
+def changes(engine: Engine, *, after: int = 0, limit: Page = 100) -> dict[str, Any]:
     """What happened to the memories after the change numbered `after`, in any process."""
-    return engine.changes(after=after, limit=limit)
+    return _page("changes", engine.changes(after=after, limit=limit + 1), limit, "number")
 
 
 def maintain(engine: Engine, *, dry_run: bool = False) -> Upkeep:
@@ -562,11 +587,11 @@ def maintain(engine: Engine, *, dry_run: bool = False) -> Upkeep:
     return engine.maintain(dry_run=dry_run)
 
 
-def users(caller: Caller) -> tuple[str, ...]:
+def users(caller: Caller, *, limit: Page = 100, after: str | None = None) -> dict[str, Any]:
     """The users of whom the agent knows something; for a user's own key or request, at most that user."""
-    known = caller.handle.users()
-    named = [user for user, agents in known.items() if caller.key.agent in agents]
-    return tuple(user for user in named if caller.user in (None, user))
+    most = limit + 1 if caller.user is None else None
+    found = caller.handle.users(agent=caller.key.agent, limit=most, after=after)
+    return _page("users", [each for each in found if caller.user in (None, each)], limit)
 
 
 def purge_user(caller: Caller, user: str, *, confirm: bool = False) -> Removal:

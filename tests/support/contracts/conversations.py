@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -323,7 +324,14 @@ class ConversingContract:
         assert second.last_at is not None
         assert START < second.first_at < second.last_at
         talks.apply(AGENT, "third", [SetAnchor(name="state", text="x")])
-        assert talks.sessions(AGENT)[2] == ConversationInfo(session="third", messages=0, hidden=0)
+        third = ConversationInfo(session="third", messages=0, hidden=0)
+        assert talks.sessions(AGENT)[2] == third
+        then = talks.sessions(AGENT, until=second.first_at)
+        assert then == (first, replace(second, messages=1, hidden=1, last_at=second.first_at), third)
+        assert talks.sessions(AGENT, until=START) == (third,)
+        assert talks.has(AGENT, "third")
+        assert not talks.has(AGENT, "fourth")
+        assert not talks.has("other", "third")
 
     def test_a_purge_takes_a_group_or_all(self, store: Store) -> None:
         talks = CONVERSATIONS.required(store)

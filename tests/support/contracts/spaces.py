@@ -12,6 +12,7 @@ import germane
 from germane import Filter, Memory, Status
 from germane.errors import (
     DuplicateMember,
+    InvalidInput,
     LastActive,
     NotAllowed,
     NotFound,
@@ -89,6 +90,17 @@ class SharingContract:
         assert (made.members, made.admits, made.created_at) == ((first,), Right.READ, START)
         assert store.spaces.find("ada") == (made,)
         assert store.spaces.find("ben") == store.spaces.find("nobody") == ()
+
+    def test_spaces_are_listed_by_pages(self, store: TablesStore) -> None:
+        names = ["alpha", "beta", "gamma"]
+        for name in reversed(names):
+            store.spaces.apply(name, Create(by="ada", at=START))
+        assert [each.name for each in store.spaces.find("ada")] == names
+        assert [each.name for each in store.spaces.find("ada", limit=2)] == names[:2]
+        assert [each.name for each in store.spaces.find("ada", after="beta")] == names[2:]
+        assert store.spaces.find("ada", after="gamma") == store.spaces.find("ada", limit=0) == ()
+        with pytest.raises(InvalidInput, match="negative"):
+            store.spaces.find("ada", limit=-1)
 
     def test_what_the_rules_refuse_changes_nothing(self, store: TablesStore) -> None:
         team(store, joined("ben", Right.READ))

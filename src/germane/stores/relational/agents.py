@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreError
 from germane.ledger import AgentFigures
-from germane.model.text import is_removed, removed_name, space_of
+from germane.model.text import is_removed, removed_name
 from germane.spaces import Leave, SpaceInfo, decide
 from germane.stores.relational.settings import (
     EVERY_REPLY,
@@ -21,7 +21,7 @@ from germane.stores.relational.settings import (
     store_embedding,
     stored_embedding,
 )
-from germane.stores.relational.spaces import required_space
+from germane.stores.relational.spaces import required_space, spaces_of
 from germane.stores.relational.tables import AGENT_SHIFT, Connection, Connections, moment
 from germane.stores.sql import agent_tables
 
@@ -395,8 +395,7 @@ def shared_by(
     Raises LastActive where others are in a space, and none of them could lead it.
     """
     with connections.reading(name) as connection:
-        tenants = connection.run("spaces_of", {"name": name}).fetchall()
-        spaces = [required_space(connection, space_of(tenant)).info for (tenant,) in tenants]
+        spaces = [required_space(connection, each).info for each in spaces_of(connection, name)]
     ends = tuple(space for space in spaces if len(space.members) == 1)
     leaves = tuple(space for space in spaces if len(space.members) > 1)
     for space in leaves:
@@ -416,7 +415,7 @@ def rename(connections: Connections, name: str, *, only_member: str | None = Non
             return True
         (number,) = row
         members = {member for member, *_ in connection.run("members", {"space": number})}
-        if members - {only_member} or connection.run("spaces_of", {"name": name}).fetchall():
+        if members - {only_member} or spaces_of(connection, name):
             return False
         connection.run("remove_members", {"space": number})
         _disown(connection, number)

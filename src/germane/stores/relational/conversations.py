@@ -6,6 +6,7 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Final
 from zlib import crc32
@@ -277,16 +278,25 @@ class ConversationTables:
         marks = [(each.conversation, each.messages, each.revision) for each in known]
         return f"{sum(each.messages for each in known)}-{crc32(repr(marks).encode()):08x}"
 
+    def has(self, agent: str, session: str) -> bool:
+        """Whether the agent has a conversation of that name."""
+        with self._connections.reading(agent) as connection:
+            return conversation_row(connection, agent, session).conversation > 0
+
     def anchors(self, agent: str, session: str) -> Mapping[str, str]:
         """The texts that stand outside any window, by name."""
         with self._connections.reading(agent) as connection:
             values = {"agent": agent, "session": session}
             return dict(connection.run("anchors", values).fetchall())
 
-    def sessions(self, agent: str) -> tuple[ConversationInfo, ...]:
-        """All conversations of the agent, by the names of their sessions."""
+    def sessions(self, agent: str, *, until: datetime | None = None) -> tuple[ConversationInfo, ...]:
+        """All conversations of the agent, by the names of their sessions.
+
+        With `until`, as they were then: later messages don't count, and what began later is left out.
+        """
+        values = {"agent": agent, "until": None if until is None else microseconds(until, name="until")}
         with self._connections.reading(agent) as connection:
-            rows = connection.run("conversations", {"agent": agent}).fetchall()
+            rows = connection.run("conversations", values).fetchall()
         return tuple(
             ConversationInfo(
                 session=session,

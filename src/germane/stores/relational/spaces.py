@@ -85,11 +85,13 @@ class SpaceTables:
             known = space_row(connection, name)
         return known.info if known else None
 
-    def find(self, agent: str) -> tuple[SpaceInfo, ...]:
-        """The spaces that an agent is in, by name."""
+    def find(
+        self, agent: str, *, limit: int | None = None, after: str | None = None
+    ) -> tuple[SpaceInfo, ...]:
+        """The spaces that an agent is in, by name; `after` is the name that ended the page before."""
         with self._connections.reading(agent) as connection:
-            names = connection.run("spaces_of", {"name": agent}).fetchall()
-            return tuple(required_space(connection, space_of(tenant)).info for (tenant,) in names)
+            names = spaces_of(connection, agent, limit=limit, after=after)
+            return tuple(required_space(connection, name).info for name in names)
 
     def enter(self, space: str, agent: str) -> Store:
         """The store as a member uses it, for the space's own memories; closing it closes nothing.
@@ -192,6 +194,15 @@ class SpaceRow:
     info: SpaceInfo
     seq: int = 0
     moved: int = 0
+
+
+def spaces_of(
+    connection: Connection, agent: str, *, limit: int | None = None, after: str | None = None
+) -> list[str]:
+    """The names of the spaces that an agent is in, in order, after the name `after`."""
+    start = "" if after is None else tenant_of(after)
+    values = {"name": agent, "after": start, "limit": checked_limit(limit)}
+    return [space_of(tenant) for (tenant,) in connection.run("spaces_of", values)]
 
 
 def space_row(connection: Connection, name: str) -> SpaceRow | None:

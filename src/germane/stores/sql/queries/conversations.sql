@@ -7,10 +7,13 @@ FROM {states} {join} conversations ON conversations.agent = {states}.agent
 WHERE {state_of :agent} AND session = :session;
 
 -- name: conversations
--- Every conversation of an agent at a glance.
-SELECT session, count(num), coalesce(sum(hidden), 0)::bigint, min(created_at), max(created_at)
+-- Every conversation of an agent at a glance, as it was at :until; those that began later are left out.
+SELECT session, count(num) FILTER (WHERE (created_at > :until::bigint) IS NOT TRUE),
+    coalesce(sum(hidden) FILTER (WHERE (created_at > :until::bigint) IS NOT TRUE), 0)::bigint,
+    min(created_at), max(created_at) FILTER (WHERE (created_at > :until::bigint) IS NOT TRUE)
 FROM conversations LEFT JOIN messages USING (agent, conversation)
-WHERE conversations.agent = {number_of :agent} GROUP BY conversation, session ORDER BY session;
+WHERE conversations.agent = {number_of :agent} GROUP BY conversation, session
+HAVING (min(created_at) > :until::bigint) IS NOT TRUE ORDER BY session;
 
 -- name: conversation_rows
 -- All conversations of an agent with their numbers, and the language of its words.

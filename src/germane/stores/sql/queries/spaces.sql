@@ -17,11 +17,11 @@ SELECT agents.name, rights, role, joined_at, place
 FROM members {join} agents USING (agent) WHERE members.space = {number_of :name} ORDER BY place;
 
 -- name: spaces_of
--- The names of the spaces that an agent is in.
+-- The names of the spaces that an agent is in, after :after.
 SELECT tenants.name FROM agents
 {join} members ON members.agent = agents.agent
 {join} agents AS tenants ON tenants.agent = members.space
-WHERE agents.name = :name ORDER BY tenants.name;
+WHERE agents.name = :name AND tenants.name > :after::text ORDER BY tenants.name {limit};
 
 -- name: happened
 -- The number of a space's latest event.
