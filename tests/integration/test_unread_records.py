@@ -117,13 +117,15 @@ class _PurgingStore(SqliteStore):
         return found
 
 
-def test_what_is_purged_before_it_is_read_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("question", ["tea", "Which tea is T-42?"])
+def test_what_is_purged_before_it_is_read_is_left_out(question: str, tmp_path: Path) -> None:
+    """The records are read to be returned, and before that the texts where a question names an identifier."""
     with germane.open(tmp_path / "memory.db", clock=CLOCK, embedder=None) as engine:
         first, second = (engine.remember(text) for text in ("Tea is green.", "Tea is black."))
     store = _PurgingStore(tmp_path / "memory.db")
     with germane.open(store, clock=CLOCK, embedder=None) as engine:
         store.purged = first.id
-        assert [one.memory.content for one in engine.recall("tea")] == [second.content]
+        assert [one.memory.content for one in engine.recall(question)] == [second.content]
 
 
 def test_reading_late_what_was_purged_raises(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from math import inf
 from sys import float_info
-from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeGuard, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -354,16 +354,23 @@ class Deferred(Sequence[T]):
 # Memories of a search whose records are read when ranking has chosen among them.
 
 
-class UnreadRecords:
-    """The records that a search left unread, each with a number of the store's own.
+class Reading(NamedTuple):
+    """Reads what a search left unread, by its numbers: whole memories, or only their contents and subjects.
 
-    `read` returns the memories of some numbers, and raises NotFound for one that is gone.
+    Both raise NotFound for a memory that is gone.
     """
 
-    __slots__ = ("_numbers", "_read", "_records")
+    records: Callable[[Sequence[int]], Mapping[int, Memory]]
+    texts: Callable[[Sequence[int]], Mapping[int, tuple[str, str | None]]]
 
-    def __init__(self, numbers: Sequence[int], read: Callable[[Sequence[int]], Mapping[int, Memory]]) -> None:
-        self._numbers, self._read = numbers, read
+
+class UnreadRecords:
+    """The records that a search left unread, each with a number of the store's own."""
+
+    __slots__ = ("_numbers", "_records", "reading")
+
+    def __init__(self, numbers: Sequence[int], reading: Reading) -> None:
+        self._numbers, self.reading = numbers, reading
         self._records: dict[int, Memory] = {}
 
     def of(self, number: int) -> Memory:
@@ -376,7 +383,7 @@ class UnreadRecords:
         """Read those of these numbers that are unread, by one query."""
         missing = [number for number in numbers if number not in self._records]
         if missing:
-            self._records.update(self._read(missing))
+            self._records.update(self.reading.records(missing))
 
 
 class UnreadMemory:
@@ -409,13 +416,26 @@ def is_unread(memory: object) -> TypeGuard[UnreadMemory]:
 
 def read_memories(memories: Sequence[Memory]) -> list[Memory]:
     """The memories themselves, those that are unread read by one query for each search that found them."""
+    for records, numbers in _by_search(memories):
+        records.read(numbers)
+    return [one.records.of(one.number) if is_unread(one) else one for one in memories]
+
+
+def texts_of(memories: Sequence[Memory]) -> list[tuple[str, str | None]]:
+    """The content and the subject of each memory; of unread ones, only these two are read."""
+    read = {id(records): records.reading.texts(numbers) for records, numbers in _by_search(memories)}
+    return [
+        read[id(one.records)][one.number] if is_unread(one) else (one.content, one.subject)
+        for one in memories
+    ]
+
+
+def _by_search(memories: Sequence[Memory]) -> Iterable[tuple[UnreadRecords, list[int]]]:
     unread: dict[int, tuple[UnreadRecords, list[int]]] = {}
     for one in memories:
         if is_unread(one):
             unread.setdefault(id(one.records), (one.records, []))[1].append(one.number)
-    for records, numbers in unread.values():
-        records.read(numbers)
-    return [one.records.of(one.number) if is_unread(one) else one for one in memories]
+    return unread.values()
 
 
 # Candidates whose signals are columns of numbers, so that hundreds can be judged without an object for each.

@@ -14,7 +14,7 @@ from germane.errors import InvalidInput
 from germane.kinds import CHANGELOG, COMMIT
 from germane.model.context import Fused
 from germane.model.memory import Memory
-from germane.model.query import CandidateTable
+from germane.model.query import CandidateTable, texts_of
 
 COSINE_FLOOR = 0.4
 """A best cosine below this is no match to speak of, so it doesn't count as 1."""
@@ -335,15 +335,15 @@ def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int
     Only those identifiers count that stand in at most `FEW_HOLDERS` of the memories.
     """
     named = identifiers_in(question)
+    texts = texts_of(memories) if named else []
     counts: dict[int, int] = {}
     for identifier in named:
         whole = re.compile(rf"(?<![\w/])(?<!\w[.-]){re.escape(identifier)}(?!\w|[/.-]\w)", re.IGNORECASE)
         plain = identifier.lower()  # Looking for it anywhere is many times faster than the expression.
         holders = [
             place
-            for place, memory in enumerate(memories)
-            if (plain in memory.content.lower() and whole.search(memory.content))
-            or (memory.subject and whole.search(memory.subject))
+            for place, (content, subject) in enumerate(texts)
+            if (plain in content.lower() and whole.search(content)) or (subject and whole.search(subject))
         ]
         if len(holders) <= FEW_HOLDERS:
             for place in holders:

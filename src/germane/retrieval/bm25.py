@@ -104,7 +104,11 @@ def summed(keys: NDArray[np.int64], values: NDArray[np.int64]) -> tuple[NDArray[
 
 
 class _Sorted:
-    """Postings in ascending order, each in 3 bytes, or 5 with many documents: what repeats is there once."""
+    """Postings in ascending order, each in 2 bytes, or up to 5 with many documents; a hash is there once.
+
+    Slot and frequency share 16 bits where they fit: `_bits` of these are the frequency's, and 0 says that
+    `_frequencies` holds them.
+    """
 
     def __init__(self, postings: NDArray[np.uint64]) -> None:
         """`postings` ascend, packed as by `_packed`."""
@@ -116,9 +120,13 @@ class _Sorted:
         self._terms = hashes[firsts]
         most = np.iinfo(np.uint16).max
         self._starts = np.append(firsts, hashes.size).astype(np.uint16 if hashes.size <= most else np.uint32)
-        narrow = slots.size == 0 or slots.max() <= most
-        self._slots = slots.astype(np.uint16 if narrow else np.uint32)
-        self._frequencies = (postings & _FREQUENCY_MASK).astype(np.uint8)
+        frequencies = postings & _FREQUENCY_MASK
+        last, bits = int(slots.max(initial=0)), int(frequencies.max(initial=0)).bit_length()
+        self._bits = np.uint64(bits if (last + 1) << bits <= most else 0)
+        if self._bits:
+            slots, frequencies = slots << self._bits | frequencies, frequencies[:0]
+        self._slots = slots.astype(np.uint16 if last <= most else np.uint32)
+        self._frequencies = frequencies.astype(np.uint8)
 
     @property
     def size(self) -> int:
@@ -142,7 +150,11 @@ class _Sorted:
         return self._packed(slice(None)) | hashes << _HASH_SHIFT
 
     def _packed(self, part: slice) -> NDArray[np.uint64]:
-        return self._slots[part].astype(np.uint64) << _SLOT_SHIFT | self._frequencies[part]
+        found = self._slots[part].astype(np.uint64)
+        if not self._bits:
+            return found << _SLOT_SHIFT | self._frequencies[part]
+        frequencies = found & ((np.uint64(1) << self._bits) - np.uint64(1))
+        return found >> self._bits << _SLOT_SHIFT | frequencies
 
 
 class Postings:

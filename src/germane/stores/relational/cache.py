@@ -24,6 +24,7 @@ from germane.model.query import (
     CandidateTable,
     Filter,
     Order,
+    Reading,
     SearchResult,
     Slice,
     UnreadMemory,
@@ -37,7 +38,6 @@ from germane.retrieval.vectors import QuantisedRows, VectorRows
 from germane.stores.relational.signals import (
     Columns,
     Cosines,
-    Reading,
     UnreadRow,
     filtered,
     places_for,
@@ -262,9 +262,9 @@ class AgentCache(ABC):
         return found
 
     def unread(
-        self, connection: Connection, ordinals: Sequence[int], read: Reading
+        self, connection: Connection, ordinals: Sequence[int], reading: Reading
     ) -> dict[int, Memory | UnreadMemory]:
-        """The memories of these ordinals; unread until `read` what isn't cached and can be.
+        """The memories of these ordinals; unread what isn't cached and can be read later.
 
         None is unread of an agent that is used often, so that the next searches find them cached.
         """
@@ -272,7 +272,7 @@ class AgentCache(ABC):
             return {**self.records(connection, ordinals)}
         late = self._of_filter(connection, None)
         waiting = [ordinal for ordinal in ordinals if late[ordinal] and ordinal not in self._records]
-        records = UnreadRecords(waiting, read)
+        records = UnreadRecords(waiting, reading)
         kinds = self.columns.kinds(np.array(waiting, dtype=np.int64))
         found: dict[int, Memory | UnreadMemory] = {
             ordinal: UnreadRow(records, ordinal, kind, self.columns)

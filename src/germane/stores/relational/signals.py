@@ -6,9 +6,10 @@ Over the arrays of one agent's cache.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeAlias
+from itertools import repeat
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -303,12 +304,10 @@ class Columns:
         start, stop = self.used, self.used + len(nums)
         if stop > len(self.nums):
             self._grow(max(stop, len(self.nums) * 3 // 2, _FEWEST))
-        self._sessions[start:stop] = [
-            -1 if name is None else self._numbers.setdefault(name, len(self._numbers)) for name in sessions
-        ]
+        self._sessions[start:stop] = _numbers_of(sessions, self._numbers)
         self.nums[start:stop] = nums
         self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
-        self._kinds[start:stop] = [self._codes.setdefault(kind, len(self._codes)) for kind in kinds]
+        self._kinds[start:stop] = _numbers_of(kinds, self._codes)
         self.created[start:stop] = created
         self._importance[start:stop] = importance
         self._alive[start:stop] = True
@@ -317,7 +316,7 @@ class Columns:
 
     def set_expiry(self, ordinals: NDArray[np.int64], expires: Sequence[int | None]) -> None:
         """Note when these memories expire; None for never."""
-        if self._expires is None and any(each is not None for each in expires):
+        if self._expires is None and expires.count(None) < len(expires):
             self._expires = np.full(len(self.nums), _NEVER, dtype=np.int64)
         if self._expires is not None:
             self._expires[ordinals] = [_NEVER if each is None else each for each in expires]
@@ -422,10 +421,15 @@ class Columns:
             setattr(self, name, new)
 
 
-# Records that are read after a search, when ranking has chosen among its memories.
+def _numbers_of(names: Sequence[str | None], known: dict[Any, int]) -> list[int]:
+    """The number of each name, -1 for None; a name that isn't known yet gets the next one."""
+    for name in dict.fromkeys(names):
+        if name is not None:
+            known.setdefault(name, len(known))
+    return list(map(known.get, names, repeat(-1)))
 
-Reading: TypeAlias = Callable[[Sequence[int]], Mapping[int, Memory]]
-"""Reads the records of some ordinals after a search."""
+
+# Records that are read after a search, when ranking has chosen among its memories.
 
 
 class UnreadRow(UnreadMemory):
@@ -457,11 +461,18 @@ def stored(
     connection: Connection, agent: int, name: str, columns: Columns, ordinals: Sequence[int]
 ) -> dict[int, Memory]:
     """The records of these ordinals that are in the snapshot, of the agent of this number and name."""
+    rows = rows_of(connection, "records", agent, columns, ordinals)
+    return {ordinal: numbered_memory(row, name)[1] for ordinal, row in rows}
+
+
+def rows_of(
+    connection: Connection, query: str, agent: int, columns: Columns, ordinals: Sequence[int]
+) -> Iterator[tuple[int, Sequence[Any]]]:
+    """The rows of a query that begin with the nums of these ordinals, each after its ordinal."""
     nums = columns.nums[ordinals].tolist()
     ordinal_of = dict(zip(nums, ordinals, strict=True))
-    values = {"agent": agent, "nums": json.dumps(nums)}
-    read = (numbered_memory(row, name) for row in connection.run("records", values))
-    return {ordinal_of[num]: memory for num, memory in read}
+    rows = connection.run(query, {"agent": agent, "nums": json.dumps(nums)})
+    return ((ordinal_of[row[0]], row) for row in rows)
 
 
 # Filters as conditions in SQL.

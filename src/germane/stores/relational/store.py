@@ -28,6 +28,7 @@ from germane.model.query import (
     LearningStatus,
     Order,
     Query,
+    Reading,
     SearchResult,
     Slice,
 )
@@ -49,13 +50,12 @@ from germane.stores.relational.settings import (
     weights_of,
 )
 from germane.stores.relational.signals import (
-    Columns,
     Cosines,
-    Reading,
     Signal,
     distinct,
     filtered,
     places_for,
+    rows_of,
     signals_for,
     stored,
 )
@@ -233,7 +233,7 @@ class RelationalStore(ABC):
                 query,
                 embedding=known.embedding,
                 learning=known.learning_status,
-                read=partial(self._read, cache, cache.columns, known.agent) if query.deferred else None,
+                read=self._reading(cache, known.agent) if query.deferred else None,
             )
         self._caches.settle(agent)
         return replace(found, stamp=known.stamp, converses=bool(known.converses))
@@ -357,23 +357,38 @@ class RelationalStore(ABC):
         for each in tuple(self.companions.values()):
             each.clear()
 
-    def _read(
-        self, cache: AgentCache, columns: Columns, agent: int, ordinals: Sequence[int]
-    ) -> Mapping[int, Memory]:
-        """The records that a search of these columns of an agent left unread, as they are by now."""
+    def _reading(self, cache: AgentCache, agent: int) -> Reading:
+        """What reads later what a search of an agent's cache leaves unread, as it is by then."""
+        columns = cache.columns
 
-        def read() -> Mapping[int, Memory]:
-            with cache.lock, self._connections.reading(cache.name) as connection:
+        def read(look: Callable[[Connection], dict[int, Done]], ordinals: Sequence[int]) -> dict[int, Done]:
+            def attempt() -> dict[int, Done]:
+                with cache.lock, self._connections.reading(cache.name) as connection:
+                    return look(connection)
+
+            found = self._connections.gate.run(attempt)
+            if gone := [ordinal for ordinal in ordinals if ordinal not in found]:
+                raise NotFound(id_text(columns.raw_id(gone[0])), cache.name)
+            return found
+
+        def records(ordinals: Sequence[int]) -> dict[int, Memory]:
+            def look(connection: Connection) -> dict[int, Memory]:
                 row = connection.run("agent", {"name": cache.name})
                 known = agent_state(row, self._connections.location)
                 if columns is cache.columns and cache.is_at(known.agent, known.seq):
                     return cache.records(connection, ordinals)
                 return stored(connection, agent, cache.name, columns, ordinals)
 
-        found = self._connections.gate.run(read)
-        if gone := [ordinal for ordinal in ordinals if ordinal not in found]:
-            raise NotFound(id_text(columns.raw_id(gone[0])), cache.name)
-        return found
+            return read(look, ordinals)
+
+        def texts(ordinals: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+            def look(connection: Connection) -> dict[int, tuple[str, str | None]]:
+                rows = rows_of(connection, "contents", agent, columns, ordinals)
+                return {ordinal: (content, subject) for ordinal, (_, content, subject) in rows}
+
+            return read(look, ordinals)
+
+        return Reading(records, texts)
 
     def _new_cache(self, agent: str) -> AgentCache:
         """An empty cache of an agent."""

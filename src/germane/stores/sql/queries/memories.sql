@@ -131,6 +131,12 @@ FROM {each :nums} {join} memories ON {+}memories.agent = :agent AND memories.num
     {join} texts ON {+}texts.agent = :agent AND texts.num = asked.value
 {postgres: ORDER BY asked.key};
 
+-- name: contents
+-- What some memories say, and whom it is about.
+SELECT texts.num, content, subject
+FROM {each :nums} {join} memories ON {+}memories.agent = :agent AND memories.num = asked.value
+    {join} texts ON {+}texts.agent = :agent AND texts.num = asked.value;
+
 -- name: record_by_id
 -- A whole memory, as in `records`, by the id of a row and its agent's name: most are the current version.
 SELECT {record}, coalesce((SELECT chain FROM memories AS after
