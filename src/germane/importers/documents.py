@@ -20,6 +20,7 @@ from germane.importers.sources import FieldError, as_texts, day_in
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
 
@@ -73,8 +74,9 @@ def outline(text: str) -> Outline:
     Raises MissingExtra without markdown-it-py.
     """
     env: dict[str, Any] = {}
-    # Links and emphasis matter in headings only, and parsing them everywhere takes most of the time.
-    whole, tokens = _parser(inline=True), _parser(inline=False).parse(text, env)
+    # Links and emphasis matter in headings only, and parsing them everywhere takes most of the time. Cells of
+    # tables would take 250 times the memory of their text.
+    whole, tokens = _parser(inline=True), _parser(inline=False, cells=False).parse(text, env)
     defined = [*env.get("references", {}).values(), *env.get("duplicate_refs", [])]
     return Outline(
         lines=tuple(text.split("\n")),
@@ -93,18 +95,42 @@ def outline(text: str) -> Outline:
     )
 
 
-def _parser(*, inline: bool) -> MarkdownIt:
+def _parser(*, inline: bool, cells: bool = True) -> MarkdownIt:
     try:
         from markdown_it import MarkdownIt  # noqa: PLC0415 - An optional dependency of this reader alone.
     except ImportError as error:
         raise MissingExtra(feature="Importing Markdown", extra="cli") from error
-    return _made(MarkdownIt, inline)
+    return _made(MarkdownIt, inline, cells)
 
 
 @cache
-def _made(kind: type[MarkdownIt], inline: bool) -> MarkdownIt:
+def _made(kind: type[MarkdownIt], inline: bool, cells: bool) -> MarkdownIt:
     parser = kind("commonmark").enable("table")
+    if not cells:
+        parser.block.ruler.at("table", _table_without_cells, {"alt": ["paragraph", "reference"]})
     return parser if inline else parser.disable("inline")
+
+
+def _table_without_cells(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The rule of the parser for a table, which ends at the same line and has no tokens for its cells."""
+    from markdown_it.rules_block import table  # noqa: PLC0415 - As above.
+
+    is_table = table(state, start, end, True)
+    if silent or not is_table:
+        return is_table
+    parent, state.parentType = state.parentType, "table"
+    others = state.md.block.ruler.getRules("blockquote")
+    line = start + 2
+    while line < end and state.sCount[line] >= state.blkIndent:
+        if any(rule(state, line, end, True) for rule in others):
+            break
+        if state.isEmpty(line) or state.is_code_block(line):
+            break
+        line += 1
+    state.push("table_open", "table", 1).map = [start, line]
+    state.push("table_close", "table", -1)
+    state.parentType, state.line = parent, line
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
