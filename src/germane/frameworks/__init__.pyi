@@ -5,6 +5,7 @@ from germane.frameworks.agent_framework import AgentFrameworkHistory as AgentFra
 from germane.frameworks.anthropic import AnthropicMemoryTool as AnthropicMemoryTool
 from germane.frameworks.anthropic import AsyncAnthropicMemoryTool as AsyncAnthropicMemoryTool
 from germane.frameworks.google_adk import ADKMemoryService as ADKMemoryService
+from germane.frameworks.google_adk_sessions import ADKSessionService as ADKSessionService
 from germane.frameworks.langchain import LangChainHistory as LangChainHistory
 from germane.frameworks.langchain import LangChainMemory as LangChainMemory
 from germane.frameworks.langchain import LangChainRetriever as LangChainRetriever
