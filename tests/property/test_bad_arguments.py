@@ -141,6 +141,7 @@ class World:
             "session": "standup",
             "source": self.conversation,
             "run_id": self.run.id,
+            "other": "Anna",
             "name": "team",
             "text": "Hums.",
             "group": self.message.group,
@@ -291,6 +292,7 @@ _RESULTS = tuple(
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
         "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds AccessKey NewKey",
         "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer Attempt",
+        "Entity EntityFact EntityReport NameMerge",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice RecordRun Reinstate",

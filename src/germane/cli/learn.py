@@ -66,12 +66,13 @@ def _from(
 def _consolidate(
     call: Call,
     *,
+    reflect: Annotated[bool, opt("--reflect", "Also summarize each topic of four or more facts.")] = False,
     dry_run: Annotated[bool, opt("--dry-run", "Show what would be learned; store nothing.")] = False,
     using: ModelOptions,
 ) -> None:
     """Run it when the agent is idle, for instance every night."""
     with call.engine(writes=not dry_run) as engine:
-        runs = engine.consolidate(extractor=_extractor(using), dry_run=dry_run)
+        runs = engine.consolidate(extractor=_extractor(using), reflect=reflect, dry_run=dry_run)
     _show_runs(call, runs)
 
 

@@ -142,24 +142,36 @@ def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
     spoken = ((each.role.value, each.own_text) for each in spoken_messages(gone))
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
     sentences = [*earlier, *((who, each) for who, text in spoken for each in _sentences(text))]
+    lines = [_line(*each) for each in sentences]
+    return representative(
+        [text for _, text in sentences], lines, free_tokens, how.counter, earlier=len(earlier)
+    )
+
+
+def representative(
+    sentences: Sequence[str], lines: Sequence[str], tokens: int, counter: TokenCounter, *, earlier: int = 0
+) -> str:
+    """The lines of the most representative sentences, in their order, in so many tokens.
+
+    The first `earlier` ones are of a previous summary, so they were selected before.
+    """
     # Distinct, in their order, since a sum of floats depends on the order, and sets have none.
-    words = [list(dict.fromkeys(map(str.casefold, _WORD.findall(text)))) for _, text in sentences]
+    words = [list(dict.fromkeys(map(str.casefold, _WORD.findall(text)))) for text in sentences]
     often = Counter(word for each in words for word in each)
     weights = {word: math.log1p(len(words) / times) * math.log1p(times) for word, times in often.items()}
 
     def telling(place: int) -> float:
         own = words[place]
-        # Sentences of the previous summary were selected before.
-        return (1.5 if place < len(earlier) else 1.0) * sum(weights[word] for word in own) / (8 + len(own))
+        return (1.5 if place < earlier else 1.0) * sum(weights[word] for word in own) / (8 + len(own))
 
-    left, chosen = free_tokens, []
+    left, chosen = tokens, []
     for place in sorted(range(len(sentences)), key=lambda place: (-telling(place), place)):
-        price = how.counter.count(_line(*sentences[place])) + 1
+        price = counter.count(lines[place]) + 1
         if price <= left:
             chosen.append(place)
             left -= price
-    lines = dict.fromkeys(_line(*sentences[place]) for place in sorted(chosen))
-    return shorten("\n".join(lines), free_tokens, how.counter)
+    unique = dict.fromkeys(lines[place] for place in sorted(chosen))
+    return shorten("\n".join(unique), tokens, counter)
 
 
 def _line(who: str, text: str) -> str:

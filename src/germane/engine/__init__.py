@@ -162,11 +162,18 @@ class Engine(ContextMethods):
             )
 
     def consolidate(
-        self, *, extractor: Extractor | None = None, dry_run: bool = False
+        self, *, extractor: Extractor | None = None, reflect: bool = False, dry_run: bool = False
     ) -> tuple[LearningRun, ...]:
-        """Learn from every conversation with messages that weren't read, as `learn_from`; the runs."""
+        """Learn from every conversation with messages that weren't read, as `learn_from`; the runs.
+
+        With `reflect`, each topic of four or more facts and episodes is summarized as a note as well, by the
+        engine's summarizer or by their most representative sentences. That is a run of its own, the last.
+        A note ends with the first of its memories that is purged, replaced, hidden, or expires.
+        """
         with self._embedding.woken():
-            return operations.learning.consolidate(self._session, extractor=extractor, dry_run=dry_run)
+            runs = operations.learning.consolidate(self._session, extractor=extractor, dry_run=dry_run)
+            run = operations.reflection.reflect(self._session, dry_run=dry_run) if reflect else None
+        return runs if run is None else (*runs, run)
 
     def learning_runs(
         self,

@@ -33,7 +33,7 @@ Node: TypeAlias = "Name | Relation"
 """A name, or a relation that stands for somebody."""
 USER: Final[Name] = ("user",)
 """Whom the agent talks with, as the subject of memories names them."""
-NAMES_METADATA: Final = "entity_names"
+NAMES_METADATA: Final = "_names"
 """The metadata of a memory that decides whether two names are one entity: the names, and whether."""
 
 

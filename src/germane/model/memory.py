@@ -106,6 +106,13 @@ LEARNED_TAGS = "learned_tags"
 """The metadata of a constraint whose keys are the tags with which it was first remembered."""
 
 
+REFLECTION: Final = "reflection:"
+"""What the key of a reflection begins with: a summary of several memories, which ends with any of them."""
+
+MEMBERS: Final = "_members"
+"""The metadata of a reflection whose keys are the ids of these memories. No name with "_" is indexed."""
+
+
 class LifecycleSignal(StrEnum):
     """What happens to a memory that may move it to another stage."""
 

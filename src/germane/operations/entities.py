@@ -39,6 +39,8 @@ from germane.stores.location import LEARNING
 
 BY_HAND: Final = "by hand"
 """The extractor of a run that stores a decision on names."""
+DECISION_ON_NAMES: Final = "names:"
+"""What the key of a decision on names begins with."""
 _MOST_NAMES: Final = 50
 """Names of one entity that are searched for."""
 _LOOKED_AT: Final = 1000
@@ -91,7 +93,7 @@ def same_name(
     draft = Draft(
         content=f"{names[0]} and {names[1]} are {'' if same else 'not '}the same.",
         kind="fact",
-        key=f"names: {' | '.join(sorted(' '.join(map(str, each)) for each in nodes))}",
+        key=f"{DECISION_ON_NAMES} {' | '.join(sorted(' '.join(map(str, each)) for each in nodes))}",
         metadata={NAMES_METADATA: {"names": names, "same": same, "reason": reason}},
     )
     new = memory_of(session, draft, now=now)

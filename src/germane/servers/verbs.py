@@ -416,9 +416,12 @@ def learn(
     return engine.learn_from(session, since=since, again=again, dry_run=dry_run)
 
 
-def consolidate(engine: Engine, *, dry_run: bool = False) -> tuple[LearningRun, ...]:
-    """Learn by rules from every conversation that has messages which weren't read."""
-    return engine.consolidate(dry_run=dry_run)
+def consolidate(engine: Engine, *, reflect: bool = False, dry_run: bool = False) -> tuple[LearningRun, ...]:
+    """Learn by rules from every conversation that has messages which weren't read.
+
+    With `reflect`, each topic of several facts is summarized as well.
+    """
+    return engine.consolidate(reflect=reflect, dry_run=dry_run)
 
 
 def learning_runs(

@@ -30,7 +30,7 @@ from germane.model.change import (
     SetVector,
     version_of,
 )
-from germane.model.memory import Cause, LifecycleSignal, Memory, Stage, Status, split_id
+from germane.model.memory import MEMBERS, Cause, LifecycleSignal, Memory, Stage, Status, split_id
 from germane.stores.relational.inserts import (
     New,
     VersionRow,
@@ -100,6 +100,10 @@ class WriteTransaction:
     """The ids of the rows that this transaction has purged."""
     purged: set[str] = field(default_factory=set)
     """The ids of the memories that it has purged."""
+    removed: set[str] = field(default_factory=set)
+    """The ids of the memories that it has removed since the run that learned them was undone."""
+    touched: dict[str, datetime] = field(default_factory=dict)
+    """When it has replaced, hidden or removed the current version of a memory, or changed when it expires."""
     changes: list[tuple[int, int, int, str, int | None, str | None]] = field(default_factory=list)
     at: datetime | None = None
     """When the change that is applied just now is made, where it says so."""
@@ -112,6 +116,8 @@ class WriteTransaction:
                 applied += self._insert([each for each in group if isinstance(each, Insert)])
             else:
                 applied += [self._apply_one(each) for each in group]
+        if self.touched:
+            self._end_reflections()
         if self.changes:
             self.connection.many("insert_change", self.changes)
         if self.purged:
@@ -232,6 +238,7 @@ class WriteTransaction:
             "ends": memory.valid_from and microseconds(memory.valid_from, name="valid_from"),
         }
         self._note(former, "supersede", stood=Status(before.status))
+        self.touched[memory.id] = at
         self.connection.run("supersede_memory", {"agent": self.agent, "num": former, **values})
         return holding
 
@@ -242,6 +249,7 @@ class WriteTransaction:
             if version.expires_at != expires_at:
                 values = {"agent": self.agent, "num": version.num, "expires_at": expires_at}
                 self._note(version.num, "expire")
+                self.touched[memory.id] = self.at or memory.updated_at
                 self.connection.run("expire_memory", values)
 
     def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows, *, at: datetime) -> None:
@@ -304,6 +312,7 @@ class WriteTransaction:
         values = {"status": change.status.value, "updated_at": microseconds(change.at, name="at")}
         self.connection.run("set_status", {"agent": self.agent, "num": num, **values})
         now = self._load(num)
+        self.touched[now.id] = change.at
         if change.status is Status.FORGOTTEN:
             gone_from_sets(self.connection, self.agent, num, "forget", at=change.at, holding=holding)
         return Applied(memory=now)
@@ -340,6 +349,7 @@ class WriteTransaction:
             self.connection.run("purge_memory", {"agent": self.agent, "num": num})
         self.gone |= {each.id for each in chain}
         self.purged |= {id_text(each.id) for each in chain if each.number == 1}
+        self.touched |= dict.fromkeys(self.purged, change.at)
         # What was learned from it is gone as well.
         self.connection.run("count_judgement", {"agent": self.agent, "by": 1})
         self.connection.run("count_outcome", {"agent": self.agent})
@@ -366,6 +376,7 @@ class WriteTransaction:
         now = self._load(num)
         moves = now.status is not before.status
         self._note(num, "status" if moves else "see", stood=before.status if moves else None)
+        self.touched |= {now.id: change.at} if moves else {}
         if after is Stage.ESCALATED and before.stage is not after and change.escalated is not None:
             memory = change.escalated.evolve(stage=after)
             return self._revise(Revise(memory=memory, vector=change.vector, carries=True))
@@ -393,6 +404,7 @@ class WriteTransaction:
                 )
             )
         self._note(num, "supersede")
+        self.touched[split_id(change.memory_id)[0]] = change.at
         values = {"superseded_by": head, "updated_at": microseconds(change.at, name="at")}
         self.connection.run("merge_memory", {"agent": self.agent, "num": num, **values})
         gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
@@ -438,7 +450,9 @@ class WriteTransaction:
             else:
                 gone_from_sets(self.connection, self.agent, later.num, "purge", at=change.at, holding=holding)
             self.connection.run("purge_memory", {"agent": self.agent, "num": later.num})
+        self.touched[change.memory_id] = change.at
         if change.memory is None or not left:
+            self.removed.add(change.memory_id)
             return Applied(memory=None)
         num = left[-1].num
         self._note(num, "status", stood=Status(left[-1].status))
@@ -459,6 +473,21 @@ class WriteTransaction:
             if signal is not None:
                 self._apply_signal(signal)
         return Applied(memory=self._load(num), created=effect.is_new)
+
+    def _end_reflections(self) -> None:
+        """End the reflections on what was touched: purge them with a purged member, else supersede them."""
+        rows = self.connection.run("reflections", {"agent": self.agent}).fetchall()
+        for raw, metadata in rows:
+            members = json.loads(metadata).get(MEMBERS)
+            ended = self.touched.keys() & (members if isinstance(members, dict) else ())
+            reflection = id_text(raw)
+            if not ended or reflection in self.touched:
+                continue
+            at = max(self.touched[each] for each in ended)
+            if ended & (self.purged | self.removed):
+                self._purge(Purge(memory_id=reflection, at=at))
+            else:
+                self._set_status(SetStatus(memory_id=reflection, status=Status.SUPERSEDED, at=at))
 
     def _store(self, new: Sequence[New]) -> None:
         self.terms += store_new(

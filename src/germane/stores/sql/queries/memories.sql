@@ -109,6 +109,12 @@ ORDER BY version, num;
 -- The number and the chain of the current memory with a key.
 SELECT num, chain FROM memories WHERE agent = :agent AND key = :key AND superseded_by IS NULL;
 
+-- name: reflections
+-- The active summaries of several memories, which their key tells; their metadata names the members.
+SELECT coalesce(chain, memories.id), metadata FROM memories {join} texts USING ({key})
+WHERE memories.agent = :agent AND key >= 'reflection:' AND key < 'reflection;' AND superseded_by IS NULL
+  AND status = 'active';
+
 -- name: versions
 -- All versions of a memory and whether each is the head, in order, by the id that `num` takes.
 SELECT num, id, superseded_by IS NULL, version, expires_at, status FROM memories
