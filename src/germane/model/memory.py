@@ -108,7 +108,6 @@ LEARNED_TAGS = "learned_tags"
 
 REFLECTION: Final = "reflection:"
 """What the key of a reflection begins with: a summary of several memories, which ends with any of them."""
-
 MEMBERS: Final = "_members"
 """The metadata of a reflection whose keys are the ids of these memories. No name with "_" is indexed."""
 

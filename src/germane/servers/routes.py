@@ -344,7 +344,7 @@ def _learning_runs() -> list[Route]:
         Route(method="GET", path=runs, verb=verbs.learning_runs, returns=_page("runs", LearningRun, str)),
         Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **one),
         Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **one),
-        Route(method="GET", path="/entities", verb=verbs.about, returns=EntityReport),
+        Route(method="GET", path="/entities", verb=Engine.about, returns=EntityReport),
         Route(method="POST", path="/entities/names", verb=Engine.same_name, **one),
     ]
 

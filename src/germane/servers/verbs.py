@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
 from germane.errors import InvalidInput, MessageNotFound
-from germane.extractors import EntityReport, LearningRun
+from germane.extractors import LearningRun
 from germane.ledger import (
     Assembly,
     Replay,
@@ -417,10 +417,7 @@ def learn(
 
 
 def consolidate(engine: Engine, *, reflect: bool = False, dry_run: bool = False) -> tuple[LearningRun, ...]:
-    """Learn by rules from every conversation that has messages which weren't read.
-
-    With `reflect`, each topic of several facts is summarized as well.
-    """
+    """Learn by rules from every conversation with new messages; with `reflect`, summarize topics as well."""
     return engine.consolidate(reflect=reflect, dry_run=dry_run)
 
 
@@ -435,13 +432,6 @@ def learning_runs(
     """What was learned from conversations, the latest run first."""
     found = engine.learning_runs(session=session, memory_id=memory_id, limit=limit + 1, after=after)
     return _page("runs", found, limit, "id")
-
-
-def about(
-    engine: Engine, name: str, *, as_of: datetime | str | None = None, limit: Page = 100
-) -> EntityReport:
-    """What is known about somebody or something, in order of time, each fact with its sources."""
-    return engine.about(name, as_of=as_of, limit=limit)
 
 
 # Working sets.
