@@ -236,8 +236,12 @@ def test_a_purge_that_a_reader_holds_up_is_finished_later(path: Path) -> None:
     [
         ("DELETE FROM lex WHERE num = (SELECT min(num) FROM memories)", "half-record"),
         ("UPDATE lex SET frequencies = x'01'", "forward-record"),
+        ("UPDATE lex SET hashes = zeroblob(length(hashes))", "forward-record"),
+        ("UPDATE texts SET content = content || ' kumquat'", "forward-record"),
+        ("UPDATE texts SET tags = '['", "forward-record"),
         ("UPDATE agents SET memories = 7", "counters"),
         ("UPDATE vectors SET vector = x'0102'", "vector"),
+        ("UPDATE vectors SET vector = zeroblob(16)", "vector"),
         ("UPDATE memories SET superseded_by = zeroblob(16), status = 'superseded'", "heads"),
         ("UPDATE memories SET superseded_by = zeroblob(16), status = 'superseded'", "successor"),
         ("INSERT INTO lex VALUES (5, 1, 1, x'', x'')", "orphan"),

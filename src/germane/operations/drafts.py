@@ -8,11 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from germane.errors import InvalidInput, NotFound, NotWorthKeeping, StaleRevision
+from germane.errors import InvalidInput, NotFound, NotWorthKeeping, StaleRevision, StoreUnavailable
 from germane.kinds import subject_of
+from germane.ledger import Finding
 from germane.lifecycle import NEARLY_IDENTICAL, first_stage
 from germane.model.change import Applied, Insert
 from germane.model.memory import (
@@ -43,7 +45,7 @@ from germane.model.validation import (
 from germane.operations.context import AgentContext
 from germane.operations.expiry import TIMES, times_of
 from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
-from germane.operations.read import by_key, get, head_of, mark_outdated, store_version
+from germane.operations.read import by_key, get, head_of, mark_outdated, store_version, stored_pages
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.retrieval.quality import quality_flag_of
@@ -226,6 +228,21 @@ def content_hash_of(memory: Memory, *more: str) -> str:
     key = () if memory.key is None else ("key", memory.key)
     parts = (memory.kind, memory.content, memory.subject, str(memory.scope), memory.source, *key, *more)
     return hashlib.sha256(_in_json(parts).encode()).hexdigest()[:32]
+
+
+def content_findings(session: AgentContext) -> Iterator[Finding]:
+    """The memories whose fields aren't those that their content hash was made of: what a disk has damaged."""
+    try:
+        for memory in chain.from_iterable(stored_pages(session, Filter(statuses=tuple(Status)))):
+            if memory.content_hash not in (content_hash_of(memory), content_hash_of(memory, day_of(memory))):
+                yield Finding(
+                    code="content",
+                    text=f"Memory {memory.ref} isn't what was stored: its content, kind, subject, scope, "
+                    "source or key was changed by something else than germane.",
+                    remedy="Compare it with a backup, and revise it or purge it.",
+                )
+    except StoreUnavailable as error:
+        yield Finding(code="content", text=str(error), remedy="Do what the text says, and check again.")
 
 
 def _stored(

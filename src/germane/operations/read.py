@@ -11,7 +11,7 @@ from itertools import chain, dropwhile, islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from germane.errors import InvalidInput, NotFound
+from germane.errors import InvalidInput, NotFound, StoreUnavailable
 from germane.ids import by_short_id, is_short
 from germane.ledger import Finding
 from germane.lifecycle import DecisionCalibration, carries, first_stage, next_state, stage_of, status_at
@@ -202,11 +202,21 @@ def _of_sides(session: AgentContext, where: Filter, order: Order) -> Iterator[Me
 
 
 def pages(find: Callable[..., tuple[Memory, ...]], where: Filter) -> Iterator[tuple[Memory, ...]]:
-    """All that `find(where, limit=..., after=...)` has, page after page."""
+    """All that `find(where, limit=..., after=...)` has, page after page.
+
+    Raises StoreUnavailable where a damaged store gives a page again, which would never end.
+    """
     after: str | None = None
+    ends: set[str] = set()
     while page := find(where, limit=_PAGE, after=after):
-        yield page
         after = page[-1].ref
+        if after in ends:
+            raise StoreUnavailable(
+                f"The store lists memory {after!r} again and again: it is damaged. Rebuild its indexes with "
+                "`germane db reindex`, or restore it from a backup."
+            )
+        ends.add(after)
+        yield page
 
 
 def stored_pages(session: AgentContext, where: Filter) -> Iterator[tuple[Memory, ...]]:

@@ -99,10 +99,11 @@ def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None
 
 @checking
 def reindex_store(location: str | Path, *, progress: Progress | None = None) -> None:
-    """Index the words anew if an older tokenizer did it, and build every index of the database anew.
+    """Make the index of the words anew from the texts, and build every index of the database anew.
 
-    In PostgreSQL nobody waits for it. `progress` is called with the number of tables done and the total. An
-    interrupted call is repaired by the next. Raises StoreUnavailable or StoreBusy.
+    Writers wait for the first, about a second for each 10,000 memories. `progress` is called with the number
+    of tables done and the total. An interrupted call is repaired by the next. Raises StoreUnavailable or
+    StoreBusy.
     """
     operations_on(_there(location)).reindex(progress or _unheard)
 

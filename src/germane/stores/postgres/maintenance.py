@@ -21,7 +21,7 @@ from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.connections import PostgresConnections, TransientFailure, retrying
 from germane.stores.postgres.pool import location_of
 from germane.stores.postgres.store import VERSION, PostgresStore, checked_version, grant, migrate
-from germane.stores.relational.settings import stored_embedding
+from germane.stores.relational.settings import reindex, stored_embedding
 from germane.stores.sql import migrations
 
 # Any number that others are unlikely to lock: the bytes `germano`.
@@ -141,13 +141,16 @@ class PostgresOperations:
         return applied
 
     def reindex(self, progress: Progress) -> None:
-        """Reindex the words if the tokenizer has changed, and rebuild every index.
+        """Make the index of the words anew from the texts, and rebuild every index.
 
-        Nobody has to wait for it. What an interrupted call left half built is removed first.
+        Nobody has to wait for the second; writers wait for the first, a second for each 10,000 memories. What
+        an interrupted call left half built is removed first.
         """
         PostgresStore(self._address).close()
         with self._alone() as raw:
             tables = _tables(raw)
+            with self._opened() as connections:
+                reindex(connections)
             for (left,) in raw.execute(_LEFTOVERS, (list(tables),)).fetchall():
                 raw.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}".encode())
             for number, table in enumerate(tables, start=1):

@@ -43,7 +43,7 @@ from germane.stores.relational.signals import (
     places_for,
     stored,
 )
-from germane.stores.relational.tables import Connection, microseconds, span
+from germane.stores.relational.tables import UNREADABLE, Connection, damaged, microseconds, span
 from germane.stores.sql import queries
 
 _MOST_MASKS: Final = 32
@@ -466,7 +466,11 @@ class ResidentCache(AgentCache):
         found = list(rows)
         if found and self._vectors is not None:
             ordinals = self.columns.ordinals(np.array([num for num, _ in found], dtype=np.int64))
-            self._vectors.put(ordinals, [packed for _, packed in found])
+            try:
+                self._vectors.put(ordinals, [packed for _, packed in found])
+            except UNREADABLE as error:
+                remedy = "make all vectors anew with `germane embedder use NAME --again`"
+                raise damaged(f"The vectors of agent {self.name!r}", error, remedy) from error
 
 
 # The caches of a process, of agents or of conversations, within a limit of memory.

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ids import id_text
 from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
@@ -50,14 +52,15 @@ class MaintenanceTables:
     def check(self, agent: str) -> tuple[Finding, ...]:
         """What is wrong with the store or this agent's part of it; empty when nothing is.
 
-        A file is read whole for it: about a second for each 500 MB.
+        A file is read whole for it, and what is indexed is made anew and compared: about a second for each
+        10,000 memories.
         """
         with self._connections.reading(agent) as connection:
             damage = self._damage(connection)
             if damage:
                 return damage
             known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
-            return tuple(check_agent(connection, known.agent, known.embedding))
+            return tuple(check_agent(connection, known.agent, known.embedding, known.language or ENGLISH))
 
     def language(self, agent: str, language: str | None) -> str:
         """The language of an agent's words, after it was made the one given, if one is.
@@ -285,6 +288,15 @@ def store_embedding(connection: Connection, embedding: EmbeddingIdentity) -> Non
     check_embedding(stored_embedding(dict(connection.run("settings").fetchall())), embedding)
 
 
+def reindex(connections: Connections) -> None:
+    """Make the index of all words anew from the texts, in one transaction.
+
+    Raises StoreUnavailable as `everyone` does.
+    """
+    with connections.writing() as connection:
+        _reindex(connection, connections.location)
+
+
 def _reindex(connection: Connection, location: str) -> None:
     for each in everyone(connection, location):
         (seq,) = connection.run("lock_agent", {"agent": each.agent}).fetchone()
@@ -297,18 +309,7 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     place = span(agent)
     while rows := connection.run("forwards_to_renew", place).fetchall():
         try:
-            renewed = [
-                lex_row(
-                    num,
-                    agent,
-                    language=language,
-                    content=content,
-                    subject=subject,
-                    tags=json.loads(tags),
-                    metadata=json.loads(metadata),
-                )
-                for num, content, subject, tags, metadata in rows
-            ]
+            renewed = [_lex_row_of(num, agent, language, texts) for num, *texts in rows]
         except UNREADABLE as error:
             remedy = "purge the memory, which `germane export` names"
             raise damaged("The tags or the metadata of a memory", error, remedy) from error
@@ -318,6 +319,20 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     values = {"agent": agent, "seq": seq + 1, "terms": terms}
     connection.run("set_agent_terms", values)
     connection.run("insert_change", (agent, seq + 1, 0, "reindex", None, None))
+
+
+def _lex_row_of(num: int, agent: int, language: str, texts: Sequence[Any]) -> LexRow:
+    """The row of a memory, by its content, subject, tags and metadata as they are stored."""
+    content, subject, tags, metadata = texts
+    return lex_row(
+        num,
+        agent,
+        language=language,
+        content=content,
+        subject=subject,
+        tags=json.loads(tags),
+        metadata=json.loads(metadata),
+    )
 
 
 def set_setting(connection: Connection, name: str, value: str) -> None:
@@ -415,10 +430,16 @@ def _strings(value: Any) -> Iterable[str]:
 
 _RESTORE = "Restore the store from a backup, or export what can be read and import it into a new store."
 _REINSERT = "Export the agent's memories and import them into a new store."
+_REINDEX = "Make the index anew from the texts with `germane db reindex`."
+_REEMBED = "Make all vectors anew with `germane embedder use NAME --again`."
+_SLACK: Final = 0.01
+"""How far the length of a stored vector may be from 1: float16 is off by a tenth of it."""
+_BYTES: Final = 2
+"""Of a dimension of a vector."""
+_AT_ONCE: Final = 1000
 
 _CHECKS: Final = (
     ("check_messages", "message", "Message {id} isn't of its conversation.", _RESTORE),
-    ("check_forwards", "forward-record", "The forward record of memory {id} can't be read.", _REINSERT),
     (
         "check_chains",
         "heads",
@@ -437,17 +458,14 @@ _CHECKS: Final = (
         "Memory {id} has a vector and is listed as waiting for one.",
         "Embed what waits with `germane embed`.",
     ),
-    (
-        "check_vectors",
-        "vector",
-        "The vector of memory {id} isn't of {model}.",
-        "Embed everything again with `germane reembed`.",
-    ),
+    ("check_vectors", "vector", "The vector of memory {id} isn't of {model}.", _REEMBED),
 )
 """Queries that find the ids of damaged rows, with the code, the text and the remedy of each finding."""
 
 
-def check_agent(connection: Connection, agent: int, embedding: EmbeddingIdentity | None) -> Iterator[Finding]:
+def check_agent(
+    connection: Connection, agent: int, embedding: EmbeddingIdentity | None, language: str
+) -> Iterator[Finding]:
     """What doesn't agree within one agent's part of a store."""
     values = {"agent": agent, "dimension": embedding.dimension if embedding else -1}
     for memories, terms, stored_memories, stored_terms in connection.run("check_counters", values):
@@ -468,6 +486,54 @@ def check_agent(connection: Connection, agent: int, embedding: EmbeddingIdentity
         for raw, *heads in connection.run(query, values):
             of = {"id": id_text(raw), "heads": sum(heads), "model": embedding or "any model"}
             yield Finding(code=code, text=text.format(**of), remedy=remedy)
+    yield from _check_index(connection, agent, language)
+    if embedding is not None:
+        yield from _check_vectors(connection, agent, embedding.dimension)
+
+
+def _check_index(connection: Connection, agent: int, language: str) -> Iterator[Finding]:
+    """The memories whose index record isn't the one that their texts make."""
+    place = span(agent)
+    while rows := connection.run("forwards_to_renew", place).fetchall():
+        nums = {"agent": agent, "nums": json.dumps([num for num, *_ in rows])}
+        stored = {num: tuple(record) for num, *record in connection.run("forwards_of", nums)}
+        for num, *texts in rows:
+            # One without a record is a finding already.
+            raw, *record = stored.get(num, (None,))
+            try:
+                made = _lex_row_of(num, agent, language, texts)
+            except UNREADABLE:
+                text, remedy = "The tags or the metadata of memory {id} can't be read.", _RESTORE
+            else:
+                text, remedy = "The index record of memory {id} isn't the one of its texts.", _REINDEX
+                if tuple(record) == (made.length, made.hashes, made.frequencies):
+                    continue
+            if raw is not None:
+                yield Finding(code="forward-record", text=text.format(id=id_text(raw)), remedy=remedy)
+        if rows[-1][0] <= place["above"]:
+            yield Finding(
+                code="order", text="Memories aren't in the order of their numbers.", remedy=_RESTORE
+            )
+            return
+        place["above"] = rows[-1][0]
+
+
+def _check_vectors(connection: Connection, agent: int, dimension: int) -> Iterator[Finding]:
+    """The vectors that aren't of unit length, as all are that germane stores."""
+    rows = connection.run("cache_vectors", span(agent))
+    while some := rows.fetchmany(_AT_ONCE):
+        # One of another length is a finding already.
+        found = [(num, packed) for num, packed in some if len(packed) == _BYTES * dimension]
+        vectors = np.frombuffer(b"".join(packed for _, packed in found), dtype="<f2").reshape(
+            len(found), dimension
+        )
+        lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
+        # NaN is no less than anything.
+        wrong = [found[place][0] for place in np.flatnonzero(~(np.abs(lengths - 1) < _SLACK)).tolist()]
+        nums = {"agent": agent, "nums": json.dumps(wrong)}
+        for _, raw, *_ in connection.run("forwards_of", nums).fetchall():
+            text = f"The vector of memory {id_text(raw)} isn't of unit length, so that its cosines are wrong."
+            yield Finding(code="vector", text=text, remedy=_REEMBED)
 
 
 # How much of a context an agent's memories would take.

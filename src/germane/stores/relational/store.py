@@ -66,6 +66,7 @@ from germane.stores.relational.tables import (
     Rows,
     check_name,
     checked_limit,
+    damaged,
     gated,
     moment,
     named,
@@ -572,5 +573,9 @@ def _gathered(
     for each in chosen:
         places = np.searchsorted(together, each)
         columns = {name: column[places] for name, column in values.items()}
-        slices.append(CandidateTable(tuple(map(records.__getitem__, each.tolist())), columns))
+        try:
+            found = tuple(map(records.__getitem__, each.tolist()))
+        except KeyError as error:
+            raise damaged("The record of a memory", error, "see what `germane db doctor` finds") from error
+        slices.append(CandidateTable(found, columns))
     return tuple(slices)

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, shown
 from germane.forks import FileIdentity, Gate, check_unforked, renewed
-from germane.stores.relational.tables import POOL_SIZE, Dialect, Why, storable
+from germane.stores.relational.tables import POOL_SIZE, Dialect, Why, damaged, storable
 from germane.stores.sql import queries
 
 Durability = Literal["full", "relaxed"]
@@ -522,6 +522,9 @@ def translated(location: str) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise _translation(error, location) from error
+    except UnicodeDecodeError as error:
+        # SQLite quotes what it can't read, which the driver then can't read either.
+        raise damaged(f"The store {location}", error) from error
     except OSError as error:
         raise StoreUnavailable(
             f"The store {shown(location)} can't be reached: {error.strerror or error}. Check the path."

@@ -14,7 +14,7 @@ from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, 
 from germane.model.text import REMOVED
 from germane.stores.relational.cache import MOST_CACHE_BYTES
 from germane.stores.relational.ledger import last_of
-from germane.stores.relational.settings import set_setting, settle, stored_embedding
+from germane.stores.relational.settings import reindex, set_setting, settle, stored_embedding
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import POOL_SIZE, Connection, Connections, Purged, number_of
 from germane.stores.sql import Migration, migrations, refuse_older, statements
@@ -155,10 +155,12 @@ class SqliteOperations:
         return missing
 
     def reindex(self, progress: Progress) -> None:
-        """Reindex the words if the tokenizer has changed, and rebuild every index of the file."""
+        """Make the index of the words anew from the texts, and rebuild every index of the file."""
         SqliteStore(self._path).close()
-        with self._opened() as connections, connections.writing() as connection:
-            connection.execute("REINDEX")
+        with self._opened() as connections:
+            with connections.writing() as connection:
+                connection.execute("REINDEX")
+            reindex(connections)
         progress(1, 1)
 
     def vacuum(self, progress: Progress) -> None:

@@ -42,10 +42,10 @@ SELECT 'held', count(*) FROM held WHERE agent = :agent
 SELECT chain FROM memories {join} vectors USING ({key}) {join} unembedded USING ({key})
 WHERE memories.agent = :agent;
 
--- name: check_forwards
--- Forward records that can't be read: four bytes a hash, one byte a frequency.
-SELECT chain FROM memories {join} lex USING ({key})
-WHERE memories.agent = :agent AND length(hashes) <> 4 * length(frequencies);
+-- name: forwards_of
+-- The stored forward records of some memories, with the memories' ids.
+SELECT memories.num, id, length, hashes, frequencies FROM memories {join} lex USING ({key})
+WHERE {+}memories.agent = :agent AND memories.num {numbers :nums};
 
 -- name: check_vectors
 -- Vectors of another length than the model's; SQLite keeps two bytes a dimension.

@@ -1,0 +1,125 @@
+"""A file in which something else than germane changed a byte: an error or an answer, and never a hang."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import germane
+from commandline import run
+from germane.errors import GermaneError
+from germane.testing.fakes import START
+
+QUESTIONS = ("Which database for service 7?", "Why was redis taken out?")
+USED = ("redis", "postgres", "kafka", "sqlite")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "agent.db"
+    with opened(path) as engine:
+        engine.remember("Never deploy on a Friday.", kind="constraint")
+        engine.remember_many(
+            germane.Draft(content=f"Service {number} uses {USED[number % 4]} for its queue.", kind="decision")
+            for number in range(60)
+        )
+    return path
+
+
+def opened(path: Path) -> germane.Engine:
+    return germane.open(path, agent="tester", clock=lambda: START)
+
+
+def answers(engine: germane.Engine) -> list[object]:
+    return [
+        (
+            [each.memory.content for each in engine.recall(question)],
+            engine.assemble(question, budget=400).text,
+        )
+        for question in QUESTIONS
+    ]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "content = replace(content, 'Service 7 ', 'Service 8 ')",
+        "content = replace(content, 'redis', 'Redis')",
+    ],
+)
+def test_a_changed_text_is_found(path: Path, harm: str) -> None:
+    with opened(path) as engine:
+        assert engine.doctor() == ()
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"UPDATE texts SET {harm}")
+    with opened(path) as engine:
+        found = [each for each in engine.doctor() if each.code == "content"]
+    assert len(found) == (1 if "Service 7" in harm else 15)
+    assert all("isn't what was stored" in each.text for each in found)
+
+
+def test_a_changed_index_is_found_and_made_anew(path: Path) -> None:
+    with opened(path) as engine:
+        before = answers(engine)
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE lex SET hashes = zeroblob(length(hashes)) WHERE num % 2")
+    with opened(path) as engine:
+        assert {each.code for each in engine.doctor()} == {"forward-record"}
+    germane.stores.reindex_store(path)
+    with opened(path) as engine:
+        assert engine.doctor() == ()
+        assert answers(engine) == before
+
+
+def test_changed_vectors_are_found_and_made_anew(path: Path) -> None:
+    with opened(path) as engine:
+        before = answers(engine)
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE vectors SET vector = zeroblob(length(vector)) WHERE num % 2")
+    with opened(path) as engine:
+        assert {each.code for each in engine.doctor()} == {"vector"}
+    run("embedder", "use", "bundled", "--again", db=path)
+    with opened(path) as engine:
+        assert engine.doctor() == ()
+        assert answers(engine) == before
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_flipped_bit_is_an_error_or_an_answer(path: Path, tmp_path: Path) -> None:
+    with opened(path) as engine:
+        before = answers(engine)
+    whole, chance, found = path.read_bytes(), random.Random(20), Counter[str]()  # noqa: S311 - Which bits are flipped is no secret.
+    for number in range(150):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        copy = tmp_path / f"{number}.db"
+        copy.write_bytes(damaged)
+        try:
+            with opened(copy) as engine:
+                same, seen = answers(engine) == before, bool(engine.doctor())
+        except GermaneError:
+            found["refused"] += 1
+        else:
+            found["same" if same else "seen" if seen else "unseen"] += 1
+    # A vector whose length is still 1 is not known to be wrong.
+    assert found["unseen"] <= 2, found
+    assert found["same"] + found["refused"] > 120, found
+
+
+def test_a_truncated_file_is_an_error(path: Path, tmp_path: Path) -> None:
+    whole = path.read_bytes()
+    for length in (0, 100, 4096, len(whole) // 2, len(whole) - 4096):
+        copy = tmp_path / f"{length}.db"
+        copy.write_bytes(whole[:length])
+        if length == 0:
+            # An empty file is a new store.
+            with opened(copy) as engine:
+                assert engine.count() == 0
+            continue
+        with pytest.raises(GermaneError), opened(copy) as engine:
+            answers(engine)
