@@ -12,6 +12,7 @@ import pytest
 import germane
 from commandline import run
 from germane.errors import GermaneError
+from germane.stores import reindex_store
 from germane.testing.fakes import START
 
 QUESTIONS = ("Which database for service 7?", "Why was redis taken out?")
@@ -69,7 +70,7 @@ def test_a_changed_index_is_found_and_made_anew(path: Path) -> None:
         raw.execute("UPDATE lex SET hashes = zeroblob(length(hashes)) WHERE num % 2")
     with opened(path) as engine:
         assert {each.code for each in engine.doctor()} == {"forward-record"}
-    germane.stores.reindex_store(path)
+    reindex_store(path)
     with opened(path) as engine:
         assert engine.doctor() == ()
         assert answers(engine) == before
