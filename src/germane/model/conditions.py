@@ -41,6 +41,7 @@ _OWN: Final[Mapping[str, Callable[[Memory], Any]]] = {
     "scope": lambda memory: str(memory.scope),
     "status": lambda memory: memory.status.value,
     "outcome": lambda memory: memory.outcome and memory.outcome.value,
+    "trust": lambda memory: memory.trust.value,
     "tag": lambda memory: memory.tags,
     "pinned": lambda memory: memory.pinned,
     "importance": lambda memory: memory.importance,

@@ -17,7 +17,7 @@ import germane
 from germane.errors import InvalidInput, NotFound
 from germane.filters import And, Comparison, Condition, Not, Or, read_condition
 from germane.model.change import Insert, Purge, Revise
-from germane.model.memory import Memory, Scope, Status
+from germane.model.memory import Memory, Scope, Status, Trust
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
 from germane.protocols import Store
 from germane.testing.contract_changes import AGENT, EVERY
@@ -111,6 +111,7 @@ class ConditionsContract:
             ("scope startswith 'task:'", {"three"}),
             ("created_at >= 2026-01-05T10:00", {"two", "three"}),
             ("pinned = true or importance > 4", {"two", "three"}),
+            ("trust != 'external'", {"one", "two"}),
         ],
     )
     def test_what_conditions_mean(self, store: Store, where: str, expected: set[str]) -> None:
@@ -135,6 +136,7 @@ class ConditionsContract:
             make_memory(
                 "three",
                 pinned=True,
+                trust=Trust.EXTERNAL,
                 scope=Scope(name="task", value="T-1"),
                 metadata=three,
                 created_at=later,
