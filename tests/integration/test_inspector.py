@@ -74,7 +74,12 @@ def filled(path: Path) -> dict[str, str]:
         )
         conversation.hide(conversation.groups()[0])
         engine.space("team", create=True)
+        learned = engine.conversation("family")
+        learned.append("user", "My sister Anna lives in Rome. My boss Anna hates <b>tea</b>.")
+        learned.append("user", "My sister loves hiking.")
+        run = engine.learn_from(learned)
         return {
+            "run": run.id,
             "first": revised.id,
             "hostile": hostile.id,
             "gone": gone.id,
@@ -303,6 +308,27 @@ def test_conversations_show_hidden_groups(page: Any, inspected: Inspected) -> No
     expect(page.locator("article.is-hidden")).to_have_count(2)
 
 
+def test_learning_shows_runs_and_what_is_known_and_undoes(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page(f"learning/{inspected.ids['run']}"))
+    expect(page.get_by_role("heading", name="Decisions (3)")).to_be_visible()
+    expect(page.locator("article").first).to_contain_text("Nothing known says it")
+    expect(page.locator("article blockquote").first).to_contain_text("My sister Anna lives in Rome.")
+    page.get_by_label("Person or thing").fill("my sister")
+    page.get_by_role("button", name="Look up").click()
+    expect(page.get_by_role("heading", name="the user's sister = Anna")).to_be_visible()
+    expect(page.locator(".known li")).to_have_count(2)
+    expect(page.locator(".known")).to_contain_text("The user's sister loves hiking.")
+    page.get_by_label("Person or thing").fill("Anna")
+    page.get_by_role("button", name="Look up").click()
+    expect(page.locator(".notes").first).to_contain_text("Anna is the name of the user's boss and of")
+    expect(page.locator(".known", has_text="<b>tea</b>")).to_have_count(1)
+    page.goto(inspected.page("learning?about=Nobody"))
+    expect(page.get_by_text("Nothing is known about this name.")).to_be_visible()
+    page.get_by_role("button", name="Undo run").click()
+    expect(page.locator("article .badge.warn", has_text="undone")).to_have_count(3)
+    expect(page.get_by_role("button", name="Undo run")).to_have_count(0)
+
+
 def test_the_store_shows_health_curves_and_members(page: Any, inspected: Inspected) -> None:
     page.goto(inspected.page("store"))
     expect(page.locator(".panel").first).to_contain_text(re.compile("sound|germane db embed"))
@@ -341,11 +367,12 @@ def test_a_key_that_only_reads_sees_no_button_that_writes(browser: Any, tmp_path
         opened = context.new_page()
         opened.goto(f"{answer['address']}/#token={answer['token']}")
         expect(opened.get_by_text("read-only")).to_be_visible()
-        buttons = "Forget|Restore|Purge|Hide|Unhide|feedback|Record"
+        buttons = "Forget|Restore|Purge|Hide|Unhide|feedback|Record|Undo"
         for view, ready in (
             (f"memories/{ids['first']}", "Versions (2)"),
             (f"ledger/{ids['small']}", "Candidates"),
             ("conversations/monday", "monday"),
+            (f"learning/{ids['run']}", "Decisions (3)"),
             ("playground?q=billing", "Candidates"),
         ):
             opened.goto(f"{answer['address']}/#/{view}")
@@ -411,6 +438,7 @@ def test_no_view_has_a_serious_fault_of_accessibility(
         (f"ledger/{ids['small']}", "Candidates"),
         (f"memories/{ids['first']}", "Lifecycle"),
         ("conversations/monday", "monday"),
+        (f"learning/{ids['run']}?about=Anna", "Decisions (3)"),
         ("store", "Spaces"),
     ):
         opened.goto(inspected.page(view))

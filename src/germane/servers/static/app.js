@@ -10,6 +10,7 @@ const VIEWS = [
   ["ledger", "Ledger"],
   ["memories", "Memories"],
   ["conversations", "Conversations"],
+  ["learning", "Learning"],
   ["store", "Store"],
 ];
 
