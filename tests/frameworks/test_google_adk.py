@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 import germane
 from germane.frameworks import ADKMemoryService
+from germane.tokens import get_counter
 
 WHO: dict[str, Any] = {"app_name": "support", "user_id": "anna"}
 TEXTS = (
@@ -141,6 +142,22 @@ def test_a_search_is_within_its_limits_and_finds_what_the_agent_knows() -> None:
         assert len(asyncio.run(found(ADKMemoryService(handle), "locker codes"))) == 10
         assert len(asyncio.run(found(ADKMemoryService(handle, limit=3), "locker codes"))) == 3
         assert len(asyncio.run(found(ADKMemoryService(handle, budget=60), "locker codes"))) < 4
+
+
+@pytest.mark.parametrize("budget", [0, 60, 150, 400])
+def test_what_is_preloaded_is_within_the_budget(budget: int) -> None:
+    async def preloaded() -> str:
+        service = ADKMemoryService(handle, limit=50, budget=budget)
+        events = [event(f"e{number}", f"Locker {number} is {37 * number}.") for number in range(40)]
+        await service.add_session_to_memory(session("past", *events))
+        return await turn(runner_of(service), "anna", "now", "Which lockers are there?")
+
+    with germane.connect(":memory:") as handle:
+        answer = asyncio.run(preloaded())
+    _, _, rest = answer.partition("<PAST_CONVERSATIONS>\n")
+    written = rest.partition("\n</PAST_CONVERSATIONS>")[0]
+    assert get_counter("o200k").count(written) <= budget
+    assert ("Locker" in written) is (budget > 0)
 
 
 class Model(BaseLlm):

@@ -37,8 +37,8 @@ class ADKMemoryService(BaseMemoryService):
 
     An app is an agent of the store, and its user one of that agent's users: nothing of one shows for another,
     and what the agent itself remembers is found for all its users. Each event with text is a memory of the
-    kind `kind`. A search returns at most `limit` memories, and with a `budget` only those whose listing takes
-    at most so many tokens. A cancelled call still finishes what it began.
+    kind `kind`. A search returns at most `limit` memories, and with a `budget` only as many as ADK's
+    `PreloadMemoryTool` writes in so many tokens. A cancelled call still finishes what it began.
     """
 
     def __init__(
@@ -93,9 +93,12 @@ class ADKMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The memories of the app and the user that have most to do with a query, best first."""
-        engine = self._engine(app_name, user_id)
-        found = await to_the_end(lambda: engine.recall(query, limit=self._limit, budget=self._budget))
-        return SearchMemoryResponse(memories=[_entry(one) for one in found])
+        engine, budget = self._engine(app_name, user_id), self._budget
+        found = await to_the_end(lambda: engine.recall(query, limit=self._limit, budget=budget))
+        entries = [_entry(one) for one in found]
+        while budget is not None and engine.counter.count("\n".join(map(_written, entries))) > budget:
+            entries.pop()
+        return SearchMemoryResponse(memories=entries)
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forget a memory by the id that a search shows; an unknown one is fine.
@@ -167,6 +170,11 @@ def _text(content: Content | None) -> str:
     """The text of a content; thoughts, calls and files have none."""
     parts = (content.parts or ()) if content is not None else ()
     return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
+
+
+def _written(entry: MemoryEntry) -> str:
+    """The lines that ADK's `PreloadMemoryTool` writes of a memory."""
+    return f"Time: {entry.timestamp}\n{entry.author}: {_text(entry.content)}"
 
 
 def _entry(one: Ranked) -> MemoryEntry:
