@@ -15,6 +15,7 @@ import germane
 from germane import Engine, Filter, Memory, Status
 from germane.errors import GermaneError
 from germane.extractors import ProposalOutcome
+from germane.importers import export_jsonl, import_source
 from germane.summarizers import ModelSummarizer
 from germane.testing.fakes import FixedClock
 
@@ -173,3 +174,19 @@ def test_users_reflect_on_their_own_memories_alone(user: str) -> None:
         for text in EVENTS:
             agent.remember(text, kind="episode")
         assert agent.for_user(user).consolidate(reflect=True) == ()
+
+
+def test_an_export_has_reflections_and_decisions_on_names(tmp_path: Path) -> None:
+    with germane.open(str(tmp_path / "one.db"), clock=FixedClock(START)) as engine:
+        ids = reflected(engine)
+        engine.remember("Annie sings.", kind="fact")
+        engine.same_name("Anna", "Annie")
+        with (tmp_path / "out.jsonl").open("w", encoding="utf-8") as file:
+            export_jsonl(engine.memories(order="oldest"), file)
+    with germane.open(str(tmp_path / "two.db"), clock=FixedClock(START)) as engine:
+        import_source(engine, str(tmp_path / "out.jsonl"))
+        assert [each.names for each in engine.about("Anna").entities] == [("Anna", "Annie")]
+        assert len(reflections(engine)) == 1
+        engine.forget(ids[0])
+        assert reflections(engine) == ()
+        assert engine.learning_runs() == ()

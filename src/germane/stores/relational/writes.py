@@ -67,6 +67,8 @@ from germane.stores.relational.tables import (
     row_id,
 )
 
+_ENDS = (Revise, SetStatus, Purge, ApplySignal, Merge, Reinstate)
+"""Changes with which the reflections on a memory may end."""
 _Followed = tuple[int, int, Memory, Rows]
 """A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
 
@@ -111,13 +113,15 @@ class WriteTransaction:
     def apply(self, changes: Sequence[Change]) -> tuple[Applied, ...]:
         """Apply all changes in order, and note them."""
         applied: list[Applied] = []
+        # Sent ahead, so that a server answers it together with the first query of the changes.
+        reflections = self._reflections() if any(isinstance(each, _ENDS) for each in changes) else None
         for kind, group in groupby(changes, type):
             if kind is Insert:
                 applied += self._insert([each for each in group if isinstance(each, Insert)])
             else:
                 applied += [self._apply_one(each) for each in group]
         if self.touched:
-            self._end_reflections()
+            self._end_reflections(reflections or self._reflections())
         if self.changes:
             self.connection.many("insert_change", self.changes)
         if self.purged:
@@ -474,10 +478,12 @@ class WriteTransaction:
                 self._apply_signal(signal)
         return Applied(memory=self._load(num), created=effect.is_new)
 
-    def _end_reflections(self) -> None:
+    def _reflections(self) -> Rows:
+        return self.connection.run("reflections", {"agent": self.agent})
+
+    def _end_reflections(self, reflections: Rows) -> None:
         """End the reflections on what was touched: purge them with a purged member, else supersede them."""
-        rows = self.connection.run("reflections", {"agent": self.agent}).fetchall()
-        for raw, metadata in rows:
+        for raw, metadata in reflections.fetchall():
             members = json.loads(metadata).get(MEMBERS)
             ended = self.touched.keys() & (members if isinstance(members, dict) else ())
             reflection = id_text(raw)
