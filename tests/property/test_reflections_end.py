@@ -139,6 +139,24 @@ def test_the_summarizer_of_the_engine_writes_reflections() -> None:
         assert [each.content for each in reflections(engine)] == ["Billing deployments time out."]
 
 
+def test_a_summarizer_that_fails_stands_in_the_reason() -> None:
+    class Refusing:
+        def summarize(self, text: str, tokens: int) -> str:
+            if "\n" in text:
+                raise ConnectionError("no route to the model")
+            return text[:tokens]
+
+    with germane.open(":memory:", clock=FixedClock(START), summarizer=Refusing()) as engine:
+        reflected(engine)
+        (run,) = engine.learning_runs()
+        (decision,) = run.decisions
+        assert decision.reason == (
+            "It summarizes 6 memories of one topic. By their sentences, since the summarizer failed: "
+            "ConnectionError('no route to the model')"
+        ).replace("6", str(len(EVENTS)))
+        assert reflections(engine)[0].content
+
+
 def test_nothing_is_reflected_on_twice_or_by_default() -> None:
     with germane.open(":memory:", clock=FixedClock(START)) as engine:
         assert engine.consolidate(reflect=True) == ()

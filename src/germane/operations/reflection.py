@@ -15,6 +15,7 @@ from germane.model.change import RecordRun
 from germane.model.extraction import Decision, LearningRun, Proposal, ProposalOutcome
 from germane.model.memory import MEMBERS, REFLECTION, Draft, Memory, Status, Trust
 from germane.model.query import Filter
+from germane.model.text import cut, line_of
 from germane.model.validation import as_utc
 from germane.operations.context import AgentContext
 from germane.operations.drafts import memory_of
@@ -34,6 +35,8 @@ FEWEST: Final = 4
 _MOST: Final = 40
 _LOOKED_AT: Final = 2000
 _TOKENS: Final = 120
+_REASON: Final = 200
+"""Characters of what a summarizer raised that a reason quotes."""
 _LEAST_OVERLAP: Final = 0.25
 _NOT_SUMMARIZED: Final = (REFLECTION, SESSION_SUMMARY, DECISION_ON_NAMES)
 _TRUSTS: Final = tuple(Trust)
@@ -108,8 +111,9 @@ def _decided(
     former: Memory | None,
     now: datetime,
 ) -> Decision:
-    new = _reflection(session, members, former, now)
-    reason = f"It summarizes {len(members)} memories of one topic."
+    text, failure = _text(session, members)
+    new = _reflection(session, text, members, former, now)
+    reason = f"It summarizes {len(members)} memories of one topic.{failure}"
     made = Decision(
         proposal=Proposal(content=new.content, quotes=(), kind=new.kind),
         outcome=ProposalOutcome.NEW if former is None else ProposalOutcome.REVISED,
@@ -121,7 +125,7 @@ def _decided(
 
 
 def _reflection(
-    session: AgentContext, members: Sequence[Memory], former: Memory | None, now: datetime
+    session: AgentContext, text: str, members: Sequence[Memory], former: Memory | None, now: datetime
 ) -> Memory:
     """A summary as a memory, as trusted as the least trusted member, which ends when the first one does."""
     ends: Mapping[str, list[datetime]] = {
@@ -129,7 +133,7 @@ def _reflection(
         for name in ("expires_at", "valid_until")
     }
     draft = Draft(
-        content=_text(session, members),
+        content=text,
         kind="note",
         trust=max((each.trust for each in members), key=_TRUSTS.index),
         confidence=min(each.confidence for each in members),
@@ -141,17 +145,22 @@ def _reflection(
     return memory_of(session, draft, now=now)
 
 
-def _text(session: AgentContext, members: Sequence[Memory]) -> str:
-    """The summarizer's text, or else the members' most representative sentences."""
+def _text(session: AgentContext, members: Sequence[Memory]) -> tuple[str, str]:
+    """The text of the summarizer, or else of the most representative sentences, and why not the first."""
     sentences = [" ".join(each.content.split()) for each in members]
+    failure = ""
     if session.summarizer is not None:
         try:
             text = session.summarizer.summarize("\n".join(sentences), _TOKENS).strip()
-        except Exception:  # noqa: BLE001 - Whatever a summarizer raises, the members have sentences.
-            text = ""
+        except Exception as error:  # noqa: BLE001 - A model may fail in any way; the reason of the decision says so.
+            text, failure = (
+                "",
+                f" By their sentences, since the summarizer failed: {cut(line_of(repr(error)), _REASON)}",
+            )
         if text:
-            return text
-    return representative(sentences, sentences, _TOKENS, session.counter) or sentences[0]
+            return text, ""
+        failure = failure or " By their sentences, since the summarizer returned no text."
+    return representative(sentences, sentences, _TOKENS, session.counter) or sentences[0], failure
 
 
 def _members_of(reflection: Memory) -> frozenset[str]:
