@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.llms.mock import MockFunctionCallingLLMWithChatMemoryOfLastCall
 from llama_index.core.memory import Memory
 
 import germane
@@ -51,6 +53,25 @@ def test_the_context_of_the_last_question_is_in_the_messages(engine: germane.Eng
     memory = memory_of(engine, session="a")
     messages = asyncio.run(memory.aget(input="Which allergy does Anna have?"))
     assert "Anna is allergic to nuts." in str(messages[0].content)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # The framework's agents use old names of pydantic.
+def test_an_agent_is_sent_the_context_and_what_it_answers_is_logged(engine: germane.Engine) -> None:
+    async def chat() -> str:
+        model = MockFunctionCallingLLMWithChatMemoryOfLastCall()
+        agent = FunctionAgent(llm=model, system_prompt="Be brief.")
+        memory = memory_of(engine, session="a")
+        await agent.run("Which allergy does Anna have?", memory=memory)
+        sent = "\n".join(str(message.content) for message in model.last_chat_messages or ())
+        block = memory.memory_blocks[0]
+        await block.aput(await memory.aget_all(), session_id="a")
+        return sent
+
+    sent = asyncio.run(chat())
+    assert "Be brief." in sent
+    assert "Anna is allergic to nuts." in sent
+    logged = engine.conversation("a").messages()
+    assert [message.role.value for message in logged] == ["user", "assistant"]
 
 
 def test_what_leaves_the_short_term_memory_is_found_in_the_next_session(engine: germane.Engine) -> None:
