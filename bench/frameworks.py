@@ -1,14 +1,16 @@
 """Each framework's own memory beside germane's adapter: evidence shown, tokens, and time of a turn.
 
     python -P bench/frameworks.py --time
-    python -P bench/frameworks.py FILE [...] [--budget 1000] [--questions 60]
+    python -P bench/frameworks.py FILE [...] [--budget 1000] [--questions 60] [--only LangGraph ...]
 
-With `--time`, the same turns go to a framework's own store and to germane's by turns, and the medians in
-milliseconds are printed. With FILEs in LoCoMo's layout, each conversation becomes the history of an agent, in
-the framework's own way and with germane, and each question is put to it: printed are the tokens of what
-reaches the model as a share of the budget, the share of questions for which they are over it, and the share
-of the evidence among them. Of LangGraph's stores the results of a search are added as long as they fit;
-sessions without a limit in tokens give their last 20 messages. Tokens are counted by o200k.
+With `--time`, the same turns go to a framework's own store and to germane's by turns, and the medians of
+their processor time in milliseconds are printed. With FILEs in LoCoMo's layout, each conversation becomes
+the history of an agent, in the framework's own way and with germane, and each question is put to it:
+printed are the tokens of what reaches the model as a share of the budget, the share of questions for which
+they are over it, and the share of the evidence among them. Of LangGraph's stores the results of a search
+are added as long as they fit; sessions without a limit in tokens give their last 20 messages, and
+LangChain's agent has a middleware that calls its `trim_messages`. ADK, and Agent Framework with germane,
+are asked in a session after that of the history. Tokens are counted by o200k.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import count
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any, TypeAlias
 
-from agent_framework import InMemoryHistoryProvider
+from agent_framework import Agent as FrameworkAgent
+from agent_framework import AgentSession, BaseChatClient, ChatResponse, InMemoryHistoryProvider
 from agent_framework import Message as FrameworkMessage
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from anthropic.types.beta import (
@@ -32,6 +36,20 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818StrReplaceCommand,
     BetaMemoryTool20250818ViewCommand,
 )
+from google.adk.agents import LlmAgent
+from google.adk.events import Event
+from google.adk.memory import InMemoryMemoryService
+from google.adk.models import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService, Session
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.adk.tools.preload_memory_tool import PreloadMemoryTool
+from google.genai.types import Content, Part
+from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from llama_index.core.base.llms.types import ChatMessage
@@ -45,8 +63,12 @@ import germane
 from germane.embedders import StaticEmbedder
 from germane.evaluation.result import holds_phrase, mean
 from germane.frameworks import (
+    ADKMemoryService,
+    ADKSessionService,
+    AgentFrameworkContext,
     AgentFrameworkHistory,
     AnthropicMemoryTool,
+    LangChainMemory,
     LangGraphStore,
     LlamaIndexMemoryBlock,
     OpenAIAgentsSession,
@@ -75,15 +97,16 @@ def main() -> None:
     parser.add_argument("--time", action="store_true", help="time turns instead")
     parser.add_argument("--budget", type=int, default=1000)
     parser.add_argument("--questions", type=int, default=60, help="questions of each file, evenly spread")
+    parser.add_argument("--only", nargs="+", choices=_FRAMEWORKS, default=[*_FRAMEWORKS])
     given = parser.parse_args()
     if given.time:
-        print(f"{'one turn, p50 in ms':<34}{'own':>9}{'germane':>9}")
+        print(f"{'one turn, CPU p50, ms':<34}{'own':>9}{'germane':>9}")
         for line in times():
             print(line, flush=True)
         return
-    print(f"{'':<14}{'':<26}{'fill':>7}{'over':>7}{'evidence':>10}{'p50 ms':>9}")
+    print(f"{'':<14}{'':<26}{'fill':>7}{'over':>7}{'evidence':>10}{'CPU ms':>9}")
     for file in given.files:
-        for line in evidence(file, given.budget, given.questions):
+        for line in evidence(file, given.budget, given.questions, given.only):
             print(line, flush=True)
 
 
@@ -99,7 +122,7 @@ class Answered:
     seconds: float
 
 
-def evidence(file: Path, budget: int, most: int) -> Iterator[str]:
+def evidence(file: Path, budget: int, most: int, only: Sequence[str]) -> Iterator[str]:
     """A line for each framework, without germane and with it."""
     conversations = list(read_locomo(file))
     every = [
@@ -112,11 +135,11 @@ def evidence(file: Path, budget: int, most: int) -> Iterator[str]:
     answers: dict[str, list[Answered]] = {}
     for number, conversation in enumerate(conversations):
         texts = {turn.dia_id: turn.text for turn in conversation.turns}
-        for name, ask in histories(conversation, budget):
+        for name, ask in histories(conversation, budget, only):
             for _, question, wanted in (one for one in chosen if one[0] == number):
-                began = perf_counter()
+                began = process_time()
                 shown = ask(question)
-                took = perf_counter() - began
+                took = process_time() - began
                 found = [float(holds_phrase(shown, texts[each])) for each in wanted if each in texts]
                 answers.setdefault(name, []).append(Answered(_COUNTER.count(shown), mean(found), took))
     for name, results in answers.items():
@@ -127,24 +150,15 @@ def evidence(file: Path, budget: int, most: int) -> Iterator[str]:
         yield f"{file.stem:<14}{name:<26}{fill:>7.0%}{over:>7.0%}{share:>10.1%}{middle:>9.1f}"
 
 
-def histories(conversation: LocomoConversation, budget: int) -> Iterator[tuple[str, Ask]]:
+def histories(
+    conversation: LocomoConversation, budget: int, only: Sequence[str]
+) -> Iterator[tuple[str, Ask]]:
     """For each framework, a function from a question to what reaches the model, twice."""
-    turns = conversation.turns
-    own = InMemoryStore(index={"dims": _EMBEDDER.dimension, "embed": embedded})
-    yield "LangGraph", langgraph(own, turns, budget)
-    with germane.open(":memory:", agent="a") as engine:
-        yield "LangGraph, germane", langgraph(LangGraphStore(engine), turns, budget)
-    yield "OpenAI Agents", openai_session(turns)
-    with germane.open(":memory:", agent="a") as engine:
-        yield "OpenAI Agents, germane", openai_with_germane(engine, turns, budget)
-    yield "Pydantic AI", pydantic(turns, ProcessHistory(lambda messages: messages[-_MESSAGES:]))
-    with germane.open(":memory:", agent="a") as engine:
-        memory = PydanticAIMemory(engine, budget=100, window=budget, tools=False)
-        yield "Pydantic AI, germane", pydantic(turns, memory)
-    yield "LlamaIndex", llama(turns, budget, None)
-    with germane.open(":memory:", agent="a") as engine:
-        block = LlamaIndexMemoryBlock(engine=engine, budget=int(budget * 0.7))
-        yield "LlamaIndex, germane", llama(turns, budget, block)
+    for name in only:
+        own, ours = _FRAMEWORKS[name]
+        yield name, own(conversation.turns, budget)
+        with germane.connect(":memory:") as handle:
+            yield f"{name}, germane", ours(handle, conversation.turns, budget)
 
 
 def turns_of(turns: Sequence[DialogueTurn]) -> Iterator[tuple[str, str]]:
@@ -181,7 +195,7 @@ def items_of(turns: Sequence[DialogueTurn]) -> list[Any]:
     return [{"role": role, "content": text} for role, text in turns_of(turns)]
 
 
-def openai_session(turns: Sequence[DialogueTurn]) -> Ask:
+def openai_session(turns: Sequence[DialogueTurn], _: int) -> Ask:
     session = _MEMORY.SQLiteSession("s", session_settings=_MEMORY.SessionSettings(limit=_MESSAGES))
     asyncio.run(session.add_items(items_of(turns)))
     return lambda question: texts_of([*asyncio.run(session.get_items()), {"content": question}])
@@ -254,6 +268,165 @@ def llama(turns: Sequence[DialogueTurn], budget: int, block: LlamaIndexMemoryBlo
     return ask
 
 
+def langchain(turns: Sequence[DialogueTurn], budget: int, memory: Any | None) -> Ask:
+    """An agent with a history, which its middleware fits: by germane, or by LangChain's `trim_messages`."""
+    model = _ChatModel(responses=["Yes."], sent=[])
+
+    @wrap_model_call
+    def trimmed(request: Any, handler: Any) -> Any:
+        counter: Any = count_tokens_approximately
+        kept = trim_messages(request.messages, max_tokens=budget, token_counter=counter, strategy="last")
+        return handler(request.override(messages=kept))
+
+    agent: Any = create_agent(model, middleware=[memory or trimmed])
+    history = [*turns_of(turns)]
+
+    def ask(question: str) -> str:
+        agent.invoke({"messages": [*history, ("user", question)]})
+        return model.sent[-1]
+
+    return ask
+
+
+class _ChatModel(FakeListChatModel):
+    sent: list[str]
+
+    def _call(self, messages: Any, *arguments: Any, **named: Any) -> str:
+        self.sent.append("\n".join(message.text for message in messages))
+        return super()._call(messages, *arguments, **named)
+
+
+def adk(turns: Sequence[DialogueTurn], memory: Any) -> Ask:
+    """A runner that puts what its memory service finds of an earlier session into the request."""
+    model = _Llm(model="fake")
+    loop, sessions = asyncio.new_event_loop(), InMemorySessionService()
+    runner = Runner(
+        app_name="a",
+        agent=LlmAgent(name="a", model=model, tools=[PreloadMemoryTool()]),
+        session_service=sessions,
+        memory_service=memory,
+    )
+    events = [
+        Event(author=role, content=Content(role="user", parts=[Part(text=text)]))
+        for role, text in turns_of(turns)
+    ]
+    past = Session(id="past", app_name="a", user_id="u", events=events)
+    loop.run_until_complete(memory.add_session_to_memory(past))
+
+    async def run(question: str) -> str:
+        session = await sessions.create_session(app_name="a", user_id="u")
+        message = Content(role="user", parts=[Part(text=question)])
+        async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+            pass
+        return model.sent[-1]
+
+    return lambda question: loop.run_until_complete(run(question))
+
+
+class _Llm(BaseLlm):
+    sent: list[str] = []  # noqa: RUF012 - A field of pydantic's, which copies it.
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        del stream
+        parts = [part.text for each in llm_request.contents for part in each.parts if part.text]
+        # The rest of the instruction names the agent, and is the same for both.
+        self.sent.append("\n".join(parts))
+        yield LlmResponse(content=Content(role="model", parts=[Part(text="Yes.")]))
+
+
+def agent_framework(turns: Sequence[DialogueTurn], providers: Sequence[Any], past: bool) -> Ask:
+    """An agent that is asked in new sessions, which have the history or come after a session with it."""
+    client: Any = _Client()
+    agent: Any = FrameworkAgent(client, context_providers=providers)
+    loop, history, numbers = asyncio.new_event_loop(), providers[0], count()
+    messages = [FrameworkMessage(role, [text]) for role, text in turns_of(turns)]
+    if past:
+        loop.run_until_complete(history.save_messages("past", messages, state={}))
+
+    async def run(question: str) -> str:
+        session = AgentSession(session_id=f"s{next(numbers)}")
+        if not past:
+            state = session.state.setdefault(history.source_id, {})
+            await history.save_messages(session.session_id, messages, state=state)
+        await agent.run(question, session=session)
+        return str(client.sent[-1])
+
+    return lambda question: loop.run_until_complete(run(question))
+
+
+class _Client(BaseChatClient):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[str] = []
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
+        del stream
+        texts = [str(options.get("instructions") or ""), *(message.text for message in messages)]
+        self.sent.append("\n".join(texts))
+
+        async def answer() -> ChatResponse:
+            return ChatResponse(messages=FrameworkMessage("assistant", ["Yes."]))
+
+        return answer()
+
+
+class _Latest(InMemoryHistoryProvider):
+    """The framework's own history, of which a run gets the last messages."""
+
+    async def get_messages(self, *arguments: Any, **named: Any) -> list[FrameworkMessage]:
+        return (await super().get_messages(*arguments, **named))[-_MESSAGES:]
+
+
+_FRAMEWORKS: Mapping[str, tuple[Callable[..., Ask], Callable[..., Ask]]] = {
+    "LangGraph": (
+        lambda turns, budget: langgraph(
+            InMemoryStore(index={"dims": _EMBEDDER.dimension, "embed": embedded}), turns, budget
+        ),
+        lambda handle, turns, budget: langgraph(LangGraphStore(handle.agent("a")), turns, budget),
+    ),
+    "LangChain": (
+        lambda turns, budget: langchain(turns, budget, None),
+        lambda handle, turns, budget: langchain(
+            turns, budget, LangChainMemory(handle.agent("a"), window=budget, budget=100)
+        ),
+    ),
+    "OpenAI Agents": (
+        openai_session,
+        lambda handle, turns, budget: openai_with_germane(handle.agent("a"), turns, budget),
+    ),
+    "Pydantic AI": (
+        lambda turns, _: pydantic(turns, ProcessHistory(lambda messages: messages[-_MESSAGES:])),
+        lambda handle, turns, budget: pydantic(
+            turns, PydanticAIMemory(handle.agent("a"), budget=100, window=budget, tools=False)
+        ),
+    ),
+    "LlamaIndex": (
+        lambda turns, budget: llama(turns, budget, None),
+        lambda handle, turns, budget: llama(
+            turns, budget, LlamaIndexMemoryBlock(engine=handle.agent("a"), budget=int(budget * 0.7))
+        ),
+    ),
+    "Google ADK": (
+        lambda turns, _: adk(turns, InMemoryMemoryService()),
+        # The tool writes two sentences around the memories, and the question comes after them.
+        lambda handle, turns, budget: adk(
+            turns, ADKMemoryService(handle, limit=_RESULTS, budget=int(budget * 0.9))
+        ),
+    ),
+    "Agent Framework": (
+        lambda turns, _: agent_framework(turns, [_Latest()], past=False),
+        lambda handle, turns, budget: agent_framework(
+            turns,
+            [
+                AgentFrameworkHistory(handle.agent("a"), budget=int(budget * 0.2)),
+                AgentFrameworkContext(handle.agent("a"), budget=int(budget * 0.75)),
+            ],
+            past=True,
+        ),
+    ),
+}
+
+
 # Time.
 
 
@@ -268,9 +441,9 @@ def times() -> Iterator[str]:
             taken: dict[str, list[float]] = {"own": [], "ours": []}
             for turn in range(_TURNS):
                 for side, run in (("own", own), ("ours", ours)):
-                    began = perf_counter()
+                    began = process_time()
                     run(turn)
-                    taken[side].append(perf_counter() - began)
+                    taken[side].append(process_time() - began)
         first, second = (1000 * statistics.median(each) for each in taken.values())
         yield f"{name:<34}{first:>9.2f}{second:>9.2f}"
 
@@ -356,12 +529,68 @@ def _pydantic_turns(_: Path, engine: germane.Engine) -> tuple[_Run, _Run]:
     return run_with([]), run_with([PydanticAIMemory(engine, session="s")])
 
 
+def _langchain_turns(_: Path, engine: germane.Engine) -> tuple[_Run, _Run]:
+    def run_with(middleware: Sequence[Any]) -> _Run:
+        agent: Any = create_agent(_ChatModel(responses=["Yes."], sent=[]), middleware=middleware)
+        return lambda turn: agent.invoke({"messages": [("user", f"Which worker is {turn}?")]})
+
+    engine.remember_many([_TEXT.format(number) for number in range(100)])
+    return run_with([]), run_with([LangChainMemory(engine, window=8000)])
+
+
+def _llama_turns(_: Path, engine: germane.Engine) -> tuple[_Run, _Run]:
+    loop = asyncio.new_event_loop()
+
+    def run_with(blocks: Sequence[Any]) -> _Run:
+        memory = Memory.from_defaults(session_id=f"s{len(blocks)}", token_limit=1000, memory_blocks=[*blocks])
+
+        async def go(turn: int) -> None:
+            await memory.aput(ChatMessage(role="user", content=_TEXT.format(turn)))
+            await memory.aget(input=f"Which worker is {turn}?")
+
+        return lambda turn: loop.run_until_complete(go(turn))
+
+    return run_with([]), run_with([LlamaIndexMemoryBlock(engine=engine, budget=500)])
+
+
+def _adk_turns(folder: Path, _: germane.Engine) -> tuple[_Run, _Run]:
+    def run_with(memory: Any) -> _Run:
+        async def go(turn: int) -> None:
+            said = Event(author="user", content=Content(parts=[Part(text=_TEXT.format(turn))]))
+            session = Session(id=f"s{turn}", app_name="a", user_id="u", events=[said])
+            await memory.add_session_to_memory(session)
+            await memory.search_memory(app_name="a", user_id="u", query=f"Which worker is {turn}?")
+
+        return lambda turn: asyncio.run(go(turn))
+
+    return run_with(InMemoryMemoryService()), run_with(ADKMemoryService(germane.connect(folder / "adk.db")))
+
+
+def _adk_session_turns(folder: Path, _: germane.Engine) -> tuple[_Run, _Run]:
+    def run_with(service: Any) -> _Run:
+        async def go(turn: int) -> None:
+            of: dict[str, Any] = {"app_name": "a", "user_id": "u", "session_id": "s"}
+            session = await service.get_session(**of) or await service.create_session(**of)
+            for role in ("user", "a"):
+                text = Content(parts=[Part(text=_TEXT.format(turn))])
+                await service.append_event(session, Event(author=role, content=text))
+
+        return lambda turn: asyncio.run(go(turn))
+
+    own = SqliteSessionService(str(folder / "own.db"))
+    return run_with(own), run_with(ADKSessionService(germane.connect(folder / "sessions.db")))
+
+
 _WORKS: Mapping[str, Callable[[Path, germane.Engine], tuple[_Run, _Run]]] = {
     "LangGraph: put, search": _langgraph_turns,
     "OpenAI Agents: add two, get": _openai_turns,
     "Claude's tool: create, edit, view": _anthropic_turns,
     "Agent Framework: save two, get": _framework_turns,
     "Pydantic AI: run with context, log": _pydantic_turns,
+    "LangChain: run with context": _langchain_turns,
+    "LlamaIndex: put, get with context": _llama_turns,
+    "Google ADK: add session, search": _adk_turns,
+    "Google ADK: get session, two events": _adk_session_turns,
 }
 
 if __name__ == "__main__":
