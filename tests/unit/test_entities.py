@@ -83,6 +83,9 @@ def test_names_that_a_memory_states_to_be_one_are_merged(
         "The user met Anna, the user's sister, and Eva.",
         "The user's friend Anna lives in Rome.",
         "In Rome, the user's sister, a nurse, met Anna.",
+        "Anna's name is Latin for grace.",
+        "The user's sister is called Stubborn by Anna.",
+        "Anna is the user's boss's sister.",
         "The user saw the user's sister on Monday.",
     ],
 )
@@ -285,6 +288,24 @@ def test_what_is_purged_forgotten_or_expired_takes_its_merges_along(
     assert len(list(engine.about("Anna"))) == 2
     engine.purge(merge.decisions[0].memory or "", confirm=True)
     assert [each.memory.content for each in engine.about("Anna")] == ["Anna sings."]
+
+
+def test_a_thing_is_found_in_lower_case_too(engine: Engine) -> None:
+    store(
+        engine,
+        "The billing service runs at noon.",
+        "Bills are paid.",
+        "Old: billing service v2.",
+        subject=None,
+    )
+    assert [each.memory.content for each in engine.about("Billing Service")] == [
+        "The billing service runs at noon.",
+        "Old: billing service v2.",
+    ]
+    store(engine, "Anna Meier has a boat.", "Santa anna is far.", session="chat")
+    assert [each.memory.content for each in engine.about("anna") if not each.mentioned] == []
+    store(engine, "山田さんは田中さんの上司だ。", subject=None)
+    assert len(list(engine.about("田中"))) == 1
 
 
 def test_subjects_in_any_script_are_names(engine: Engine) -> None:

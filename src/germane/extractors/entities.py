@@ -33,12 +33,12 @@ class Resolution:
     """The names of some memories, merged into entities; an entity is the set of its names.
 
     Names are merged by what holds at `now`, and by no word of an external source. What memories mention is
-    attributed to entities whenever it was.
+    attributed to entities whenever it was. The `wanted` names are found in lower case too.
     """
 
-    def __init__(self, memories: Iterable[Memory], *, now: datetime) -> None:
+    def __init__(self, memories: Iterable[Memory], *, now: datetime, wanted: Collection[Node] = ()) -> None:
         found = {each.version_id: each for each in memories}
-        self.mentions = tuple(mentions(found[each]) for each in sorted(found))
+        self.mentions = tuple(mentions(found[each], wanted) for each in sorted(found))
         self._evidence = tuple(each for each in self.mentions if _counts(each.memory, now))
         self._ties = sorted({tie for each in self._evidence for tie in each.ties}, key=_place)
         self._groups = _Groups(_apart(self._ties))

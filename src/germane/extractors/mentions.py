@@ -6,7 +6,7 @@ Pure, and for English as far as it reads sentences; a memory's subject is read i
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias
@@ -87,13 +87,15 @@ _USUAL: Final = {
 }
 _LONGEST_FIRST: Final = sorted({*_CLASS, *_USUAL}, key=lambda word: (-len(word), word))
 _RELATIVE: Final = rf"(?:best friend|{'|'.join(_LONGEST_FIRST)})(?:-in-law)?"
-_WORD: Final = r"\p{Lu}[\p{L}\p{M}\p{N}-]*(?:['’](?!s\b)[\p{L}\p{M}]+)*"
-_NAME: Final = rf"{_WORD}(?: (?:\p{{Lu}}\.|{_WORD})){{0,3}}"
+_WORD: Final = r"\b\p{Lu}[\p{L}\p{M}\p{N}-]*+(?:['’](?!s\b)[\p{L}\p{M}]++)*+"
+_NAME: Final = rf"{_WORD}(?: (?:\p{{Lu}}\.|{_WORD})){{0,3}}+"
 _OWNED: Final = (
     rf"(?:\b(?P<self>[Mm]y|(?:[Tt]he )?[Uu]ser['’]s|[Tt]heir)|(?P<owner>{_NAME})['’]s?) "
     r"(?:(?P<which>older|younger|elder|eldest|youngest|little|big|twin|late) )?"
     rf"(?P<relation>(?:ex-)?{_RELATIVE})\b"
 )
+_ENDED: Final = r"(?=[.,;:!?)]|$| (?:(?:and|but|since)\b|\())"
+"""After a name that is stated, so that "her name is Latin for grace" gives none."""
 _GIVES_NAME: Final = (
     r"(?:['’]s (?:full |first )?name is|,? (?:is )?(?:now )?(?:called|named)|,? whose name is)"
 )
@@ -103,7 +105,7 @@ _NO_LIST: Final = r"(?!and\b|or\b)"
 _RELATED: Final = tuple(
     regex.compile(text)
     for text in (
-        rf"{_OWNED}{_GIVES_NAME} (?P<name>{_NAME})",
+        rf"{_OWNED}{_GIVES_NAME} (?P<name>{_NAME}){_ENDED}",
         rf"{_OWNED} (?P<name>{_NAME})",
         rf"^{_OWNED}, (?P<name>{_NAME})(?=, {_NO_LIST}\p{{Ll}})",
         rf"(?P<name>{_NAME}) is {_OWNED}(?!['’])",
@@ -112,11 +114,11 @@ _RELATED: Final = tuple(
 )
 _CALLED: Final = regex.compile(
     rf"(?:(?P<self>\b[Mm]y|\b(?:[Tt]he )?[Uu]ser['’]s)|(?P<owner>{_NAME})['’]s?) "
-    rf"(?:full |first |real |nick|pet )?name is (?P<name>{_NAME})"
+    rf"(?:full |first |real |nick|pet )?name is (?P<name>{_NAME}){_ENDED}"
     rf"|(?:(?P<self>\b[Tt]he user|\bUser|\bI)|(?P<owner>{_NAME})) "
     r"(?:is (?:also )?(?:called|known as|nicknamed)|goes by|go by|(?:prefers|likes) to be called) "
-    rf"(?P<name>{_NAME})|^(?P<self>[Cc]all me) (?P<name>{_NAME})"
-    rf"|^(?P<self>The user) changed name: the name is (?P<name>{_NAME})"
+    rf"(?P<name>{_NAME}){_ENDED}|^(?P<self>[Cc]all me) (?P<name>{_NAME}){_ENDED}"
+    rf"|^(?P<self>The user) changed name: the name is (?P<name>{_NAME}){_ENDED}"
 )
 _SAME: Final = regex.compile(
     rf"(?P<one>{_NAME}),? (?:and (?P<other>{_NAME}) are the same(?: person)?|is the same(?: person)? as "
@@ -203,8 +205,11 @@ def is_loose(relation: Relation) -> bool:
     return _class_of(relation) == "loose"
 
 
-def mentions(memory: Memory) -> Mentions:
-    """Whom a memory names, and what it says of their names; of a long text only the subject is read."""
+def mentions(memory: Memory, wanted: Collection[Node] = ()) -> Mentions:
+    """Whom a memory names, and what it says of their names; of a long text only the subject is read.
+
+    Names are capitalised words. The `wanted` ones are also found in lower case, and in scripts without case.
+    """
     subject = None if memory.subject is None else node_of(memory.subject)
     written: dict[Node, str] = {}
     if subject is not None and memory.subject is not None:
@@ -222,6 +227,7 @@ def mentions(memory: Memory) -> Mentions:
         if sentence and content.startswith(sentence):
             first = [node for node, (place, _) in found.items() if place == 0]
             about = max(first, key=lambda node: isinstance(node, Relation), default=about)
+        written |= {name: text for name, text in _wanted_in(sentence, wanted) if name not in written}
         ties += _ties_in(sentence, memory.id)
         people.update(filter(None, (name_of(match["name"]) for match in _PERSON.finditer(sentence))))
         several.update(map(_relation, _SEVERAL.finditer(sentence)))
@@ -240,6 +246,16 @@ def _names_in(sentence: str) -> Iterator[tuple[Node, tuple[int, str]]]:
         yield name, (match.start(), " ".join(match[0].split()[-len(name) :]))
     if user := regex.search(r"\b(?:[Tt]he user|User)\b(?!['’])", sentence):
         yield USER, (user.start(), "the user")
+
+
+def _wanted_in(sentence: str, wanted: Collection[Node]) -> Iterator[tuple[Node, str]]:
+    for name in wanted:
+        words = "" if isinstance(name, Relation) or name == USER else " ".join(name)
+        bounds = (r"(?<!\w)", r"(?!\w)") if words.upper() != words else ("", "")
+        pattern = f"{bounds[0]}{regex.escape(words)}{bounds[1]}"
+        # With a capital it is a name by itself, or a part of another one.
+        if words and (match := regex.search(pattern, sentence)):
+            yield name, match[0]
 
 
 def relation_text(relation: Relation, owner: str | None = None) -> str:

@@ -134,7 +134,7 @@ def _gathered(session: AgentContext, node: Node, now: datetime) -> tuple[Resolut
             is_cut = is_cut or len(found) >= _LOOKED_AT
             memories.update((memory.version_id, memory) for memory in found)
         searched |= waiting
-        resolution = Resolution(memories.values(), now=now)
+        resolution = Resolution(memories.values(), now=now, wanted=(node,))
         waiting = {one for entity in resolution.entities_of(node) for one in entity} - searched
         if not waiting or len(searched) >= _MOST_NAMES:
             return resolution, is_cut
