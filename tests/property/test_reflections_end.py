@@ -157,6 +157,27 @@ def test_a_summarizer_that_fails_stands_in_the_reason() -> None:
         assert reflections(engine)[0].content
 
 
+@pytest.mark.parametrize("act", ["purge", "forget", "revise"])
+def test_members_that_change_while_they_are_summarized_end_the_reflection(act: str, tmp_path: Path) -> None:
+    path, clock = str(tmp_path / "agent.db"), FixedClock(START)
+
+    class Meddling:
+        def summarize(self, text: str, tokens: int) -> str:
+            assert tokens
+            with germane.open(path, clock=clock) as other:
+                ACTS[act](other, clock, ids[0])
+            return text
+
+    with germane.open(path, clock=clock) as engine:
+        ids = [engine.remember(text, kind="episode").id for text in EVENTS]
+    with germane.open(path, clock=clock, summarizer=Meddling()) as engine:
+        engine.consolidate(reflect=True)
+        assert reflections(engine) == ()
+        assert [each.status for each in engine.memories(ALL)] == [Status.SUPERSEDED] * (act != "purge")
+        (run,) = engine.learning_runs()
+        assert bool(run.decisions[0].proposal.content) == (act != "purge")
+
+
 def test_nothing_is_reflected_on_twice_or_by_default() -> None:
     with germane.open(":memory:", clock=FixedClock(START)) as engine:
         assert engine.consolidate(reflect=True) == ()

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from germane.conversation.compaction import representative
-from germane.model.change import RecordRun
+from germane.model.change import Change, Purge, RecordRun, SetStatus
 from germane.model.extraction import Decision, LearningRun, Proposal, ProposalOutcome
 from germane.model.memory import MEMBERS, REFLECTION, Draft, Memory, Status, Trust
 from germane.model.query import Filter
@@ -68,7 +68,22 @@ def reflect(session: AgentContext, *, dry_run: bool = False) -> LearningRun | No
     )
     if not dry_run:
         session.store.apply(session.agent, [*batch.changes, RecordRun(run=run)])
+        _end_stale(session, run, now)
     return run
+
+
+def _end_stale(session: AgentContext, run: LearningRun, now: datetime) -> None:
+    """End the reflections whose members somebody else changed while they were summarized."""
+    changes: list[Change] = []
+    for reflection in filter(None, session.store.get(session.agent, run.memories)):
+        wanted = reflection.metadata.get(MEMBERS, {})
+        found = session.store.get(session.agent, list(wanted))
+        if None in found:
+            changes.append(Purge(memory_id=reflection.id, at=now))
+        elif any(each and (each.version, each.status) != (wanted[each.id], Status.ACTIVE) for each in found):
+            changes.append(SetStatus(memory_id=reflection.id, status=Status.SUPERSEDED, at=now))
+    if changes:
+        session.store.apply(session.agent, changes)
 
 
 def _reflections(session: AgentContext) -> list[Memory]:
