@@ -1,7 +1,8 @@
 """Labelled dialogues, and how well what was learned from one agrees with its labels.
 
-`data/dialogues-dev.jsonl` and `data/dialogues-test.jsonl` have 150 dialogues each, written for this
-benchmark. Rules are developed on `dev`; nothing may be fitted to `test`. Each line is an object:
+`data/dialogues-dev.jsonl` has 300 dialogues and `data/dialogues-test.jsonl` 150, all written for this benchmark.
+Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get wrong in
+`test`, it moves into `dev`, and a new one is written before the rules change. Each line is an object:
 
 - `messages`: pairs of role and text. The role `recalled` is context from memory inside a user's message.
 - `known`: the memories before the dialogue. `at`: its day.
@@ -32,7 +33,7 @@ Keys: TypeAlias = tuple[tuple[str, ...], ...]
 """All of these must stand in a text; of each, one alternative is enough."""
 
 DATA = Path(__file__).parent / "data"
-HALVES = ("dev", "test")
+SETS = ("dev", "test")
 UNLABELLED = "not stated"
 """The reason why a learned text is wrong that agrees with no label."""
 
@@ -127,9 +128,9 @@ class Score:
         return self.found / self.facts if self.facts else 1.0
 
 
-def dialogues(half: str) -> tuple[Dialogue, ...]:
-    """The dialogues of a half, "dev" or "test"."""
-    lines = (DATA / f"dialogues-{half}.jsonl").read_text(encoding="utf-8").splitlines()
+def dialogues(name: str) -> tuple[Dialogue, ...]:
+    """The dialogues of a set, "dev" or "test"."""
+    lines = (DATA / f"dialogues-{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(dialogue_of(json.loads(line)) for line in lines)
 
 

@@ -1,9 +1,9 @@
 """What is learned from conversations, by extractor: right and wrong facts, and what facts add to a context.
 
-    python bench/learning_quality.py [--half dev|test|both] [--extractor NAME] [--wrong] [--json]
+    python bench/learning_quality.py [--set dev|test|both] [--extractor NAME] [--wrong] [--json]
     python bench/learning_quality.py --contexts FILE... [--budgets 500,1000] [--extractor NAME] [--json]
 
-The first form learns from the 150 labelled dialogues of each half (see `dialogues.py`). Rules are developed
+The first form learns from labelled dialogues: 300 of `dev`, 150 of `test` (see `dialogues.py`). Rules are developed
 on `dev`, and nothing may be fitted to `test`: `--wrong` lists the wrong texts and the missed facts of `dev`
 alone. NAME is `rules` (the default), `sentences`, which proposes every sentence of the user's and so shows
 what choosing is worth, or a model of the OpenAI-compatible server at `--base-url`.
@@ -26,7 +26,7 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Literal
 
-from dialogues import HALVES, Dialogue, Learned, Score, dialogues, score, summed
+from dialogues import SETS, Dialogue, Learned, Score, dialogues, score, summed
 from rich.console import Console
 from rich.table import Table
 
@@ -53,11 +53,11 @@ _Embedder = Literal["bundled"] | None
 def main() -> None:
     """Print what was asked for, as a table or as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--half", choices=[*HALVES, "both"], default="dev")
+    parser.add_argument("--set", choices=[*SETS, "both"], default="dev")
     parser.add_argument("--extractor", default="rules")
     parser.add_argument("--base-url", default=None, help="of an OpenAI-compatible server")
     parser.add_argument(
-        "--most", type=int, default=None, help="dialogues of each half, or questions of each file"
+        "--most", type=int, default=None, help="dialogues of each set, or questions of each file"
     )
     parser.add_argument("--wrong", action="store_true", help="list the wrong and missed ones of dev")
     parser.add_argument("--contexts", nargs="+", type=Path, metavar="FILE", default=())
@@ -77,13 +77,13 @@ def main() -> None:
         ]
         _print(json.dumps(rows) if given.json else contexts_table(rows))
         return
-    halves = HALVES if given.half == "both" else (given.half,)
+    sets = SETS if given.set == "both" else (given.set,)
     scores = {
-        half: summed(judged(each, extractor, embedder) for each in dialogues(half)[: given.most])
-        for half in halves
+        name: summed(judged(each, extractor, embedder) for each in dialogues(name)[: given.most])
+        for name in sets
     }
     if given.json:
-        _print(json.dumps({half: as_json(each) for half, each in scores.items()}))
+        _print(json.dumps({name: as_json(each) for name, each in scores.items()}))
         return
     _print(quality_table(extractor.name, scores))
     if given.wrong and "dev" in scores:
@@ -162,11 +162,11 @@ def learned_of(engine: Engine, run: LearningRun) -> list[Learned]:
 
 
 def quality_table(name: str, scores: dict[str, Score]) -> Table:
-    """The figures of each half as a column."""
+    """The figures of each set as a column."""
     table = Table(title=f"Learned by {name}", title_justify="left", box=None)
     table.add_column("")
-    for half in scores:
-        table.add_column(half, justify="right")
+    for each in scores:
+        table.add_column(each, justify="right")
     for label, figure in _figures().items():
         table.add_row(label, *(figure(each) for each in scores.values()))
     return table

@@ -90,10 +90,10 @@ def test_contexts_are_compared_from_facts_from_messages_and_from_both(
     assert shown.count("100.0%") == 6
 
 
-def test_the_wrong_ones_of_the_test_half_are_not_listed(
+def test_the_wrong_ones_of_the_test_set_are_not_listed(
     quality: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["learning_quality", "--half", "test", "--most", "3", "--wrong", "--lexical"]
+    arguments = ["learning_quality", "--set", "test", "--most", "3", "--wrong", "--lexical"]
     monkeypatch.setattr(sys, "argv", arguments)
     quality.main()
     shown = capsys.readouterr().out
