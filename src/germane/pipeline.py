@@ -347,12 +347,12 @@ def _split_section(
 ) -> tuple[Sequence[Ranked], Sequence[ExcludedCandidates]]:
     """What of a section may stand in the context, and what may not, each with its reason.
 
-    What is left out, and what a subject has too many of, only leaves a section that relevance fills. Where
-    left-over tokens go to the best, the latter come late instead.
+    What is left out, and what a subject has too many of, only leaves a section that relevance fills; what the
+    context has twice leaves any. Where left-over tokens go to the best, those of a subject come late instead.
     """
     taken, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
-        return taken, dropped
+        return _without(request, section, taken, dropped, required) if request.left_out else (taken, dropped)
     obsolete = [memory for memory in memories_of(taken) if is_obsolete(memory)] if len(gated.dropped) else []
     heirs = [
         one
@@ -365,9 +365,7 @@ def _split_section(
         others = [one for one in gated.dropped if one not in heirs]
         dropped = [ExcludedCandidates(others, Reason.NOT_RELEVANT)]
     if request.left_out:
-        out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in taken if one.memory.ref in out]
-        taken = tuple(one for one in taken if one.memory.ref not in out)
+        taken, dropped = _without(request, section, taken, dropped, required)
     if section.alike is not None:
         fewer, over = of_each(taken, alike=section.alike, most=section.each, exempt=required)
         if request.plan.roll_over is RollOver.BEST:
@@ -376,6 +374,22 @@ def _split_section(
             taken = fewer
             dropped.append(ExcludedCandidates(over, Reason.ALIKE))
     return taken, dropped
+
+
+def _without(
+    request: PipelineInput,
+    section: Section,
+    taken: Sequence[Ranked],
+    dropped: list[ExcludedCandidates],
+    required: frozenset[str],
+) -> tuple[Sequence[Ranked], list[ExcludedCandidates]]:
+    out = {
+        name: reason
+        for name, reason in request.left_out.items()
+        if name not in required and (section.order is None or reason is Reason.DUPLICATE)
+    }
+    more = [ExcludedCandidates((one,), out[one.memory.ref]) for one in taken if one.memory.ref in out]
+    return tuple(one for one in taken if one.memory.ref not in out), [*dropped, *more]
 
 
 def _fit_to(

@@ -105,6 +105,32 @@ def test_a_message_that_a_memory_contains_is_not_doubled(engine: Engine) -> None
     assert [one.reason for one in context.trace.excluded if "salmon" in one.label] == ["duplicate"]
 
 
+def test_a_fact_that_was_learned_from_a_message_is_not_shown_beside_it(engine: Engine) -> None:
+    conversation = logged(engine, "My cat Felix only eats salmon from Norway. What else could he eat?")
+    (learned,) = engine.learn_from(conversation).decisions
+    context = engine.assemble(QUESTION)
+    assert context.text.count("salmon") == 1
+    assert "What else" in context.text
+    assert [one.reason for one in context.trace.excluded if "Felix" in one.label] == ["duplicate"]
+    # Without the message the fact stands, and so does one that is pinned.
+    assert "salmon" in engine.assemble(QUESTION, conversations=False).text
+    assert learned.memory is not None
+    assert engine.assemble(QUESTION, pins=[learned.memory]).text.count("salmon") == 2
+
+
+def test_a_fact_about_somebody_needs_more_than_the_name_beside_messages(engine: Engine) -> None:
+    chat = engine.conversation("monday")
+    for text in ("I own a red boat.", "The cat of Anna eats salmon every evening."):
+        chat.append({"role": "user", "name": "Anna", "content": text})
+        engine.learn_from(chat)
+    question = "What does the cat of Anna eat every evening?"
+    assert "red boat" in engine.assemble("What does Anna own?", conversations=False).text
+    assert "red boat" in engine.assemble(question, conversations=False).text
+    shown = engine.assemble(question)
+    assert "salmon" in shown.text
+    assert "red boat" not in "".join(one.text for one in shown.items if not one.memory.is_message)
+
+
 def test_users_of_an_agent_see_the_agents_conversations_and_their_own(engine: Engine) -> None:
     logged(engine, "The agent's cat eats tuna.")
     alice, bob = engine.for_user("alice"), engine.for_user("bob")

@@ -47,6 +47,12 @@ _NEAR = 2
 """Messages to each side of a turn that matches: an answer often has no word of the question."""
 _MOST_KNOWN = 20_000
 """Candidates that are remembered between calls."""
+_TELLING = 2
+"""Terms of a query beside a name that say what it is about."""
+_COVERED = 1 / 3
+"""The share of these terms that a fact beside messages has at least."""
+_SOURCE = "conversation:"
+"""Begins the source of a memory that was learned from a message: `conversation:SESSION#MESSAGE`."""
 _ROUNDS = 4
 """How often a context is made again without messages that a memory in it contains; mostly once is enough."""
 
@@ -263,27 +269,50 @@ def _together(found: SearchResult, messages: SearchResult) -> SearchResult:
 def without_doubled(
     session: AgentContext, context: Context, remade: Callable[[Mapping[str, Reason]], Context]
 ) -> Context:
-    """The context without messages that a memory in it contains; `remade` makes it without some."""
+    """The context without what its messages make needless, and without messages that a memory in it contains.
+
+    `remade` makes it without some memories.
+    """
     out: dict[str, Reason] = {}
     for _ in range(_ROUNDS):
-        doubled = _contained(session, context)
-        if not doubled:
+        needless = _needless(session, context)
+        if not needless:
             break
-        out |= dict.fromkeys(doubled, Reason.DUPLICATE)
+        out |= needless
         context = remade(out)
     return context
 
 
-def _contained(session: AgentContext, context: Context) -> list[str]:
-    """The ids of messages in a context all of whose words a memory in it has, in full."""
-    messages = [item.memory for item in context.items if item.memory.is_message]
+def _needless(session: AgentContext, context: Context) -> dict[str, Reason]:
+    """What a context with messages needs no more, by its id, with the reason.
+
+    A message is needless where a memory has all its words. Else a fact that was learned from it is, unless it
+    is pinned: the message says more. And of a subject whose name is in the query every fact shares the name,
+    which shows nothing: beside messages a learned fact needs more of the query's words.
+    """
+    messages = [item for item in context.items if item.memory.is_message]
     if not messages:
-        return []
+        return {}
     terms_of = partial(query_terms, language=session.language)
-    shown = [frozenset(terms_of(item.text)) for item in context.items if not item.memory.is_message]
-    found = []
-    for message in messages:
-        terms = frozenset(terms_of(message.content.partition(": ")[2]))
-        if terms and any(terms <= memory for memory in shown):
-            found.append(message.ref)
+    others = [(item.memory, frozenset(terms_of(item.text))) for item in context.items if item not in messages]
+    found: dict[str, Reason] = {}
+    stated: dict[str, list[frozenset[str]]] = {}
+    for item in messages:
+        terms = frozenset(terms_of(item.memory.content.partition(": ")[2]))
+        if terms and any(terms <= shown for _, shown in others):
+            found[item.memory.ref] = Reason.DUPLICATE
+        elif item.memory.scope is not None:
+            stated.setdefault(item.memory.scope.value, []).append(frozenset(terms_of(item.text)))
+    wanted = frozenset(context.trace.question.terms)
+    for memory, _ in others:
+        if memory.pinned or memory.kind != "fact" or not (memory.source or "").startswith(_SOURCE):
+            continue
+        name = frozenset(terms_of(memory.subject or ""))
+        own = frozenset(terms_of(memory.content)) - name - {"user"}
+        spoken_in = (memory.source or "").removeprefix(_SOURCE).rpartition("#")[0]
+        telling = wanted - name
+        if own and any(own <= terms for terms in stated.get(spoken_in, ())):
+            found[memory.ref] = Reason.DUPLICATE
+        elif name & wanted and len(telling) >= _TELLING and len(telling & own) < _COVERED * len(telling):
+            found[memory.ref] = Reason.NOT_RELEVANT
     return found
