@@ -1,8 +1,9 @@
 """Labelled dialogues, and how well what was learned from one agrees with its labels.
 
-`data/dialogues-dev.jsonl` has 300 dialogues and `data/dialogues-test.jsonl` 150, all written for this benchmark.
-Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get wrong in
-`test`, it moves into `dev`, and a new one is written before the rules change. Each line is an object:
+`data/dialogues-dev.jsonl` has 300 dialogues and `data/dialogues-test.jsonl` 150, all written for this
+benchmark. Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get
+wrong in `test`, it moves into `dev`, and a new one is written before the rules change. Each line is an
+object:
 
 - `messages`: pairs of role and text. The role `recalled` is context from memory inside a user's message.
 - `known`: the memories before the dialogue. `at`: its day.
