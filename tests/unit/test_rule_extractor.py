@@ -85,6 +85,91 @@ def test_nothing_is_proposed_of_what_is_not_stated(text: str) -> None:
     assert proposed(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("I teach physics at a school in Ghent, mostly year 9.", "The user teaches physics"),
+        (
+            "im a loss adjuster and i photograph damage",
+            "The user is a loss adjuster and they photograph damage.",
+        ),
+        ("We've been eating fish again since January.", "We've been eating fish again since January."),
+        ("I tore a ligament in 2015.", "The user tore a ligament in 2015."),
+        ("I'm learning Welsh, day 200!", "The user is learning Welsh, day 200."),
+        ("It's size 41 if that helps", ""),
+        ("I wear size 41 shoes if that helps", "The user wears size 41 shoes."),
+        ("My visa (tier 2) runs out on 30 September.", "The user's visa runs out on 30 September."),
+        ("I moved to Oslo in May - it was so exciting!", "The user moved to Oslo and lives there."),
+        ("I can't swim!", "The user can't swim."),
+    ],
+)
+def test_the_kind_of_a_clause_shows_what_lasts(text: str, content: str) -> None:
+    found = proposed(text)
+    assert [each.content.startswith(content) for each in found] == ([True] if content else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # For the moment.
+        "I'm making soup.",
+        "I sent the file to Greg.",
+        "I've been waiting on hold for 40 minutes.",
+        "I'm in Rome for the weekend.",
+        "I'm stuffed and a bit tired.",
+        # It can't be understood alone.
+        "I call it common sense.",
+        "We tried that in 2020.",
+        "I promised it to her.",
+        # Of others, and of the world.
+        "My flatmate is sure I took the keys.",
+        "My mum read somewhere that Bern is full of lead.",
+        "Yoga takes patience.",
+        "Paris is the capital of France.",
+        # Not as it is said.
+        "I sweat like a pig in summer.",
+        "I just LOVE losing all my settings.",
+        "My partner is a vampire.",
+        "I'm allergic to Mondays.",
+        "My dream is a house in Lisbon.",
+        # No rule.
+        "No no.",
+        "Never again!",
+        "Avoid the second verse.",
+        "And don't ever add `cache = False` without a reason",
+        # It breaks off.
+        "I'm working on a project with the",
+    ],
+)
+def test_what_does_not_last_is_left_alone(text: str) -> None:
+    assert proposed(text) == []
+
+
+def test_a_pronoun_stands_for_somebody_it_can_stand_for() -> None:
+    assert [each.content for each in proposed("My mum lives in Bala.", "She's allergic to nuts.")] == [
+        "The user's mum lives in Bala.",
+        "The user's mum is allergic to nuts.",
+    ]
+    assert [each.content for each in proposed("My mum lives in Bala.", "He's allergic to nuts.")] == [
+        "The user's mum lives in Bala."
+    ]
+
+
+def test_preferences_are_the_users_and_of_others_facts() -> None:
+    (message,) = written("I love old maps.")
+    (own,) = RuleExtractor().extract([message])
+    (other,) = RuleExtractor().extract([message.evolve(extra='{"name": "Anna"}')])
+    assert (own.kind, own.content) == ("preference", "The user loves old maps.")
+    assert (other.kind, other.content) == ("fact", "Anna loves old maps.")
+
+
+def test_what_happened_is_learned_of_named_speakers() -> None:
+    (message,) = written("Last week I went to a concert in Bern.")
+    assert RuleExtractor().extract([message]) == ()
+    (found,) = RuleExtractor().extract([message.evolve(extra='{"name": "Anna"}')])
+    assert found.content == "Last week Anna went to a concert in Bern."
+
+
 def test_only_the_user_is_read() -> None:
     assert RuleExtractor().extract(written("I live in Nagoya.", role="assistant")) == ()
     assert RuleExtractor().extract(written("My name is Anna.", role="system")) == ()

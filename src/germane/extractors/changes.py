@@ -1,7 +1,8 @@
 """Whether one statement gives another value of what an earlier one states: another day, time or number.
 
-Pure, and for English. Two statements are compared where both have a value of one type, such as a weekday,
-and agree in what else they say.
+Pure, and for English. A later statement changes an earlier one if it says that what the earlier one states
+has ended, if both have a value of something there is one of, such as a home, or if both have a value of one
+type, such as a weekday, and agree in what else they say.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 import regex
 
+from germane.extractors.rules import ChangePatterns, change_patterns
 from germane.retrieval.tokenizer import query_terms
 
 _MONTH: Final = (
@@ -31,21 +33,31 @@ _TYPES: Final = {
     }.items()
 }
 """The types of values, the more specific first: what one has matched is no value of a later one."""
-_CUE: Final = regex.compile(
-    r"\b(?:now|these days|nowadays|any ?more|no longer|instead|moved|moving|changed|switched|upgraded|"
-    r"migrated|renamed|replaced|rescheduled|postponed|extended|extending|doubled|raised|reduced|cut|left|"
-    rf"from now on|from (?:today|tomorrow|next \p{{L}}+|{_MONTH})|as of|starting|"
-    rf"since (?:last|this|yesterday|{_MONTH}|\p{{Lu}}\p{{Ll}}+day)|after all|new|used to|became|becomes|"
-    r"turned|quit|gave up|actually|sorry|correction)\b",
-    regex.IGNORECASE,
-)
-"""What says that something changed."""
 _REPLACED: Final = regex.compile(
     r"\b(?:renamed|moved|switched|migrated|changed|replaced|upgraded|transferred)(?: everything)?(?: from)? "
     r"(?P<old>[^,.;]{1,40}?) (?:to|with|by|for) (?P<new>[^,.;]{1,60})",
     regex.IGNORECASE,
 )
 _BESIDE: Final = regex.compile(r"(?:(\p{L}+) )?(?<![\w.])[$€£]?\d+(?:[.,:]\d+)*%?(?: (\p{L}+))?")
+_HELPERS: Final = frozenset(
+    {
+        "doctor",
+        "dentist",
+        "therapist",
+        "lawyer",
+        "accountant",
+        "landlord",
+        "boss",
+        "manager",
+        "teacher",
+        "coach",
+    }
+)
+"""Whoever tells of a change of the subject's, rather than of their own."""
+_SAYS_WHAT: Final = regex.compile(r"(?:The user|We|I) (?!['’]s\b)", regex.IGNORECASE)
+"""Begins a statement whose first word is what somebody does, rather than what it is about."""
+_AT_LEAST: Final = 2
+"""The words that two such statements share at least, where the earlier one has as many."""
 _SHARED: Final = 0.5
 """The share of the earlier statement's words, without its values, that the later one has as well."""
 
@@ -60,23 +72,66 @@ class Change:
 
 def change_of(new: str, old: str, *, subject: str = "", language: str = "english") -> Change | None:
     """How a later statement differs from an earlier one on the same thing; None where it doesn't."""
-    replaced = _REPLACED.search(new)
-    if replaced is not None:
-        gone = _terms(replaced["old"], language)
-        if gone and gone <= _terms(old, language):
+    patterns = change_patterns(language)
+    stated = patterns is not None and patterns.changes.search(new) is not None
+    if patterns is not None and _person(new, patterns) == _person(old, patterns):
+        if _is_over(new, old, patterns, language) or _is_renamed(new, old, language):
+            return Change("value", stated=True)
+        if _has_other_value(new, old, patterns, language, stated=stated):
             return Change("value", stated=True)
     mine, my_words = _parts(new)
     theirs, their_words = _parts(old)
     differing = [name for name in mine if name in theirs and not mine[name] & theirs[name]]
-    if not differing or (differing == ["number"] and not _beside(new) & _beside(old)):
-        return None
-    stated = _CUE.search(new) is not None
     about, before = (_ordered(words, subject, language) for words in (my_words, their_words))
     alike = bool(before) and len(set(about) & set(before)) >= _SHARED * len(set(before))
-    headed = bool(about) and bool(before) and about[0] == before[0]
-    if not (alike or (headed and stated)):
+    headed = stated and bool(about) and bool(before) and about[0] == before[0]
+    if not differing or not (alike or headed):
+        return None
+    if differing == ["number"] and not headed and not _beside(new) & _beside(old):
+        return None
+    shared = set(about) & set(before)
+    if differing != ["number"] and _SAYS_WHAT.match(new) and len(shared) < min(_AT_LEAST, len(set(before))):
+        # "Plays chess on Sundays" says nothing of tennis on Saturdays.
         return None
     return Change(differing[0], stated=stated)
+
+
+def _person(text: str, patterns: ChangePatterns) -> str:
+    """Whose affair a statement is: a relative's, or nobody's but the subject's."""
+    match = patterns.person.match(text.removeprefix("The "))
+    return "" if match is None or match["who"].casefold() in _HELPERS else match["who"].casefold()
+
+
+def _is_over(new: str, old: str, patterns: ChangePatterns, language: str) -> bool:
+    """Whether a statement says that what the earlier one states has ended, by half of its words or more."""
+    if patterns.ends.search(old):
+        return False
+    before = _terms(old, language) - _EMPTY
+    for match in patterns.ends.finditer(new):
+        over = _terms(match["old"], language) - _EMPTY
+        if over and len(over & before) * 2 >= len(over):
+            return True
+    return False
+
+
+def _is_renamed(new: str, old: str, language: str) -> bool:
+    replaced = _REPLACED.search(new)
+    gone = _terms(replaced["old"], language) if replaced is not None else set()
+    return bool(gone) and gone <= _terms(old, language)
+
+
+def _has_other_value(new: str, old: str, patterns: ChangePatterns, language: str, *, stated: bool) -> bool:
+    """Whether both statements have a value of something there is one of, and not the same."""
+    for slot, always in patterns.slots:
+        mine, theirs = slot.search(new), slot.search(old)
+        if mine is None or theirs is None or not (stated or always):
+            continue
+        if mine.groupdict().get("what") == theirs.groupdict().get("what"):
+            return not _terms(mine["value"], language) & _terms(theirs["value"], language)
+    now, before = _terms(new, language), _terms(old, language)
+    return stated and any(
+        group & now and group & before and not group & now & before for group in patterns.exclusive
+    )
 
 
 def _parts(text: str) -> tuple[dict[str, set[str]], str]:
@@ -96,11 +151,13 @@ def _beside(text: str) -> set[str]:
 
 def _ordered(text: str, subject: str, language: str) -> list[str]:
     free = {*_EMPTY, *query_terms(subject, language=language)}
-    return [term for term in query_terms(_CUE.sub(" ", text), language=language) if term not in free]
+    patterns = change_patterns(language)
+    text = text if patterns is None else patterns.changes.sub(" ", text)
+    return [term for term in query_terms(text, language=language) if term not in free]
 
 
 def _terms(text: str, language: str) -> set[str]:
     return set(query_terms(text, language=language))
 
 
-_EMPTY: Final = frozenset({"user", "we", "our", "date", "time"})
+_EMPTY: Final = frozenset(query_terms("user we our date time trying using working project plan now"))

@@ -101,7 +101,7 @@ def _against(new: Memory, other: Memory, attribute: str | None, language: str) -
         if _ENDS.search(new.content) or _ENDS.search(other.content):
             return _revised(new, other, "It says that this ended or began again.")
         return _contradicts(other, "A known memory says the opposite.")
-    if attribute is not None and _other_value(new.content, other.content, language):
+    if attribute is not None and _other_value(new, other, language):
         return _revised(new, other, f"It has another value of {attribute}.")
     change = change_of(new.content, other.content, subject=new.subject or "", language=language)
     if change is None:
@@ -181,18 +181,20 @@ def _values(text: str) -> frozenset[str]:
     return frozenset(word for found in _VALUE.findall(text) for word in words_of(found))
 
 
-def _other_value(new: str, other: str, language: str) -> bool:
-    """Whether two texts say the same with other names or figures: "lives in Rome", "lives in Oslo"."""
-    mine, theirs = _values(new), _values(other)
-    if not mine or not theirs or mine & theirs or _denies(new) != _denies(other):
+def _other_value(new: Memory, other: Memory, language: str) -> bool:
+    """Whether two memories say the same with other names or figures: "lives in Rome", "lives in Oslo"."""
+    mine, theirs = _values(new.content), _values(other.content)
+    if not mine or not theirs or mine & theirs or _denies(new.content) != _denies(other.content):
         return False
     rest = _without(other, theirs, language)
     return bool(rest) and rest <= _without(new, mine, language)
 
 
-def _without(text: str, values: frozenset[str], language: str) -> frozenset[str]:
-    terms = frozenset(query_terms(text, language=language))
-    return terms - frozenset(query_terms(" ".join(values), language=language)) - {"user"}
+def _without(memory: Memory, values: frozenset[str], language: str) -> frozenset[str]:
+    """The terms of a memory without its values and its subject."""
+    terms = frozenset(query_terms(memory.content, language=language))
+    about = f"{memory.subject or ''} user {' '.join(values)}"
+    return terms - frozenset(query_terms(about, language=language))
 
 
 def _related(new: Memory, other: Memory, language: str) -> bool:

@@ -14,7 +14,7 @@ import regex
 
 from germane.errors import UnknownKind
 from germane.extractors.rules import USER, refusal_of, same_words, stated_in
-from germane.extractors.statements import without_question
+from germane.extractors.statements import spelled_out, without_question
 from germane.kinds import Kinds
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
@@ -34,7 +34,9 @@ _TRUST: Final = {
     MessageRole.TOOL: Trust.EXTERNAL,
 }
 _LEAST: Final = tuple(Trust)
-_UNTOLD: Final = frozenset({"user", "says", "said", "states", "stated", "mentions", "mentioned"})
+_UNTOLD: Final = frozenset(
+    {"user", "says", "said", "states", "stated", "mentions", "mentioned", "years", "old"}
+)
 """Words that name who states something, and stand in no quotation."""
 _NAMELESS: Final = frozenset(
     {"user", "i", "the", "this", "that", "it", "he", "she", "they", "we", "our", "there"}
@@ -195,7 +197,7 @@ def _is_correction(proposal: Proposal, quote: Quote) -> bool:
 
 def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
     """What a proposal says that none of its quotations does."""
-    quoted = "\n".join(quote.text for quote in proposal.quotes)
+    quoted = spelled_out("\n".join(quote.text for quote in proposal.quotes))
     subject = proposal.subject or ""
     quoted_terms = set(query_terms(quoted, language=language))
     free = {*query_terms(subject, language=language), *query_terms(" ".join(_UNTOLD), language=language)}

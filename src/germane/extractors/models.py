@@ -48,7 +48,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
                     },
                     "valid_from": {"type": ["string", "null"]},
                     "valid_until": {"type": ["string", "null"]},
-                    "confidence": {"type": "number"},
+                    "confidence": {"type": "number", "minimum": 0, "maximum": 1},
                     "replaces": {"type": ["string", "null"]},
                 },
                 "required": [

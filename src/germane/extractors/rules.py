@@ -19,7 +19,14 @@ from typing import Any, Final
 import regex
 
 from germane.errors import InvalidInput, UnreadableSource
-from germane.extractors.statements import MessagePatterns, Statement, statements, third_person
+from germane.extractors.statements import (
+    MessagePatterns,
+    Statement,
+    asserted,
+    spelled_out,
+    statements,
+    third_person,
+)
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
 from germane.model.memory import Memory
@@ -41,6 +48,8 @@ class _Pattern:
     kind: str
     attribute: str | None
     content: str | None
+    whole: bool
+    named: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,7 @@ class _Refused:
 class _Patterns:
     patterns: tuple[_Pattern, ...]
     refused: tuple[_Refused, ...]
+    unclear: tuple[_Refused, ...]
     messages: MessagePatterns
     parts: Mapping[str, regex.Pattern[str]]
 
@@ -96,24 +106,34 @@ class RuleExtractor:
         refused = [each for each in self._patterns.refused if each.text.search(sentence)]
         speaker = _speaker(statement.message)
         directed = answered or speaker == USER
-        for pattern in self._patterns.patterns:
-            if any(each.exempt != pattern.kind for each in refused) or (
-                pattern.kind == "rule" and not directed
-            ):
+        allowed = [
+            each
+            for each in self._patterns.patterns
+            if all(other.exempt == each.kind for other in refused)
+            and (each.kind != "rule" or directed)
+            and (not each.named or speaker != USER)
+        ]
+        matches = [(each, match) for each in allowed for match in each.text.finditer(sentence)]
+        # Of whole clauses the first one counts, since it may go on to the end of the sentence.
+        for pattern, match in sorted(matches, key=lambda pair: pair[0].whole and 1 + pair[1].start()):
+            start, end = match.span()
+            if any(start < last and first < end for first, last in taken):
                 continue
-            for match in pattern.text.finditer(sentence):
-                start, end = match.span()
-                if not any(start < last and first < end for first, last in taken):
-                    taken.append((start, end))
-                    yield _proposal(pattern, match, statement, speaker, self._patterns.parts)
+            taken.append((start, end))
+            stated = match.groupdict().get("rest") or _without_trailing(match[0], self._patterns.parts)
+            if not any(
+                each.exempt != pattern.kind and each.text.search(stated) for each in self._patterns.unclear
+            ):
+                yield _proposal(pattern, match, statement, speaker, self._patterns.parts)
 
 
 def refusal_of(sentence: str, kind: str) -> str:
     """Why a sentence teaches nothing of this kind, by the built-in patterns; empty where it may."""
+    stated = asserted(spelled_out(sentence))
     reasons = (
         each.reason
         for each in _built_in().refused
-        if (kind not in ("rule", "constraint") or each.exempt != "rule") and each.text.search(sentence)
+        if (kind not in ("rule", "constraint") or each.exempt != "rule") and each.text.search(stated)
     )
     return next(reasons, "")
 
@@ -124,6 +144,37 @@ def stated_in(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
     for each in statements(messages, _built_in().messages):
         found.setdefault(each.quotes[0].message, []).append(each.text)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePatterns:
+    """How a language says that something changed; see `english.toml`.
+
+    `ends` finds as `old` what has ended, `changes` a word of change, and `person` whose affair a statement
+    is. Each of `slots` finds as `value` what there is one of, with whether another value is a change by
+    itself. Of the terms of a group of `exclusive` a statement has one at a time.
+    """
+
+    ends: regex.Pattern[str]
+    changes: regex.Pattern[str]
+    person: regex.Pattern[str]
+    slots: tuple[tuple[regex.Pattern[str], bool], ...]
+    exclusive: tuple[frozenset[str], ...]
+
+
+@cache
+def change_patterns(language: str = "english") -> ChangePatterns | None:
+    """The built-in patterns of changes; None for another language."""
+    if language != "english":
+        return None
+    given, words = _english(), _words({})
+    return ChangePatterns(
+        ends=_compiled(given["ends"]["text"], words),
+        changes=_compiled(given["changes"]["text"], words),
+        person=_compiled(r"\b(?:user|our|\w+)['’]?s? (?:{word} )?(?P<who>{relative})\b", words),
+        slots=tuple((_compiled(each["text"], words), each.get("stated", False)) for each in given["slot"]),
+        exclusive=tuple(frozenset(query_terms(each["words"])) for each in given["exclusive"]),
+    )
 
 
 @cache
@@ -146,10 +197,11 @@ def _proposal(
     groups = {name: value.strip() for name, value in match.groupdict().items() if value is not None}
     subject = "The user" if speaker == USER else speaker
     owner = f"{subject}'" if subject.endswith("s") else f"{subject}'s"
+    if "rest" in groups and pattern.content != "{rest}":
+        groups["rest"] = groups["rest"][:1].lower() + groups["rest"][1:]
     who = {"Subject": subject, "Subjects": owner, **groups}
     if pattern.content is None:
-        words = parts["trailing"].sub("", match[0]) if "trailing" in parts else match[0]
-        content = third_person(words, subject)
+        content = third_person(_without_trailing(match[0], parts), subject)
     else:
         content = third_person(pattern.content.format(**who), subject)
     starts, ends = _period(statement.text, parts, message.created_at)
@@ -158,13 +210,18 @@ def _proposal(
         starts = parse_moment(regex.sub(r"^(?:on|in|at|by|from|since) ", "", when), now=message.created_at)
     return Proposal(
         content=_sentence_case(content),
-        kind=pattern.kind,
+        # Preferences are those of the user, who is always told of; of others they are facts.
+        kind="fact" if speaker != USER and pattern.kind == "preference" else pattern.kind,
         subject=speaker,
         attribute=pattern.attribute and _attribute(pattern.attribute.format(**groups)),
         quotes=statement.quotes,
         valid_from=starts,
         valid_until=ends,
     )
+
+
+def _without_trailing(text: str, parts: Mapping[str, regex.Pattern[str]]) -> str:
+    return parts["trailing"].sub("", text) if "trailing" in parts else text
 
 
 def _period(
@@ -293,10 +350,8 @@ def _read(path: Path) -> _Patterns:
 
 
 def _made(given: Mapping[str, Any], name: str) -> _Patterns:
-    words: dict[str, str] = {}
     try:
-        for word, text in {**_english()["words"], **given.get("words", {})}.items():
-            words[word] = _filled(text, words)
+        words = _words(given.get("words", {}))
         patterns = tuple(
             _Pattern(
                 name=each["name"],
@@ -304,12 +359,17 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
                 kind=each.get("kind", "fact"),
                 attribute=each.get("attribute"),
                 content=each.get("content"),
+                whole=each.get("whole", False),
+                named=each.get("named", False),
             )
             for each in given["pattern"]
         )
-        refused = tuple(
-            _Refused(each["reason"], _compiled(each["text"], words), each.get("except"))
-            for each in given.get("refused", ())
+        refused, unclear = (
+            tuple(
+                _Refused(each["reason"], _compiled(each["text"], words), each.get("except"))
+                for each in given.get(table, ())
+            )
+            for table in ("refused", "unclear")
         )
         whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
         parts = {name: whole.pop(name) for name in ("trailing", "since", "until") if name in whole}
@@ -317,7 +377,16 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
         raise UnreadableSource(
             f"{name} is no file of patterns: {error}. It needs tables [[pattern]] with 'name' and 'text'."
         ) from error
-    return _Patterns(patterns, refused, MessagePatterns(**whole), parts)
+    return _Patterns(patterns, refused, unclear, MessagePatterns(**whole), parts)
+
+
+def _words(given: Mapping[str, str]) -> dict[str, str]:
+    """The parts of patterns by their names, each with the parts that it names filled in."""
+    exclusive = " ".join(each["words"] for each in _english()["exclusive"])
+    words = {"exclusive": "|".join(exclusive.split())}
+    for word, text in {**_english()["words"], **given}.items():
+        words[word] = _filled(text, words)
+    return words
 
 
 def _compiled(text: str, words: Mapping[str, str]) -> regex.Pattern[str]:

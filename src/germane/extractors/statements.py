@@ -30,7 +30,7 @@ _ENDS = regex.compile(
 _QUESTION = regex.compile(
     r"(?:,| -|–|—|\.\.\.|…) *(?:(?:so|and|but) )?"
     r"(?!\p{L}+(?:n['’]t)? (?:I|you|he|she|it|we|they)\?)"
-    r"(?:(?:ok|okay|yeah|please)|(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
+    r"(?:(?:ok|okay|yeah|please|right)|(?:so|and|but|that['’]s)\b[^,]*|(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
     r"\b[^,]*)\?+$",
     regex.IGNORECASE,
 )
@@ -40,8 +40,35 @@ _PRONOUN = regex.compile(
     r"(?:(?P<is>(?:s?he)['’]s)|(?P<who>s?he)|(?P<whose>his|her))(?= )",
     regex.IGNORECASE,
 )
+_FEMALE = regex.compile(
+    r"\b(?:wife|girlfriend|sister|mother|mom|mum|daughter|grandm\w+|gran|aunt|niece|mare)\b"
+)
+_MALE = regex.compile(
+    r"\b(?:husband|boyfriend|brother|father|dad|son|grandfather|grandpa|grandad|uncle|nephew)\b"
+)
 _LONGEST: Final = 400
 """Characters of a sentence; what is longer is material rather than a statement."""
+_CUT: Final = "\ufffc"
+"""Stands in a sentence for the code or the quotation that was taken out of it."""
+_BRACKETED = regex.compile(r"(?<=\w) \([^()]{1,40}\)(?= \w)")
+_REMARK = regex.compile(
+    r",? (?:but )?(?:if|in case) (?:you|that|it|this|possible|needed|anyone|anybody|I['’]m honest|I may)\b"
+    r"[^,;]*$",
+    regex.IGNORECASE,
+)
+_MODAL = regex.compile(
+    r"\b(?:would|could|should|might|may|will|can|wish|\w+['’](?:d|ll)|won['’]t|wouldn['’]t)\b",
+    regex.IGNORECASE,
+)
+_CASUAL: Final = {
+    "im": "I'm", "ive": "I've", "i": "I", "dont": "don't", "doesnt": "doesn't", "didnt": "didn't",
+    "cant": "can't", "wont": "won't", "isnt": "isn't", "arent": "aren't", "wasnt": "wasn't",
+    "havent": "haven't", "hasnt": "hasn't", "couldnt": "couldn't", "hes": "he's", "shes": "she's",
+    "theyre": "they're", "thats": "that's", "youre": "you're",
+}  # fmt: skip
+_CASUAL_WORD = regex.compile(
+    rf"(?<![\w.'’/-])(?:{'|'.join(_CASUAL)})(?![\w/-]|\.\w|['’](?!(?:m|ve|d|ll)\b))", regex.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +77,8 @@ class MessagePatterns:
 
     `material` matches the part of a message that is only shown, to be translated or summarised. A message
     with `fiction` is skipped, and all after it up to one with `reality`. One with `retracts` takes back what
-    the message before it states. `people` matches the mention of a person or an animal.
+    the message before it states. `people` matches the mention of a person or an animal, and `comment` what
+    the end of a sentence says of its beginning: "I moved to Rome - it was so exciting".
     """
 
     material: regex.Pattern[str] | None = None
@@ -58,6 +86,7 @@ class MessagePatterns:
     reality: regex.Pattern[str] | None = None
     retracts: regex.Pattern[str] | None = None
     people: regex.Pattern[str] | None = None
+    comment: regex.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +121,30 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             text = skipped.material.sub("\n", text)
         for sentence in sentences(text):
             own = Quote(message=latest, text=sentence)
-            resolved = _resolved(sentence, person)
-            quotes = (own,) if resolved == sentence or person is None else (own, person[1])
+            written = asserted(spelled_out(sentence))
+            if skipped.comment is not None:
+                written = skipped.comment.sub("", written)
+            resolved = _resolved(written, person)
+            quotes = (own,) if resolved == written or person is None else (own, person[1])
             found.append(Statement(text=sentence, resolved=resolved, message=message, quotes=quotes))
-            mentioned = None if skipped.people is None else skipped.people.search(sentence)
+            mentioned = None if skipped.people is None else skipped.people.search(written)
             if mentioned is not None:
                 person = mentioned[0], own
     return tuple(found)
+
+
+def spelled_out(text: str) -> str:
+    """A text with the apostrophes and the capital I that people leave out in chats: "im" as "I'm"."""
+    return _CASUAL_WORD.sub(_as_written, text)
+
+
+def asserted(text: str) -> str:
+    """What a sentence states, without remarks in brackets and conditions of the remark itself.
+
+    "It's size 41 if that helps" states the size; "I'd come if that helps" states nothing.
+    """
+    plain = _BRACKETED.sub("", text)
+    return plain if _MODAL.search(plain) else _REMARK.sub("", plain)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -106,11 +152,9 @@ def sentences(text: str) -> Iterator[str]:
     if len(_NAMED_LINE.findall(text)) > 1:
         text = _NAMED_LINE.sub("\n", text)
     text = _CODE.sub(_without_code, text)
-    for pattern in (_QUOTED, _PASTED):
-        text = pattern.sub("\n", text)
+    text = _PASTED.sub("\n", _QUOTED.sub(_cut, text))
     for each in _ENDS.split(text):
-        sentence = each.strip()
-        sentence = without_question(sentence)
+        sentence = without_question(_until_cut(each).strip())
         if sentence and len(sentence) <= _LONGEST:
             yield sentence
 
@@ -123,7 +167,22 @@ def without_question(sentence: str) -> str:
 def _without_code(match: regex.Match[str]) -> str:
     """Inline code of one word is a term of its sentence."""
     inline = match["inline"]
-    return match[0] if inline and not regex.search(r"\s", inline) else "\n"
+    return match[0] if inline and not regex.search(r"\s", inline) else _cut(match)
+
+
+def _cut(match: regex.Match[str]) -> str:
+    """What stands for a part that is left out: a mark inside of a sentence, else its end."""
+    return _CUT if regex.search(r"[\p{L}\d,] *$", match.string[: match.start()]) else "\n"
+
+
+def _until_cut(sentence: str) -> str:
+    """The clauses of a sentence before the one that misses a part."""
+    return sentence if _CUT not in sentence else regex.sub(r"[^,;–—]*$", "", sentence.partition(_CUT)[0])
+
+
+def _as_written(match: regex.Match[str]) -> str:
+    written = _CASUAL[match[0].casefold()]
+    return written if written.startswith("I") or match[0].islower() else written.capitalize()
 
 
 def _in(pattern: regex.Pattern[str] | None, text: str) -> bool:
@@ -135,6 +194,9 @@ def _resolved(sentence: str, person: tuple[str, Quote] | None) -> str:
     if match is None or person is None:
         return sentence
     name, rest = person[0], sentence[match.end() :]
+    spoken = regex.split(r"['’ ]", match[0].casefold().removesuffix("'s").removesuffix("’s"))[-1]
+    if (_FEMALE if spoken in ("he", "his") else _MALE).search(name):
+        return sentence
     if match["is"]:
         has = regex.match(r" (?:got|been|had)\b", rest)
         name += " has" if has else " is"
@@ -148,7 +210,7 @@ def _resolved(sentence: str, person: tuple[str, Quote] | None) -> str:
 _IRREGULAR: Final = {"have": "has", "do": "does", "am": "is", "go": "goes", "are": "are", "wanna": "wants to"}
 _IRREGULAR_LATER: Final = {"am": "are", "was": "were", "wanna": "want to"}
 _UNCHANGED = regex.compile(
-    r"^(?:was|were|had|did|can|could|will|would|should|shall|must|may|might|is|has|does|gotta|gonna|cannot|cant|wont|didnt|isnt|wasnt|couldnt|wouldnt|even|"
+    r"^(?:was|were|had|did|also|just|too|already|always|never|only|really|can|could|will|would|should|shall|must|may|might|is|has|does|gotta|gonna|cannot|cant|wont|didnt|isnt|wasnt|couldnt|wouldnt|even|"
     r"(?!need$|feed$|bleed$|speed$)\w+ed|went|got|made|took|bought|met|saw|ate|came|left|began|ran|wrote|built|broke|chose|drove|flew|gave|"
     r"grew|knew|lost|paid|read|sang|sold|sent|slept|spoke|spent|taught|thought|told|understood|won|wore|found|"
     r"felt|fell|forgot|kept|heard|held|quit|set|put|cut|swam|hurt|became|brought|caught|learnt|led|said|stood|"
@@ -157,13 +219,13 @@ _UNCHANGED = regex.compile(
 )
 _ADVERBS: Final = (
     r"(?:(?:just|recently|finally|actually|really|also|currently|still|now|already|absolutely|always|usually|"
-    r"never|only|often|sometimes|both|no longer|even|"
+    r"never|only|often|sometimes|both|no longer|even|once|since|ever|"
     r"(?!(?:rely|apply|supply|reply|fly|comply|imply|bully|ally)\b)\w+ly) )*"
 )
 _FIRST_PERSON = regex.compile(
     r"\bI(?P<short>['’](?:m|ve got|ve|ll|d))(?!\w)"
     r"|\bI (?P<adverbs>" + _ADVERBS + r")(?P<deny>don['’]?t|do not|haven['’]?t)(?!\w)"
-    r"|\bI (?P<adverbs>" + _ADVERBS + r")(?P<verb>[\w'’]+)"
+    r"|\bI (?P<adverbs>" + _ADVERBS + r")(?P<verb>[\w'’-]+)"
     r"|\b(?P<mine>[Mm]y|mine|myself|me|I)\b"
 )
 _SHORT: Final = {
@@ -208,9 +270,11 @@ def third_person(text: str, subject: str = "The user") -> str:
 
 def _third(verb: str) -> str:
     low = verb.casefold()
+    if not low.isalpha():
+        return verb
     if low in _IRREGULAR:
         return _IRREGULAR[low]
-    if _UNCHANGED.match(low) or "'" in low or "’" in low:
+    if _UNCHANGED.match(low):
         return verb
     if low.endswith(("s", "sh", "ch", "x", "z", "o")):
         return f"{verb}es"
