@@ -114,8 +114,6 @@ def test_both_databases_end_reflections(
         assert len(reflections(engine)) == 1
         engine.purge(second, confirm=True)
         assert engine.memories(ALL) == ()
-        engine.same_name("Anna", "my sister")
-        assert [each.names for each in engine.about("Anna").entities] == []
 
 
 def test_undoing_a_run_removes_the_reflections_on_what_it_learned() -> None:

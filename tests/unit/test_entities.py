@@ -337,3 +337,20 @@ def test_nonsense_is_refused_and_the_unknown_is_empty(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="same name"):
         engine.same_name("my sister", "The user's sister")
     assert engine.learning_runs() == ()
+
+
+def test_a_server_gives_the_same_report(postgres_store: str, engine: Engine, clock: FixedClock) -> None:
+    with germane.open(postgres_store, agent="ada", clock=clock) as other:
+        reports = []
+        for each in (engine, other):
+            chat = each.conversation("chat")
+            chat.append("user", "My name is Bob. My sister Anna lives in Rome.")
+            each.learn_from(chat)
+            store(each, "Anna K. has a boat.", session="chat")
+            decided = each.same_name("Anna", "Annie", reason="A nickname.")
+            named = [(one.names, len(one.facts)) for one in each.about("annie").entities]
+            each.unlearn(decided.id)
+            left = [(one.names, len(one.facts)) for one in each.about("Bob's sister", as_of=START).entities]
+            reports.append((named, left, [fact.quotes[0].text for fact in each.about("me") if fact.quotes]))
+        assert reports[0] == reports[1]
+        assert reports[0][0] == [(("Anna K.", "Anna", "Annie", "the user's sister"), 2)]

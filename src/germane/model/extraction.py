@@ -234,7 +234,7 @@ class EntityFact:
 
     It holds from `since`, the time of its statement where it names no other, until before `until`, None
     where that is open. `current` says whether it is the current version, active, and holds at the time of
-    the report. `quotes` are the messages that state it, with their words, where it was learned from messages.
+    the report. `quotes` are the messages of a conversation that state it, with their words.
     """
 
     memory: Memory
