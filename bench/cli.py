@@ -4,7 +4,8 @@
 
 Each command runs in a process of its own on a small store; p50 and p95 of the wall time, the
 processes' own CPU time, and the peak memory of the largest of all. A `hook` is one prompt of a host: its
-CPU time is that of the short process, and in parentheses that of the background process for it. Python has to
+CPU time is that of the short process, and in parentheses that of the background process for it. `mcp` is the
+time until a host that starts the server has the answer to its `initialize`. Python has to
 be allowed to keep what it compiles (PYTHONDONTWRITEBYTECODE unset), as it is where the package is installed.
 """
 
@@ -58,6 +59,7 @@ def main() -> None:
             "(python alone)": _timed([sys.executable, "-c", "pass"], given.runs),
             **{name: _timed(_command(store, known, *words), given.runs) for name, words in _COMMANDS.items()},
             **_hooks(store, Path(folder), given.runs),
+            "mcp": _first_answers(_command(store, "", "mcp"), given.runs),
         }
     peak = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, 1)
     if given.json:
@@ -100,6 +102,31 @@ def _hooks(store: str, folder: Path, runs: int) -> dict[str, dict[str, float]]:
     return {"hook": {**figures, "background_cpu": round(worked, 1)}}
 
 
+def _first_answers(command: Sequence[str], runs: int) -> dict[str, float]:
+    """The time until a server of MCP has answered its first message."""
+    about = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    }
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
+    taken, busy = [], []
+    for _ in range(runs + 1):
+        before = perf_counter()
+        with subprocess.Popen(  # noqa: S603 - this very interpreter.
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            print(message, file=server.stdin, flush=True)
+            answer = server.stdout.readline()
+            taken.append(1000 * (perf_counter() - before))
+            busy.append(1000 * _processor_seconds(server.pid) if Path("/proc/self/stat").exists() else 0.0)
+            assert json.loads(answer)["result"]["serverInfo"]["name"] == "germane"
+            server.terminate()
+    return _percentiles(taken, busy)
+
+
 def _arguments(process: Path) -> bytes:
     try:
         return (process / "cmdline").read_bytes()
@@ -120,6 +147,10 @@ def _timed(command: Sequence[str], runs: int, inputs: Sequence[str] = ("",)) -> 
         subprocess.run(command, check=True, input=given, stdout=quiet, stderr=quiet)  # noqa: S603 - this very interpreter.
         taken.append(1000 * (perf_counter() - before))
         busy.append(1000 * (_children() - worked))
+    return _percentiles(taken, busy)
+
+
+def _percentiles(taken: Sequence[float], busy: Sequence[float]) -> dict[str, float]:
     # The first run fills the file cache.
     return {
         "p50": round(float(np.percentile(taken[1:], 50)), 1),

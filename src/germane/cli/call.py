@@ -32,7 +32,6 @@ from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of, warn
 from germane.ids import SHORTEST, is_short, only_id
 from germane.model.text import user_tenant
-from germane.operations.setup import AUTO
 from germane.stores.location import MEMORY, exists, location_of
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class Call(NamedTuple):
         now: str | None = None,
         frames: Path | None = None,
         record: bool = False,
-        embedder: str = AUTO,
+        embedder: str | None = None,
     ) -> Iterator[Engine]:
         """The engine of the agent or its user, read-only unless it `writes`.
 
@@ -217,10 +216,11 @@ class Call(NamedTuple):
             check_exists(self.database)
         is_new = makes and self.database != MEMORY and not exists(self.database)
         moment = moment_of(now, name="--now")
+        chosen: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
         with germane.open(
             self.database,
             agent=self.agent,
-            embedder=embedder,
+            **chosen,
             read_only=not (writes or makes),
             clock=None if moment is None else lambda: moment,
             frames=frames or (),

@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from germane import Filter, InvalidInput, TimeRange
-from germane.errors import shown
+from germane.errors import InvalidInput, shown
 from germane.model.validation import checked_tags
+
+if TYPE_CHECKING:
+    from germane import Filter
 
 
 def opt(spec: str, text: str, **more: Any) -> Any:
@@ -126,6 +128,8 @@ class Filters(NamedTuple):
 
     def where(self, **more: Any) -> Filter:
         """The filter of these options and of `more` fields. Raises InvalidInput."""
+        from germane import Filter, TimeRange  # noqa: PLC0415 - A server starts without numpy.
+
         several = {"kinds": self.kind, "tags": checked_tags(self.tag or ()), "scopes": self.scope, **more}
         timed = self.since is not None or self.until is not None
         return Filter(

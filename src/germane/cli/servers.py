@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -104,8 +105,12 @@ def _mcp(
 
 def _serve_one(call: Call, options: dict[str, Any], http: dict[str, Any] | None) -> None:
     """Serve one agent's memory, on standard input unless `http` says where."""
-    # The SDK is an extra, and takes a second.
-    from germane.servers.mcp import load_after_first_answer, mcp_server  # noqa: PLC0415 - An extra.
+    # The collector would look through the SDK's thousands of classes again and again while they are made.
+    gc.disable()
+    try:
+        from germane.servers.mcp import load_after_first_answer, mcp_server  # noqa: PLC0415 - An extra.
+    finally:
+        gc.enable()
 
     with ExitStack() as stack:
 

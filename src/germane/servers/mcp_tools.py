@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from germane.errors import InvalidInput
 from germane.model.text import counted
-from germane.tokens import spendable
 
 if TYPE_CHECKING:
     from germane.engine import Engine
     from germane.ledger import Assembly
     from germane.model.context import Context
     from germane.operations.search import RecallResult
+    from germane.protocols import TokenCounter
 
 __all__ = ["LEAST_BUDGET", "MOST_BUDGET", "TOOL_SETS", "WRITES", "MemoryTools", "tool_names"]
 
@@ -113,7 +113,7 @@ class MemoryTools:
             # The line below the text counts as well, and is known only after it.
             made = engine.assemble(question, budget=free, ids=True, **given)
             text = f"{made.text}\n\n{self._summary(made)}".strip()
-            excess = engine.counter.count(text) - spendable(most, engine.counter)
+            excess = engine.counter.count(text) - _spendable(most, engine.counter)
             if excess <= 0:
                 return text
             free -= excess
@@ -350,7 +350,7 @@ class MemoryTools:
 
     def _exceeds(self, text: str, most: int | None = None) -> bool:
         counter = self.engine.counter
-        return counter.count(text) > spendable(most or self._most, counter)
+        return counter.count(text) > _spendable(most or self._most, counter)
 
     def _fitting(self, lines: Iterable[str], most: int) -> str:
         """The first lines that fit, and how many are missing."""
@@ -424,3 +424,9 @@ def _uri(memory_id: str) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _spendable(budget: int, counter: TokenCounter) -> int:
+    from germane.tokens import spendable  # noqa: PLC0415 - The first answer of a server doesn't count.
+
+    return spendable(budget, counter)

@@ -24,9 +24,9 @@ from typing import (
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
-from germane.ledger import EmbeddingIdentity
 
 if TYPE_CHECKING:
+    from germane.ledger import EmbeddingIdentity
     from germane.stores.postgres.maintenance import PostgresOperations
     from germane.stores.postgres.servers import Notifications
     from germane.stores.relational.conversations import ConversationTables
