@@ -10,6 +10,7 @@ from importlib import import_module
 import germane
 from house.source import PUBLIC, ROOT, functions, modules, python_files
 
+LONGEST_LINE = 110
 PURE = (
     "germane.conversation",
     "germane.ids",
@@ -206,3 +207,13 @@ def test_every_public_function_and_class_has_a_docstring() -> None:
                     and "Protocol" not in {ast.unparse(base) for base in node.bases}
                 )
     assert bare == []
+
+
+def test_the_lines_of_the_inspector_are_as_short_as_those_of_python() -> None:
+    wrong = [
+        f"{path.name}:{number}"
+        for path in (ROOT / "src" / "germane" / "servers" / "static").glob("*.js")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > LONGEST_LINE
+    ]
+    assert wrong == []

@@ -64,6 +64,11 @@ def filled(path: Path) -> dict[str, str]:
         refs = [
             engine.assemble("How does billing run?", budget=budget, record=True).ref for budget in (200, 400)
         ]
+        long = engine.conversation("sunday")
+        for number in range(8):
+            long.append("user", f"Question {number} about the invoices of a region. " * 5)
+            long.append("assistant", f"Answer {number}: they went out.")
+        engine.compact(long, engine.compaction(long, budget=300))
         conversation = engine.conversation("monday")
         conversation.extend(
             [
@@ -263,12 +268,28 @@ def test_the_request_shows_its_parts_and_its_prefix(page: Any, inspected: Inspec
 
 def test_the_ledger_replays_and_takes_feedback(page: Any, inspected: Inspected) -> None:
     page.goto(inspected.page(f"ledger/{inspected.ids['small']}"))
+    expect(page.get_by_role("link", name="Compare with the one before")).to_have_count(0)
     page.get_by_role("button", name="Replay").click()
     expect(page.locator(".badge.good")).to_have_text("same bytes")
     page.get_by_text("Say which memories were used").click()
     page.get_by_label("Billing runs at noon.").check()
     page.get_by_role("button", name="Send feedback").click()
     expect(page.locator("summary").first).to_contain_text("1 of ")
+
+
+def test_long_lists_go_on(page: Any, inspected: Inspected) -> None:
+    headers = {"authorization": f"Bearer {inspected.token}"}
+    for number in range(52):
+        made = {"query": f"Run {number}", "budget": 100, "record": True}
+        httpx.post(f"{inspected.address}/v1/assemble", json=made, headers=headers).raise_for_status()
+    page.goto(inspected.page(f"ledger/{inspected.ids['large']}"))
+    expect(page.locator(".list li")).to_have_count(50)
+    page.get_by_role("button", name="Show more").first.click()
+    expect(page.locator(".list li")).to_have_count(54)
+    expect(page.locator(".list + .more button")).to_have_count(0)
+    page.get_by_role("link", name="Compare with the one before").click()
+    expect(page).to_have_url(re.compile(f"diff/{inspected.ids['small']}/{inspected.ids['large']}"))
+    expect(page.locator(".changes .entered").first).to_contain_text("sends the invoices")
 
 
 def test_memories_show_versions_and_are_forgotten_restored_and_purged(
@@ -329,10 +350,16 @@ def test_learning_shows_runs_and_what_is_known_and_undoes(page: Any, inspected: 
     expect(page.get_by_role("button", name="Undo run")).to_have_count(0)
 
 
+def test_conversations_show_what_a_compaction_hid(page: Any, inspected: Inspected) -> None:
+    page.goto(inspected.page("conversations/sunday"))
+    expect(page.get_by_role("heading", name="Compaction: summary of hidden groups")).to_be_visible()
+    expect(page.locator("article.is-hidden")).not_to_have_count(0)
+
+
 def test_the_store_shows_health_curves_and_members(page: Any, inspected: Inspected) -> None:
     page.goto(inspected.page("store"))
     expect(page.locator(".panel").first).to_contain_text(re.compile("sound|germane db embed"))
-    expect(page.get_by_role("img", name=re.compile("^Success by confidence: 1 decisions"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Success by confidence: 1 decision "))).to_be_visible()
     page.get_by_label("Age that halves the weight").select_option(label="1 week")
     expect(page.get_by_role("img", name=re.compile("one half at 168 hours"))).to_be_visible()
     expect(page.get_by_role("table", name="Members of team")).to_contain_text("active")

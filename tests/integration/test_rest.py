@@ -188,6 +188,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "post_memories": {"content": "Something of my own."},
     "post_memories_memory_id_supersede": {"draft": {"content": "Mine."}},
     "post_memories_memory_id_review": {"outcome": "success"},
+    "post_conversations_session_compact": {"budget": 300},
+    "post_conversations_session_uncompact": {"hides": []},
     "post_spaces_space_promote": {"agent": "leibniz"},
     "post_spaces_space_fail_over": {"failed": "newton"},
 }
@@ -400,3 +402,25 @@ def test_curves_and_comparisons_are_answered(handle: Any) -> None:
     made = http.post(f"/v1/ledger/{refs[0]}/compare/{refs[1]}").json()
     assert [each["same"] for each in made["texts"]] == [True, True]
     assert made["reused"] == made["texts"][1]["tokens"]
+
+
+def test_a_conversation_is_compacted_and_given_back(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    log = handle.agent("newton").conversation("monday")
+    for number in range(8):
+        log.append("user", f"Question {number} about the wiring of the old mill. " * 5)
+        log.append("assistant", f"Answer {number}: the wire is red.")
+    path, given = "/v1/conversations/monday", {"budget": 300}
+    proposed = http.post(f"{path}/compact", json={**given, "dry_run": True}).json()
+    assert proposed["after"] <= 300 < proposed["before"]
+    assert len(log.messages()) == 16
+    done = http.post(f"{path}/compact", json=given).json()
+    assert done == proposed
+    assert [each.group for each in log.messages() if each.group in done["hides"]] == []
+    assert log.anchors()["summary"] == done["summary"]
+    undo = {name: done[name] for name in ("hides", "anchor", "replaces")}
+    assert http.post(f"{path}/uncompact", json=undo).status_code == 200
+    assert (len(log.messages()), dict(log.anchors())) == (16, {})
+    assert http.post(f"{path}/uncompact", json={"hides": ["unknown"]}).status_code == 404
+    assert http.post("/v1/conversations/nothing/compact", json=given).status_code == 404
+    assert http.post(f"{path}/compact", json={"budget": 1}).json()["type"] == "germane:BudgetTooSmall"

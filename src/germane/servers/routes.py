@@ -11,12 +11,13 @@ from germane.extractors import EntityReport, LearningRun
 from germane.ledger import Assembly, AssemblyDiff, Finding, LoggedChange, Metrics, Replay, StoreStats
 from germane.lifecycle import DecisionCalibration, Upkeep
 from germane.model.context import RefreshReason, TraceNote
-from germane.model.conversation import ConversationInfo, Message, Selection, SessionSummary
+from germane.model.conversation import Compaction, ConversationInfo, Message, Selection, SessionSummary
 from germane.model.learning import Feedback, LearningReport, ObserveResult, OutcomeResult
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
 from germane.model.plan import Frame
-from germane.servers import verbs
+from germane.servers import conversations, verbs
 from germane.servers.endpoints import FORMS, Route, SpaceName
+from germane.servers.shared import known_conversation
 from germane.spaces import SpaceEvent, SpaceInfo
 from germane.stores import Removal
 from germane.working_sets import Eviction, WorkingSetEvent, WorkingSetItem
@@ -249,18 +250,18 @@ def _ledger() -> list[Route]:
 
 def _conversations() -> list[Route]:
     one = "/conversations/{session}"
-    known: dict[str, Any] = {"on": verbs.conversation}
+    known: dict[str, Any] = {"on": known_conversation}
     return [
         Route(
             method="GET",
             path="/conversations",
-            verb=verbs.sessions,
+            verb=conversations.sessions,
             returns=_page("conversations", ConversationInfo, str),
         ),
         Route(
             method="GET",
             path=one,
-            verb=verbs.show_conversation,
+            verb=conversations.show_conversation,
             returns={
                 "session": str,
                 "anchors": dict[str, str],
@@ -272,7 +273,7 @@ def _conversations() -> list[Route]:
         Route(
             method="DELETE",
             path=one,
-            verb=verbs.purge_conversation,
+            verb=conversations.purge_conversation,
             returns={"session": str, "purged": int},
             may=_ADMIN,
             **known,
@@ -280,16 +281,16 @@ def _conversations() -> list[Route]:
         Route(
             method="POST",
             path=f"{one}/messages",
-            verb=verbs.append,
+            verb=conversations.append,
             returns=tuple[Message, ...],
             wrap="messages",
             status=HTTPStatus.CREATED,
-            on=verbs.any_conversation,
+            on=conversations.any_conversation,
         ),
         Route(
             method="GET",
             path=f"{one}/messages/{{message_id}}",
-            verb=verbs.expand_message,
+            verb=conversations.expand_message,
             returns={"content": Any},
             **known,
         ),
@@ -299,7 +300,7 @@ def _conversations() -> list[Route]:
 def _conversation() -> list[Route]:
     """What is done to one conversation beside its messages."""
     one = "/conversations/{session}"
-    known: dict[str, Any] = {"on": verbs.conversation}
+    known: dict[str, Any] = {"on": known_conversation}
     groups = [
         Route(
             method="POST",
@@ -313,23 +314,25 @@ def _conversation() -> list[Route]:
     ]
     return [
         *groups,
-        Route(method="GET", path=f"{one}/window", verb=verbs.window, returns=Selection, **known),
+        Route(method="GET", path=f"{one}/window", verb=conversations.window, returns=Selection, **known),
         Route(
             method="POST", path=f"{one}/summary", verb=Conversation.summary, returns=SessionSummary, **known
         ),
+        Route(method="POST", path=f"{one}/compact", verb=conversations.compact, returns=Compaction),
+        Route(method="POST", path=f"{one}/uncompact", verb=conversations.uncompact, returns=Compaction),
         Route(
             method="PUT",
             path=f"{one}/anchors/{{name}}",
-            verb=verbs.set_anchor,
+            verb=conversations.set_anchor,
             returns={"anchors": dict[str, str]},
-            on=verbs.any_conversation,
+            on=conversations.any_conversation,
         ),
         Route(
             method="PUT",
             path=f"{one}/state",
-            verb=verbs.set_state,
+            verb=conversations.set_state,
             returns={"state": str},
-            on=verbs.any_conversation,
+            on=conversations.any_conversation,
         ),
     ]
 
@@ -339,9 +342,17 @@ def _learning_runs() -> list[Route]:
     runs = "/learning-runs"
     one: dict[str, Any] = {"returns": LearningRun, "wrap": "run"}
     return [
-        Route(method="POST", path="/conversations/{session}/learn", verb=verbs.learn, **one),
-        Route(method="POST", path=runs, verb=verbs.consolidate, returns=tuple[LearningRun, ...], wrap="runs"),
-        Route(method="GET", path=runs, verb=verbs.learning_runs, returns=_page("runs", LearningRun, str)),
+        Route(method="POST", path="/conversations/{session}/learn", verb=conversations.learn, **one),
+        Route(
+            method="POST",
+            path=runs,
+            verb=conversations.consolidate,
+            returns=tuple[LearningRun, ...],
+            wrap="runs",
+        ),
+        Route(
+            method="GET", path=runs, verb=conversations.learning_runs, returns=_page("runs", LearningRun, str)
+        ),
         Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **one),
         Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **one),
         Route(method="GET", path="/entities", verb=Engine.about, returns=EntityReport),

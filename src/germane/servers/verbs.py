@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -10,26 +10,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from starlette.exceptions import HTTPException
 
-from germane import Conversation, Engine, Ledger, RecallResult, Space, WorkingSet
+from germane import Engine, Ledger, RecallResult, Space, WorkingSet
 from germane.encoding import to_json
-from germane.errors import InvalidInput, MessageNotFound
-from germane.extractors import LearningRun
+from germane.errors import InvalidInput
 from germane.ledger import (
     Assembly,
     Replay,
 )
 from germane.lifecycle import Upkeep
 from germane.model.context import Context, Item, Trace
-from germane.model.conversation import Message
 from germane.model.learning import Impressions, LearningReport, ObserveResult
 from germane.model.memory import Memory
 from germane.plans.layered import PLANS
 from germane.ranking import Decay
+from germane.servers.shared import Page, known_conversation, page_of
 from germane.spaces import SpaceInfo
 from germane.stores import Removal
 
 if TYPE_CHECKING:
-    from germane.model.conversation import Provider
     from germane.model.memory import Draft, Outcome
     from germane.model.query import Order
     from germane.operations.drafts import Quality
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from germane.spaces import Right
     from germane.working_sets import AgeBasis
 
-Page: TypeAlias = int
-"""How many entries an answer has at most."""
 Shown: TypeAlias = Any
 """The JSON of a context or a recall, as the server answered it."""
 
@@ -68,25 +64,15 @@ def list_memories(
     """The memories that pass a filter, a page at a time; `after` of the answer is that of the next page."""
     found = engine.memories(where, order=order, limit=limit + 1, after=after)
     return {
-        **_page("memories", found, limit, "ref"),
+        **page_of("memories", found, limit, "ref"),
         "total": engine.count(where),
         "notes": () if where is None else engine.filter_warnings(where),
     }
 
 
-def _page(name: str, found: Sequence[Any], limit: int, mark: str | None = None) -> dict[str, Any]:
-    """The first `limit` of `limit + 1` entries, and `after`: the attribute `mark` of the last, or itself.
-
-    `after` is None on the last page.
-    """
-    page = found[:limit]
-    last = page[-1] if len(found) > limit else None
-    return {name: page, "after": last if last is None or mark is None else getattr(last, mark)}
-
-
 def history(engine: Engine, memory_id: str, *, limit: Page = 100, after: int = 0) -> dict[str, Any]:
     """The versions of a memory, the first version first, whichever is named. Raises NotFound."""
-    return _page("versions", engine.history(memory_id, limit=limit + 1, after=after), limit, "version")
+    return page_of("versions", engine.history(memory_id, limit=limit + 1, after=after), limit, "version")
 
 
 def show_memory(engine: Engine, memory_id: str) -> dict[str, Any]:
@@ -103,7 +89,7 @@ def page_of_events(
     engine: Engine, memory_id: str | None = None, *, after: int = 0, limit: Page = 100
 ) -> dict[str, Any]:
     """What moved a memory, or all of them: who, when and why, oldest first."""
-    return _page("events", engine.events(memory_id, after=after, limit=limit + 1), limit, "number")
+    return page_of("events", engine.events(memory_id, after=after, limit=limit + 1), limit, "number")
 
 
 def expand(engine: Engine, memory_id: str) -> dict[str, str]:
@@ -176,7 +162,7 @@ def assemble(
 
 def _assembled(engine: Engine, query: str, *, session: str | None, **given: Any) -> Context:
     if session is not None:
-        given["conversation"] = conversation(engine, {"session": session})
+        given["conversation"] = known_conversation(engine, {"session": session})
     return engine.assemble(query, **given)
 
 
@@ -212,7 +198,7 @@ def request(
     """A request that fits a model's window, of a conversation or of messages, as its client takes it."""
     if (messages is None) == (session is None):
         raise InvalidInput("Give either `messages` or `session`, the name of a conversation.")
-    given_messages: Any = messages if session is None else conversation(engine, {"session": session})
+    given_messages: Any = messages if session is None else known_conversation(engine, {"session": session})
     made = engine.request(given_messages, **given)
     return {
         "session": session,
@@ -285,7 +271,7 @@ def assemblies(
     engine: Engine, *, since: datetime | str | None = None, limit: Page = 20, after: str | None = None
 ) -> dict[str, Any]:
     """The recorded assemblies, the latest first, without their entries."""
-    made = _page("assemblies", engine.ledger().list(since=since, limit=limit + 1, after=after), limit, "id")
+    made = page_of("assemblies", engine.ledger().list(since=since, limit=limit + 1, after=after), limit, "id")
     return {**made, "assemblies": [{**to_json(each), "entries": None} for each in made["assemblies"]]}
 
 
@@ -311,127 +297,6 @@ def compare(ledger: Ledger, first: str, second: str) -> dict[str, Any]:
             for each in (before, after)
         ],
     }
-
-
-# Conversations.
-
-
-def conversation(engine: Any, path: Mapping[str, str]) -> Conversation:
-    """The existing conversation of that name. Raises MessageNotFound."""
-    found: Conversation = engine.conversation(path["session"])
-    if not found.exists():
-        raise MessageNotFound("conversation", found.session, found.session)
-    return found
-
-
-def any_conversation(engine: Any, path: Mapping[str, str]) -> Conversation:
-    """The conversation of that name, which may be new."""
-    found: Conversation = engine.conversation(path["session"])
-    return found
-
-
-def show_conversation(
-    conversation: Conversation, *, hidden: bool = False, limit: Page = 100, after: int = 0
-) -> dict[str, Any]:
-    """The messages of a conversation after the one numbered `after`, and its anchors."""
-    found = conversation.messages(hidden=hidden, limit=limit + 1, after=after)
-    return {
-        "session": conversation.session,
-        "anchors": conversation.anchors(),
-        "state": conversation.state,
-        **_page("messages", found, limit, "seq"),
-    }
-
-
-def append(
-    conversation: Conversation,
-    messages: Iterable[Mapping[str, Any] | Message] | Mapping[str, Any],
-    *,
-    provider: str | Provider | None = None,
-) -> Sequence[Message]:
-    """Add messages at the end, all or none, in any provider's layout."""
-    return conversation.extend(messages, provider=provider)
-
-
-def window(
-    conversation: Conversation, *, groups: int = 0, budget: int | None = None, counter: str | None = None
-) -> Any:
-    """The last groups of messages, of at most `budget` tokens."""
-    return conversation.window(groups, budget=budget, counter=counter)
-
-
-def set_anchor(conversation: Conversation, name: str, text: str) -> dict[str, Any]:
-    """Store a text outside any window; an empty one removes it."""
-    conversation.anchor(name, text)
-    return {"anchors": conversation.anchors()}
-
-
-def set_state(conversation: Conversation, text: str) -> dict[str, str]:
-    """Write another state of the work."""
-    conversation.set_state(text)
-    return {"state": conversation.state}
-
-
-def purge_conversation(conversation: Conversation, *, confirm: bool = False) -> dict[str, Any]:
-    """Delete a conversation and every trace of its text. Needs `confirm`."""
-    return {"session": conversation.session, "purged": conversation.purge(confirm=confirm)}
-
-
-def expand_message(conversation: Conversation, message_id: str) -> dict[str, Any]:
-    """The whole of a message, where a view has cut it."""
-    return {"content": conversation.expand(message_id)}
-
-
-def sessions(
-    engine: Engine, *, since: datetime | str | None = None, limit: Page = 100, after: str | None = None
-) -> dict[str, Any]:
-    """The conversations, the latest first; a further page has them as they were at the first."""
-    # The cursor is a session, after the time from which messages don't count any more.
-    until, _, name = (after or "").partition(" ")
-    try:
-        end = datetime.fromisoformat(until) if until else None
-    except ValueError:
-        raise InvalidInput(f"after={after!r} is no `after` of a page of conversations.") from None
-    found = engine.sessions(since=since, until=end, limit=limit + 1, after=name or None)
-    made = _page("conversations", found, limit, "session")
-    if made["after"] is not None:
-        latest = end or found[0].last_at
-        # A "+" is a space in the query of an address.
-        made["after"] = f"{latest.isoformat().replace('+00:00', 'Z') if latest else ''} {made['after']}"
-    return made
-
-
-# What was learned from conversations.
-
-
-def learn(
-    engine: Engine,
-    session: str,
-    *,
-    since: datetime | str | None = None,
-    again: bool = False,
-    dry_run: bool = False,
-) -> LearningRun:
-    """Learn facts by rules from the messages of a conversation that weren't read. Raises MessageNotFound."""
-    return engine.learn_from(session, since=since, again=again, dry_run=dry_run)
-
-
-def consolidate(engine: Engine, *, reflect: bool = False, dry_run: bool = False) -> tuple[LearningRun, ...]:
-    """Learn by rules from every conversation with new messages; with `reflect`, summarize topics as well."""
-    return engine.consolidate(reflect=reflect, dry_run=dry_run)
-
-
-def learning_runs(
-    engine: Engine,
-    *,
-    session: str | None = None,
-    memory_id: str | None = None,
-    limit: Page = 50,
-    after: str | None = None,
-) -> dict[str, Any]:
-    """What was learned from conversations, the latest run first."""
-    found = engine.learning_runs(session=session, memory_id=memory_id, limit=limit + 1, after=after)
-    return _page("runs", found, limit, "id")
 
 
 # Working sets.
@@ -523,7 +388,7 @@ def evict(
 
 def working_set_events(working_set: WorkingSet, *, after: int = 0, limit: Page = 100) -> dict[str, Any]:
     """The events of a set after the one numbered `after`, oldest first."""
-    return _page("events", working_set.changes(after=after, limit=limit + 1), limit, "number")
+    return page_of("events", working_set.changes(after=after, limit=limit + 1), limit, "number")
 
 
 # Spaces.
@@ -542,12 +407,12 @@ def create_space(engine: Engine, name: str, *, admits: Right | str | None = "wri
 
 def spaces(engine: Engine, *, limit: Page = 100, after: str | None = None) -> dict[str, Any]:
     """The spaces that the agent is a member of, by name."""
-    return _page("spaces", engine.spaces(limit=limit + 1, after=after), limit, "name")
+    return page_of("spaces", engine.spaces(limit=limit + 1, after=after), limit, "name")
 
 
 def space_events(space: Space, *, after: int = 0, limit: Page = 100) -> dict[str, Any]:
     """What happened in a space after the event numbered `after`, oldest first."""
-    return _page("events", space.events(after=after, limit=limit + 1), limit, "number")
+    return page_of("events", space.events(after=after, limit=limit + 1), limit, "number")
 
 
 def disband(space: Space, *, confirm: bool = False) -> dict[str, str]:
@@ -572,7 +437,7 @@ def decay(_: Engine, *, shape: str = "hyperbolic", hours: float = 1.0) -> dict[s
 
 def changes(engine: Engine, *, after: int = 0, limit: Page = 100) -> dict[str, Any]:
     """What happened to the memories after the change numbered `after`, in any process."""
-    return _page("changes", engine.changes(after=after, limit=limit + 1), limit, "number")
+    return page_of("changes", engine.changes(after=after, limit=limit + 1), limit, "number")
 
 
 def maintain(engine: Engine, *, dry_run: bool = False) -> Upkeep:
@@ -584,7 +449,7 @@ def users(caller: Caller, *, limit: Page = 100, after: str | None = None) -> dic
     """The users of whom the agent knows something; for a user's own key or request, at most that user."""
     most = limit + 1 if caller.user is None else None
     found = caller.handle.users(agent=caller.key.agent, limit=most, after=after)
-    return _page("users", [each for each in found if caller.user in (None, each)], limit)
+    return page_of("users", [each for each in found if caller.user in (None, each)], limit)
 
 
 def purge_user(caller: Caller, user: str, *, confirm: bool = False) -> Removal:

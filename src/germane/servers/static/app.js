@@ -1,6 +1,6 @@
 // The frame of the page: views by address, whose memory is shown, the theme, and signing in.
 
-import { can, forgetToken, get, readToken, session, useToken } from "./api.js";
+import { all, can, forgetToken, get, readToken, session, useToken } from "./api.js";
 import { announce, failure, field, h, select, show } from "./dom.js";
 
 const VIEWS = [
@@ -21,7 +21,11 @@ let turn = 0;
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").map(decodeURIComponent);
-  return { name: VIEWS.some(([each]) => each === name) ? name : "playground", rest, query: new URLSearchParams(query) };
+  return {
+    name: VIEWS.some(([each]) => each === name) ? name : "playground",
+    rest,
+    query: new URLSearchParams(query),
+  };
 }
 
 async function open() {
@@ -48,33 +52,79 @@ async function open() {
 }
 
 function frame() {
-  show(document.getElementById("views"), h("ul", null, VIEWS.map(([name, title]) =>
-    h("li", null, h("a", { href: `#/${name}`, "data-view": name }, title)))));
+  show(
+    document.getElementById("views"),
+    h(
+      "ul",
+      null,
+      VIEWS.map(([name, title]) => h("li", null, h("a", { href: `#/${name}`, "data-view": name }, title))),
+    ),
+  );
 }
 
 async function identity() {
   const area = document.getElementById("identity");
   const { me } = session;
-  const [{ spaces }, { users }] = await Promise.all([get("/spaces", {}, { everywhere: true }), get("/users", {}, { everywhere: true })]);
-  const choose = (name) => (value) => { session[name] = value || null; if (name === "user") session.space = null; start(); };
+  const [spaces, users] = await Promise.all([
+    all("/spaces", "spaces", { everywhere: true }),
+    all("/users", "users", { everywhere: true }),
+  ]);
+  const choose = (name) => (value) => {
+    session[name] = value || null;
+    if (name === "user") session.space = null;
+    start();
+  };
   const fixed = me.user !== null && session.user === null;
-  show(area,
+  show(
+    area,
     h("span", { class: "who" }, h("span", { class: "dim" }, "agent "), me.agent),
     fixed && h("span", { class: "who" }, h("span", { class: "dim" }, "user "), me.user),
-    !fixed && (users.length > 0) && select([["", "no user"], ...users], session.user ?? "", choose("user"), { "aria-label": "User" }),
-    spaces.length > 0 && select([["", "own memory"], ...spaces.map((each) => [each.name, `space ${each.name}`])], session.space ?? "", choose("space"), { "aria-label": "Memory" }),
-    h("span", { class: "badge" }, can("write") ? me.may.join(", ") : "read-only"));
+    !fixed &&
+      users.length > 0 &&
+      select([["", "no user"], ...users], session.user ?? "", choose("user"), { "aria-label": "User" }),
+    spaces.length > 0 &&
+      select(
+        [["", "own memory"], ...spaces.map((each) => [each.name, `space ${each.name}`])],
+        session.space ?? "",
+        choose("space"),
+        { "aria-label": "Memory" },
+      ),
+    h("span", { class: "badge" }, can("write") ? me.may.join(", ") : "read-only"),
+  );
 }
 
 function signIn(error) {
   forgetToken();
   show(document.getElementById("identity"));
   const key = h("input", { type: "password", autocomplete: "off", required: true });
-  show(main, h("div", { class: "view sign-in" }, h("h1", null, "Open the inspector"),
-    error && failure(error),
-    h("form", { class: "panel", on: { submit: (event) => { event.preventDefault(); useToken(key.value.trim()); start(); } } },
-      field("Key", key, "Made by `germane keys create`, or the token that `germane inspect` printed. It stays in this tab."),
-      h("button", { type: "submit", class: "primary" }, "Open"))));
+  show(
+    main,
+    h(
+      "div",
+      { class: "view sign-in" },
+      h("h1", null, "Open the inspector"),
+      error && failure(error),
+      h(
+        "form",
+        {
+          class: "panel",
+          on: {
+            submit: (event) => {
+              event.preventDefault();
+              useToken(key.value.trim());
+              start();
+            },
+          },
+        },
+        field(
+          "Key",
+          key,
+          "Made by `germane keys create`, or the token that `germane inspect` printed. It stays in this tab.",
+        ),
+        h("button", { type: "submit", class: "primary" }, "Open"),
+      ),
+    ),
+  );
   key.focus();
 }
 
@@ -92,8 +142,12 @@ async function start() {
 function theme() {
   const root = document.documentElement;
   const toggle = document.getElementById("theme");
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const draw = () => { toggle.textContent = isDark() ? "Light" : "Dark"; toggle.setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`); };
+  const isDark = () =>
+    root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const draw = () => {
+    toggle.textContent = isDark() ? "Light" : "Dark";
+    toggle.setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
+  };
   toggle.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     localStorage.setItem("germane-theme", root.dataset.theme);
@@ -103,8 +157,16 @@ function theme() {
   draw();
 }
 
-document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-addEventListener("hashchange", () => { if (location.hash.includes("token=")) { readToken(); start(); } else if (session.me) open(); });
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener("hashchange", () => {
+  if (location.hash.includes("token=")) {
+    readToken();
+    start();
+  } else if (session.me) open();
+});
 readToken();
 theme();
 frame();
