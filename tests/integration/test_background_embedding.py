@@ -125,7 +125,7 @@ def test_an_embedder_that_fails_is_tried_again_and_shown(tmp_path: Path) -> None
         until(lambda: any("no such luck" in finding.text for finding in engine.doctor()))
         (finding,) = engine.doctor()
         assert finding.code == "pending-vectors"
-        assert finding.text.startswith("100 memories wait for a vector of 'scripted'; the last of ")
+        assert finding.text.startswith("Without a vector of 'scripted': 100 memories; the last of ")
         assert "germane db embed" in finding.remedy
         works.set()
         until(lambda: engine.stats().pending == 0)
@@ -235,10 +235,10 @@ def test_the_foreground_does_what_it_can_and_says_what_it_cannot(tmp_path: Path)
         engine.remember_many([*(f"Memory number {number}" for number in range(300)), "poison"])
     embedder.eager = True
     with germane.open(tmp_path / "agent.db", embedder=embedder) as engine:
-        with pytest.raises(EmbeddingFailed, match=r"300 memories were embedded, 1 still wait.*no such luck"):
+        with pytest.raises(EmbeddingFailed, match=r"Embedded 300 memories; 1 memory left: .*no such luck"):
             engine.embed_pending()
         embedder.refused = lambda _: True
-        with pytest.raises(EmbeddingFailed, match="0 memories were embedded"):
+        with pytest.raises(EmbeddingFailed, match="Embedded 0 memories"):
             engine.embed_pending()
 
 

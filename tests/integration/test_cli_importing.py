@@ -77,7 +77,7 @@ def test_what_is_not_taken_over_is_named(tmp_path: Path) -> None:
     source = Path(__file__).parents[1] / "imports" / "waiter.af"
     ran = run("import", str(source), db=tmp_path / "a.db")
     assert ran.code == 0
-    assert f"{source}: not taken over: 1 system messages" in ran.err
+    assert f"{source}: not taken over: system messages (1)" in ran.err
 
 
 def test_a_secret_is_refused_with_its_rule_and_place(tmp_path: Path, app: Path) -> None:

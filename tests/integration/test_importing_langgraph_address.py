@@ -39,7 +39,7 @@ def test_the_items_of_an_address_are_imported_once(postgres_database: str, tmp_p
         report = import_source(engine, postgres_database)
         assert (report.created, report.skipped) == (2, ())
         assert [each.reason for each in report.passed_over] == [
-            "not taken over: 1 vectors, which germane makes anew"
+            "not taken over: vectors, which germane makes anew (1)"
         ]
         food = engine.get(key='["users", "ann", "food"]')
         assert (food.content, food.created_at.hour) == ("Ann is allergic to nuts.", 9)

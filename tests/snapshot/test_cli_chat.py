@@ -233,15 +233,15 @@ def test_an_export_makes_conversations_and_says_what_it_leaves_out(
     if name == "chatgpt":
         assert "Which train goes to Bern?" in texts
         assert "The one at eight." not in texts
-        assert "1 messages of other branches: edited questions and regenerated answers" in left_out
-        assert "1 file user.json, which has no conversations" in left_out
+        assert "messages of other branches: edited questions and regenerated answers (1)" in left_out
+        assert "file user.json, which has no conversations (1)" in left_out
     else:
         assert "Carrot cake" in texts
         assert "No nuts." not in texts
         assert "[document: list.txt] ``` eggs ```" in texts
         assert texts.index("eggs") < texts.index("A cake without nuts?")
-        assert "1 attached files without their text" in left_out
-        assert "1 file memories.json, which has no conversations" in left_out
+        assert "attached files without their text (1)" in left_out
+        assert "file memories.json, which has no conversations (1)" in left_out
     for again in (tmp_path / "export.zip", folder, folder / "conversations.json"):
         (known,) = run("chat", "import", str(again), "--json", db=db).json()["conversations"]
         assert (known["appended"], known["messages"]) == (0, taken["messages"])

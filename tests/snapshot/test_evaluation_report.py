@@ -172,7 +172,7 @@ def test_the_json_of_a_report() -> None:
 
 def test_the_text_of_a_report() -> None:
     assert REPORT.to_text() == snapshot("""\
-1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
+1 conversation, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
 
 Overall
 Share of the evidence that the context contains in full; of the pairs of neighbouring content words of the answer, or else of the evidence, that it contains; of questions with all of their evidence; and of the evidence in the context at any length. In per cent.
@@ -225,7 +225,7 @@ LARGER = replace(
 
 def test_the_text_of_what_was_compared_and_left_out() -> None:
     assert LARGER.to_text() == snapshot("""\
-1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
+1 conversation, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
 
 Overall
 Share of the evidence that the context contains in full; of the pairs of neighbouring content words of the answer, or else of the evidence, that it contains; of questions with all of their evidence; and of the evidence in the context at any length. In per cent.

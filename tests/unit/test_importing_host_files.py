@@ -329,7 +329,7 @@ def test_the_memories_of_codex_have_their_kinds_and_times(engine: Engine, codex:
     assert (session.metadata["thread_id"], session.metadata["cwd"]) == ("0199-aa", "/srv/shop")
     assert session.content == "# Tests ran twice\n\nThe flaky test was the clock."
     assert stored[".codex/memories/memory_summary.md"].content == "Ann works on the shop."
-    assert {"1 drafts of Codex, which its MEMORY.md contains", "2 working files of Codex"} <= set(
+    assert {"drafts of Codex, which its MEMORY.md contains (1)", "working files of Codex (2)"} <= set(
         reasons(report)
     )
     assert counts(import_source(engine, str(codex / start))) == (0, 0, len(expected))

@@ -65,9 +65,9 @@ def test_a_note_of_obsidian_has_its_links_tags_and_aliases(engine: Engine, vault
     ann = at(engine, "vault/people/Ann.md")
     assert (ann.tags, ann.metadata["links"]) == (("garden/herbs",), ["Tea"])
     assert left_out(report) == {
-        "1 attachments of type '.canvas'",
-        "1 attachments of type '.png'",
-        "1 notes without a text",
+        "attachments of type '.canvas' (1)",
+        "attachments of type '.png' (1)",
+        "notes without a text (1)",
     }
 
 
@@ -107,7 +107,7 @@ def test_more_links_than_a_memory_has_are_counted(engine: Engine, vault: Path) -
     report = import_source(engine, str(vault / "All.md"))
     (stored,) = engine.memories()
     assert len(stored.metadata["links"]) == 1000
-    assert left_out(report) == {"200 links of notes with more than 1,000"}
+    assert left_out(report) == {"links of notes with more than 1,000 (200)"}
 
 
 def test_statements_are_those_that_basic_memory_finds(notes: Path) -> None:

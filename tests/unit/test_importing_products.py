@@ -100,7 +100,7 @@ def test_mem0_has_users_sessions_and_metadata(engine: Engine) -> None:
     exported = next(each for each in results if each["memory"] == tea.content)
     assert tea.created_at == datetime.fromisoformat(exported["created_at"])
     assert tea.source == f"mem0:{exported['id']}"
-    assert left_out(report) == {"4 vectors, which germane makes anew"}
+    assert left_out(report) == {"vectors, which germane makes anew (4)"}
 
 
 def test_an_export_of_mem0_adds_nothing_to_its_files(engine: Engine) -> None:
@@ -114,9 +114,9 @@ def test_the_log_of_mem0_gives_the_latest_texts(engine: Engine) -> None:
     assert len(texts(engine)) == 4
     assert "Ben travels by train and by boat." in texts(engine)
     assert left_out(report) == {
-        "1 deleted memories",
-        "2 earlier versions of memories",
-        "4 memories' users and metadata: this file lacks them, and the Qdrant folder has them",
+        "deleted memories (1)",
+        "earlier versions of memories (2)",
+        "memories' users and metadata: this file lacks them, and the Qdrant folder has them (4)",
     }
 
 
@@ -125,7 +125,7 @@ def test_a_user_gets_nothing_of_another(engine: Engine) -> None:
     assert report.created == 3
     assert "Ben travels by train and by boat." not in texts(engine, "ann")
     assert texts(engine) == set()
-    assert "1 memories of the user 'ben', since this import is for 'ann' alone" in left_out(report)
+    assert "1 memory of the user 'ben', since this import is for 'ann' alone" in left_out(report)
 
 
 def test_what_was_edited_there_is_the_next_version_here(engine: Engine, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_store_of_langgraph_shows_the_items_again(engine: Engine) -> None:
     assert item.value == {"text": "Ann is allergic to nuts.", "level": 3}
     assert {each.key for each in store.search(("users",), query="nuts")} == {"food", "drink"}
     assert store.get(("app",), "over") is None
-    assert left_out(report) == {"1 memories that have expired"}
+    assert left_out(report) == {"memories that have expired (1)"}
 
     store.put(("users", "ann"), "drink", {"text": "Ann prefers water."})
     again = import_source(engine, str(FILES / "langgraph.sqlite"))
@@ -190,8 +190,8 @@ def test_an_agent_file_has_blocks_and_messages(engine: Engine) -> None:
         "session:waiter",
         MARCH.replace(minute=31),
     )
-    assert "1 system messages" in left_out(report)
-    assert "1 memory blocks without a text" in left_out(report)
+    assert "system messages (1)" in left_out(report)
+    assert "memory blocks without a text (1)" in left_out(report)
 
 
 def test_the_first_agent_files_are_read_too(engine: Engine, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_the_first_agent_files_are_read_too(engine: Engine, tmp_path: Path) -> N
     (tmp_path / "old.af").write_text(json.dumps(old))
     report = import_source(engine, str(tmp_path / "old.af"))
     assert texts(engine) == {"Ann can't eat nuts.", "user: Hello"}
-    assert left_out(report) == {"1 tools, which aren't memories"}
+    assert left_out(report) == {"tools, which aren't memories (1)"}
 
 
 def test_facts_of_a_graph_are_valid_as_long_as_there(engine: Engine) -> None:
@@ -219,8 +219,8 @@ def test_facts_of_a_graph_are_valid_as_long_as_there(engine: Engine) -> None:
         "Person",
     )
     assert left_out(report) == {
-        "4 vectors, which germane makes anew",
-        "1 entities without a summary; facts name them",
+        "vectors, which germane makes anew (4)",
+        "entities without a summary; facts name them (1)",
     }
 
 
@@ -245,11 +245,11 @@ def test_chatgpt_gives_the_branch_in_sight(engine: Engine) -> None:
     assert (turns[0].created_at, turns[0].metadata["title"]) == (MARCH, "Trains to Bern")
     assert {"Ann is an engineer in Bern.", "Answer briefly."} < texts(engine)
     assert left_out(report) == {
-        "1 messages of other branches: edited questions and regenerated answers",
-        "1 messages that ChatGPT hides: instructions of the system, thoughts, search results",
-        "1 pictures and other files in messages",
-        "1 conversations without a message",
-        "1 file user.json, which has neither conversations nor memories",
+        "messages of other branches: edited questions and regenerated answers (1)",
+        "messages that ChatGPT hides: instructions of the system, thoughts, search results (1)",
+        "pictures and other files in messages (1)",
+        "conversations without a message (1)",
+        "file user.json, which has neither conversations nor memories (1)",
     }
 
 
@@ -266,9 +266,9 @@ def test_claude_gives_conversations_and_memories(engine: Engine) -> None:
     assert (attached.metadata["attachment"], attached.metadata["title"]) == ("list.txt", "Nut-free cake")
     assert attached.created_at == MARCH
     assert left_out(report) == {
-        "1 attached files without their text",
-        "1 parts of type 'thinking' in messages",
-        "1 file users.json, which has neither conversations nor memories",
+        "attached files without their text (1)",
+        "parts of type 'thinking' in messages (1)",
+        "file users.json, which has neither conversations nor memories (1)",
     }
 
 
@@ -285,7 +285,7 @@ def test_a_long_attachment_is_split_and_pasted_text_has_a_name(engine: Engine, t
     report = import_source(engine, str(path))
     subjects = sorted(str(memory.subject) for memory in engine.memories())
     assert subjects == ["Guide > Part 0", "Guide > Part 1", "Guide > Part 2", "pasted text"]
-    assert left_out(report) == {"1 attached files without their text"}
+    assert left_out(report) == {"attached files without their text (1)"}
     assert import_source(engine, str(path)).created == 0
 
 

@@ -351,7 +351,7 @@ spare              189   189   2            ███████               
 history            612   612   6         7  ████████████████████████  older groups don't fit
 current group       11    11   1            █
 
-3 groups of the conversation are left out.
+Left out: 3 groups of the conversation.
 OUT: over_budget (1), it doesn't fit the window
   <group>
 OUT: stopped (2), older than the first that doesn't fit

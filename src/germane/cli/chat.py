@@ -68,7 +68,9 @@ def _import(
     if call.prints({"conversations": done}):
         return
     for each in done:
-        print_text(f"{each['session']}: {each['appended']:,} messages added, {each['messages']:,} in all.")
+        plural = "s"[: each["appended"] != 1]
+        appended = f"{each['appended']:,} message{plural} added"
+        print_text(f"{each['session']}: {appended}, {each['messages']:,} in all.")
 
 
 @command("chat show")

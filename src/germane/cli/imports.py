@@ -20,7 +20,7 @@ from germane.cli.options import arg, opt, place_of
 from germane.cli.output import PacedLines, print_text, warn
 from germane.encoding import to_json
 from germane.errors import UnreadableSource
-from germane.model.text import user_tenant
+from germane.model.text import counted, user_tenant
 from germane.stores.location import exists
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _import(
     elif not printed:
         with call.engine() as engine:  # The one before embedded a last batch when it was closed.
             if waiting := engine.stats().pending:
-                warn(f"{waiting:,} memories wait for a vector and are found by words: germane db embed")
+                warn(f"{counted(waiting, 'memory')} without a vector, found by words: germane db embed")
     if errors or lists["skipped"]:
         raise typer.Exit(_INCOMPLETE)
 
@@ -143,7 +143,7 @@ def _export(
         with written_through(out) as file:
             written = export_jsonl(memories, file, **more)
     if not call.prints({"out": out, "written": written}):
-        warn(f"{written:,} memories written to {out}.")
+        warn(f"{counted(written, 'memory')} written to {out}.")
 
 
 def _import_one(call: Call, engine: Engine, source: str, settings: dict[str, Any]) -> _Result:

@@ -157,7 +157,7 @@ def _difference_lines(difference: AssemblyDiff) -> list[str]:
         for before, after in difference.altered
     ]
     if difference.moved:
-        lines.append(f"In another order: {len(difference.moved)} memories.")
+        lines.append(f"In another order: {counted(len(difference.moved), 'memory')}.")
     lines.append("The same text." if difference.same_text else "Another text.")
     return lines
 
@@ -322,7 +322,7 @@ def _learning(
     weights, state = report.weights, f"Learning is {'on' if report.on else 'off'}."
     if report.on and weights is not None:
         values = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(weights.values.items()))
-        examples = f"{weights.examples:,} examples in {counted(weights.contexts, 'context')}"
+        examples = f"{counted(weights.examples, 'example')} in {counted(weights.contexts, 'context')}"
         lines = [f"{state} {values}, from {examples}."]
     else:
         alike = "; all parts of a score count alike" if report.on else ""

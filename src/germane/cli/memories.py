@@ -285,7 +285,7 @@ def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
     for level in (Level.MICRO, Level.SUMMARY, Level.FULL):
         rendition = memory.renditions.at(level)
         text = "the text above" if rendition.text == content and level is Level.FULL else rendition.text
-        print_text(f"\n{level} ({rendition.tokens} tokens by {memory.renditions.counter}): {text}")
+        print_text(f"\n{level} ({counted(rendition.tokens, 'token')} by {memory.renditions.counter}): {text}")
     if len(versions) > 1:
         print_text("")
         _print_versions(versions)
@@ -491,7 +491,7 @@ def _rows(stats: StoreStats) -> list[tuple[str, str]]:
     if stats.oldest is not None and stats.newest is not None:
         rows.append(("Made", f"{stats.oldest:%Y-%m-%d} to {stats.newest:%Y-%m-%d}"))
     if stats.embedding is not None:
-        waiting = f", {stats.pending:,} memories wait for one" if stats.pending else ""
+        waiting = f", {counted(stats.pending, 'memory')} without one" if stats.pending else ""
         rows.append(("Vectors", f"{stats.vectors:,} by {stats.embedding}{waiting}"))
     if stats.language != _USUAL_LANGUAGE:
         rows.append(("Language", stats.language))

@@ -24,6 +24,7 @@ from germane.cli.output import (
 from germane.encoding import to_json
 from germane.model.context import short_id
 from germane.model.memory import split_id
+from germane.model.text import counted
 from germane.ranking import Decay
 from germane.spaces import Right, Role
 
@@ -250,7 +251,7 @@ def fill(figures: dict[str, Any]) -> str:
 
 def _evicted(eviction: Eviction) -> str:
     named = ", ".join(short_id(each.item.memory.id) for each in eviction.evicted)
-    return f"Evicted {named}: {eviction.freed:,} tokens freed. " if named else ""
+    return f"Evicted {named}: {counted(eviction.freed, 'token')} freed. " if named else ""
 
 
 # Spaces.

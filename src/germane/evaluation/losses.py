@@ -32,7 +32,7 @@ from germane.evaluation.retrievers import (
 )
 from germane.model.context import Entry, Ranked, Reason, Trace
 from germane.model.memory import Status
-from germane.model.text import cut, line_of
+from germane.model.text import counted, cut, line_of
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 
@@ -320,7 +320,7 @@ def _stage_of(entry: Entry) -> tuple[LossStage, str]:
     if entry.included:
         return LossStage.CUT, f"shown at its {entry.level} length"
     if entry.reason is Reason.OVER_BUDGET:
-        return LossStage.OUTRANKED, f"{entry.short_by} tokens short"
+        return LossStage.OUTRANKED, f"{counted(entry.short_by, 'token')} short"
     gated = entry.reason is Reason.NOT_RELEVANT
     return LossStage.GATED if gated else LossStage.OUTRANKED, f"left out: {entry.reason}"
 

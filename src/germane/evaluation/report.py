@@ -22,7 +22,7 @@ from germane.evaluation.result import (
     points,
 )
 from germane.importers.locomo import EvidenceReport
-from germane.model.text import table
+from germane.model.text import counted, table
 
 if TYPE_CHECKING:
     from germane.evaluation.material import EvaluationQuestion
@@ -134,11 +134,11 @@ class Report:
 
     def data(self) -> str:
         """The number of memories and questions, the counter and the seed, in one paragraph."""
-        memories = f"{self.turns:,} memories"
+        memories = counted(self.turns, "memory")
         if self.conversations:
-            memories = f"{len(self.conversations):,} conversations, {self.turns:,} turns"
+            memories = f"{counted(len(self.conversations), 'conversation')}, {counted(self.turns, 'turn')}"
         return (
-            f"{memories}, {self.questions:,} questions; {self.adversarial:,} adversarial and "
+            f"{memories}, {counted(self.questions, 'question')}; {self.adversarial:,} adversarial and "
             f"{self.without_evidence:,} without evidence left out. "
             f"Tokens by {self.counter}; seed {self.seed}." + self._lengths()
         )

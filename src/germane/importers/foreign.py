@@ -49,7 +49,7 @@ def counted(place: Path | str, on_skip: OnSkip) -> Iterator[LeaveOut]:
     yield leave_out
     for what, count in counts.items():
         if count:
-            on_skip(Skipped(source=str(place), reason=f"not taken over: {count:,} {what}"))
+            on_skip(Skipped(source=str(place), reason=f"not taken over: {what} ({count:,})"))
 
 
 def foreign_draft(

@@ -28,6 +28,7 @@ from germane.importers.sources import Skipped, batches, unreadable
 from germane.importers.vaults import is_in_vault
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
+from germane.model.text import counted
 from germane.operations.read import pages
 
 if TYPE_CHECKING:
@@ -115,15 +116,14 @@ def sync_items(engine: Engine, drafts: Iterable[Draft], run: Run, *, product: st
         if user in (None, engine.user):
             _sync_group(engine, group, run, product=product, batch=batch)
         elif engine.user is not None:
-            reason = (
-                f"not taken over: {len(group):,} memories of the user {user!r}, since this import is for "
-            )
-            run.passed_over.append(Skipped(source=product, reason=f"{reason}{engine.user!r} alone"))
+            others = f"{counted(len(group), 'memory')} of the user {user!r}"
+            reason = f"not taken over: {others}, since this import is for {engine.user!r} alone"
+            run.passed_over.append(Skipped(source=product, reason=reason))
         else:
             try:
                 owner = engine.for_user(str(user))
             except InvalidInput as error:
-                reason = f"{len(group):,} memories of the user {user!r} aren't stored: {error}"
+                reason = f"{counted(len(group), 'memory')} of the user {user!r} not stored: {error}"
                 run.skipped.append(Skipped(source=product, reason=reason))
                 continue
             with owner:

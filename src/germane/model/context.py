@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from germane.model.memory import Level, Memory
 from germane.model.query import Candidate, Filter, Order, TimeRange
-from germane.model.text import bar, cut, line_of, table, width
+from germane.model.text import bar, counted, cut, line_of, table, width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Context:
         out = len(self.trace.excluded)
         return (
             f"<germane.Context {self.tokens:,} of {self.trace.budget:,} tokens by plan {self.trace.plan!r}, "
-            f"{len(self.items)} memories in, {out} left out>"
+            f"{counted(len(self.items), 'memory')} in, {out} left out>"
         )
 
     def reused_prefix(self, previous: Context | None) -> int:
@@ -507,7 +507,7 @@ def _excluded_rows(reason: Reason, entries: Sequence[Entry]) -> Iterable[str]:
     rows = [
         (
             entry.section,
-            f"short by {entry.short_by:,} tokens" if entry.short_by else "",
+            f"short by {counted(entry.short_by, 'token')}" if entry.short_by else "",
             f"{entry.score:.2f}" if entry.parts else "",
             _named(entry),
         )

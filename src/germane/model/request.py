@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from germane.errors import InvalidInput
 from germane.model.context import Context, Reason, TraceNote
 from germane.model.conversation import LeftOut, Provider, client_arguments
-from germane.model.text import bar, cut, table
+from germane.model.text import bar, counted, cut, table
 from germane.model.validation import checked_fields
 
 _COLUMNS = 110
@@ -123,7 +123,7 @@ class Request:
     def __repr__(self) -> str:
         return (
             f"<germane.Request {self.tokens:,} of {self.limit:,} tokens for {self.provider}, "
-            f"{len(self.texts)} messages, {len(self.left_out)} groups left out>"
+            f"{counted(len(self.texts), 'message')}, {counted(len(self.left_out), 'group')} left out>"
         )
 
     @property
@@ -218,14 +218,14 @@ class Request:
         left_out = tuple(self.left_out)
         if not left_out:
             return []
-        lines = ["", f"{len(left_out)} groups of the conversation are left out."]
+        lines = ["", f"Left out: {counted(len(left_out), 'group')} of the conversation."]
         for reason in Reason:
             ones = [one for one in left_out if one.reason is reason]
             if not ones:
                 continue
             lines.append(f"OUT: {reason} ({len(ones)}), {_REASONS[reason]}")
             lines += [
-                f"  {one.group}" + (f"  short by {one.short_by:,} tokens" if one.short_by else "")
+                f"  {one.group}" + (f"  short by {counted(one.short_by, 'token')}" if one.short_by else "")
                 for one in ones[-_SHOWN:]
             ]
             if len(ones) > _SHOWN:

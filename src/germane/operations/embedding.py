@@ -17,6 +17,7 @@ from germane.forks import renewed
 from germane.ledger import Finding, Progress
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.query import Filter
+from germane.model.text import counted
 from germane.operations.inputs import checked_count, embed_texts, is_eager
 from germane.protocols import Embedder, Store
 from germane.stores.location import CONVERSATIONS
@@ -177,9 +178,8 @@ class Backlog:
             if progress is not None:
                 progress(done, max(done, waiting if limit is None else min(waiting, limit)))
         if self.last_error is not None:
-            left = self._pending(noun="")
             raise EmbeddingFailed(
-                f"{done} memories were embedded, {left} still wait for a vector: {self.last_error} "
+                f"Embedded {counted(done, 'memory')}; {self._pending()} left: {self.last_error} "
                 "They are found by their words until then; mend the embedder, and call again."
             ) from self.last_error
         return done
@@ -204,18 +204,18 @@ class Backlog:
         return (
             Finding(
                 code="pending-vectors",
-                text=f"{pending} wait for a vector of {self._embedder.name!r}{failed}.",
+                text=f"Without a vector of {self._embedder.name!r}: {pending}{failed}.",
                 remedy="They are found by their words meanwhile. Embed them now with `germane db embed` "
                 "(Engine.embed_pending in Python).",
             ),
         )
 
-    def _pending(self, noun: str = " memories") -> str:
+    def _pending(self) -> str:
         """How many memories wait, and how many messages, if any."""
         log = CONVERSATIONS.of(self._store)
         messages = 0 if log is None else log.pending(self._agent)
-        also = f" and {messages} messages" if messages else ""
-        return f"{self._store.stats(self._agent).pending}{noun}{also}"
+        also = f" and {counted(messages, 'message')}" if messages else ""
+        return f"{counted(self._store.stats(self._agent).pending, 'memory')}{also}"
 
     def _begin_again(self) -> None:
         with self._turn:

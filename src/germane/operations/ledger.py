@@ -30,7 +30,7 @@ from germane.model.conversation import MessageRole
 from germane.model.memory import Memory, Stage, Status
 from germane.model.plan import TaskInput
 from germane.model.query import Filter, TimeRange
-from germane.model.text import is_space
+from germane.model.text import counted, is_space
 from germane.model.validation import as_utc
 from germane.operations.assemble import AssembleRequest, ItemDetails, assemble
 from germane.operations.context import AgentContext
@@ -342,7 +342,7 @@ def _why(
             "that any bytes are the same."
         )
     elif gone:
-        yield f"Purged since: {gone:,} memories, which had their part in what words count."
+        yield f"Purged since: {counted(gone, 'memory')}. They had their part in what words count."
     missing = [name for name in assembly.unkept if name not in given]
     if missing:
         yield f"It was made with what the ledger can't keep: give replay its {', '.join(missing)} again."

@@ -15,7 +15,7 @@ from germane.model.context import Context, Question, Ranked, Reason, RefreshReas
 from germane.model.memory import Memory
 from germane.model.plan import FrameChoice, Plan, Section
 from germane.model.query import Candidate, Filter, Query, SearchResult
-from germane.model.text import is_space, space_of
+from germane.model.text import counted, is_space, space_of
 from germane.model.validation import as_utc, checked_text
 from germane.operations.assemble import AssembleRequest, assemble
 from germane.operations.context import AgentContext, advised
@@ -383,7 +383,10 @@ def _packed(
         now=whole.now,
         pinned=pinned,
         notes=(
-            TraceNote(code="evicted", text=f"{len(leaving)} memories left to keep within {tokens} tokens."),
+            TraceNote(
+                code="evicted",
+                text=f"{counted(len(leaving), 'memory')} left to keep within {counted(tokens, 'token')}.",
+            ),
         ),
         left_out=leaving,
         frame=whole.frame,

@@ -33,6 +33,7 @@ from germane.lifecycle import CalibrationBin, DecisionCalibration
 from germane.model.context import TraceNote
 from germane.model.learning import Example, OutcomeRecord, Weights
 from germane.model.memory import Memory, Outcome
+from germane.model.text import counted
 
 PRIOR_STRENGTH = 50.0
 """What the prior of equal weights is worth, in contexts."""
@@ -94,7 +95,7 @@ def learned_note(weights: Weights) -> TraceNote:
     return TraceNote(
         code="learned",
         text=f"The parts of each score are weighed by what was used before: {named} "
-        f"(from {weights.examples} memories in {weights.contexts} context{'s'[: weights.contexts != 1]}).",
+        f"(from {counted(weights.examples, 'memory')} in {counted(weights.contexts, 'context')}).",
     )
 
 
