@@ -25,7 +25,6 @@ from germane.model.learning import Weights
 from germane.model.memory import Memory
 from germane.model.plan import FrameChoice, Plan, RollOver, Section, TaskContext
 from germane.model.query import Candidate, CandidateTable, Order, Query, SearchResult, TimeRange
-from germane.model.text import counted
 from germane.packing.fit import fit
 from germane.packing.layout import blocks_of, entries_of, items_of, margin_notes, uses_of
 from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenditionCosts
@@ -463,8 +462,7 @@ def _notes(
         notes.append(
             TraceNote(
                 code="lent",
-                text=f"Required memories needed {counted(fitted.lent, 'token')} beyond their sections' "
-                "shares.",
+                text=f"Required memories needed {fitted.lent} tokens beyond their sections' shares.",
             )
         )
     if request.plan.roll_over is RollOver.BEST and (displaced := displaced_turns(fitted)):

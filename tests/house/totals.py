@@ -44,7 +44,7 @@ class Figure:
 
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
-    Figure("Python files", limit=246, goal=175),
+    Figure("Python files", limit=247, goal=175),
     Figure("lines of Python", limit=77_800, goal=41_000),
     Figure("core: Python files", limit=163, goal=125),
     Figure("core: lines of Python", limit=54_600, goal=31_000),

@@ -250,6 +250,8 @@ def test_the_diff_shows_what_entered_and_what_stays_cached(page: Any, inspected:
 
 def test_the_request_shows_its_parts_and_its_prefix(page: Any, inspected: Inspected) -> None:
     page.goto(inspected.page("request"))
+    page.get_by_label("Conversation").select_option("monday")
+    page.get_by_role("button", name="Build").click()
     expect(page.get_by_role("table", name="Parts")).to_contain_text("memory")
     page.get_by_label("Conversation").select_option(label="messages written here")
     page.get_by_label("Messages as JSON").fill("not JSON")

@@ -20,7 +20,6 @@ from germane.model.context import Ranked, TraceNote, short_id
 from germane.model.memory import Memory
 from germane.model.plan import KindPriority, TaskContext
 from germane.model.query import Candidate, CandidateTable
-from germane.model.text import counted
 from germane.ranking.relevance import Gated, Scoring, outside, score
 from germane.ranking.scores import OBSOLETE, asks_for_obsolete, sums_of
 from germane.ranking.signals import column_at
@@ -272,4 +271,4 @@ def _why_stale(memory: Memory, work: TaskContext, now: datetime) -> str:
     if path is not None:
         return f"written before {path} was changed"
     days = (now - memory.updated_at) // timedelta(days=1)
-    return f"not updated for {counted(days, 'day')}"
+    return f"not updated for {days} day{'s'[: days != 1]}"

@@ -1,9 +1,11 @@
-// What was learned from conversations: runs with each decision and its quotations, and what is known of a name.
+// What was learned from conversations: runs with each decision and its quotations.
+// And what is known of a name.
 
 import { at, can, get, post } from "./api.js";
 import {
   badge,
   button,
+  counted,
   day,
   empty,
   facts,
@@ -12,6 +14,7 @@ import {
   h,
   moment,
   number,
+  pagedList,
   panel,
   short,
   show,
@@ -23,7 +26,9 @@ const KINDS = { new: "good", confirmed: "good", revised: "warn", contradicted: "
 const CHANGES = ["new", "confirmed", "revised", "contradicted"];
 
 export async function open(area, { rest, query }) {
-  const { runs } = await get("/learning-runs", { limit: PAGE }, HERE);
+  const next = (after) => get("/learning-runs", { limit: PAGE, after }, HERE);
+  const page = await next();
+  const { runs } = page;
   const name = h("input", {
     type: "search",
     value: query.get("about") ?? "",
@@ -31,20 +36,8 @@ export async function open(area, { rest, query }) {
   });
   const known = h("div");
   const detail = h("div");
-  const list = h("ul", { class: "list" });
   const current = rest[0] ?? runs[0]?.id;
-  const add = (page) => {
-    list.append(...page.map((each) => entry(each, current)));
-    if (page.length === PAGE) {
-      const more = button("Show more", async () => {
-        more.parentElement.remove();
-        add((await get("/learning-runs", { limit: PAGE, after: page.at(-1).id }, HERE)).runs);
-      });
-      list.append(h("li", null, more));
-    }
-  };
   const look = async () => show(known, name.value.trim() ? await about(name.value.trim()) : null);
-  add(runs);
   show(
     area,
     h("h1", null, "Learning"),
@@ -68,7 +61,15 @@ export async function open(area, { rest, query }) {
     ),
     runs.length === 0 && !current
       ? panel("Runs", empty("Nothing was learned from conversations yet. `germane learn from` does it."))
-      : h("div", { class: "split" }, panel("Runs", list), detail),
+      : h(
+          "div",
+          { class: "split" },
+          panel(
+            "Runs",
+            pagedList(page, "runs", next, (each) => entry(each, current)),
+          ),
+          detail,
+        ),
   );
   await Promise.all([look(), current && one(detail, current)]);
 }
@@ -87,7 +88,7 @@ const entry = (run, current) =>
         [
           moment(run.at),
           run.session && run.extractor,
-          `${number(run.decisions.length)} decisions`,
+          counted(run.decisions.length, "decision"),
           run.undone_at && "undone",
         ]
           .filter(Boolean)
