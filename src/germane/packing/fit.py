@@ -13,6 +13,7 @@ evidence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -21,7 +22,6 @@ from germane.errors import BudgetTooSmall
 from germane.model.context import Ranked, Reason
 from germane.model.memory import Level
 from germane.model.plan import Plan, RollOver, Section, Share
-from germane.model.query import Order
 from germane.packing.lines import Costs, RenderedLine
 from germane.packing.render import session_of
 from germane.packing.sections import (
@@ -32,8 +32,8 @@ from germane.packing.sections import (
     Step,
     Waiting,
     allocate,
-    claim_order,
     empty_blocks,
+    in_claim_order,
     in_order_of_worth,
     in_rank_order,
     is_turn,
@@ -232,15 +232,18 @@ class _Packer:
             # Words that a floor is set aside for don't wait for what is left.
             self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
         claimed = 0
-        for block in always:
-            if not block.section.advises:  # Advice stands where nothing else needs its tokens.
-                self._claim(block, min(block.share - block.used, _left(blocks, budget)))
-                claimed += block.used if is_whole(block) else max(block.used, block.share)
+        # Advice stands where nothing else needs its tokens.
+        claiming = [block for block in always if not block.section.advises]
+        for block in claiming:
+            self._claim(block, min(block.share - block.used, _left(blocks, budget)))
+            claimed += block.used if is_whole(block) else max(block.used, block.share)
         available = budget - claimed - sum(block.used for block in blocks if block.section.order is None)
         available -= self._deepen(state, int(_STATE_PARTS * max(0, available)))
         free = [pair for pair in state if not pair[0].section.bounded]
         self._appear([*queue, *free], advice, max(0, available), blocks, budget)
+        self._begin_next([*queue, *state], claiming, _left(blocks, budget))
         self._deepen([*state, *queue], _left(blocks, budget))
+        self._begin_next([*queue, *state], claiming, _left(blocks, budget))  # Lengthened, all may be whole.
         self._deepen(advice, _left(blocks, budget))
         self._cut([*queue, *state], blocks, budget)
         if any(block.choices for block in blocks):
@@ -260,10 +263,10 @@ class _Packer:
     def _claim(self, block: SectionBlock, free_tokens: int) -> None:
         """Show what a section always shows within its share, the important ones by the question first."""
         end = block.used + free_tokens
-        important = block.section.order is Order.IMPORTANT
-        choices = sorted(block.choices, key=claim_order) if important else block.choices
+        choices = in_claim_order(block)
         for choice in choices:
             if not self._offer(block, choice, end - block.used, choice.brief):
+                self._offer(block, choice, end - block.used, choice.levels)
                 break
         for choice in choices:
             self._lengthen(block, choice, end - block.used)
@@ -346,11 +349,33 @@ class _Packer:
                 left -= block.used - before
         return free_tokens - left
 
-    def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[SectionBlock], budget: int) -> None:
-        """Use up what is left: longer excerpts of what is shown, then turns that fit and the next to come.
+    def _begin_next(
+        self, sequence: Sequence[Waiting], claims: Sequence[SectionBlock], free_tokens: int
+    ) -> None:
+        """Show the next text that fits into so many tokens, if all before it are whole.
 
-        Turns of dialogue come in whole. Of other texts the next one is cut to what is left, if all that is
-        shown is whole, and more are as long as over a tenth of the budget is free.
+        Only one, before any is lengthened, and not in what other sections have yet to claim: so a larger
+        budget shows it as well, or one of a higher score. Turns of dialogue are passed over.
+        """
+        least = math.inf
+        for block, choice in sequence:
+            if choice.line is not None:
+                if choice.line.level is not Level.FULL:
+                    return
+            elif (
+                choice.reason in (None, _OVER_BUDGET) and choice.score <= least and not is_turn(choice.memory)
+            ):
+                others = [each for each in claims if each is not block and not is_whole(each)]
+                left = free_tokens - sum(max(0, each.share - each.used) for each in others)
+                levels = choice.levels if choice.replaced else block.levels
+                if self._try(block, choice, self._under_ceiling(block, left), levels) is None:
+                    return
+                least = choice.score
+
+    def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[SectionBlock], budget: int) -> None:
+        """Use up what is left: longer excerpts of what is shown, and turns of dialogue.
+
+        Turns come in whole where they fit, and shortened as long as over a twelfth of the budget is left.
         """
         for block, choice in sequence:
             if choice.line is not None and choice.line.level is not Level.FULL:
@@ -360,16 +385,12 @@ class _Packer:
                 if self.costs.at_least(choice.memory, Level.FULL) <= left:
                     self._offer(block, choice, left, block.levels[:1])
         few = budget // 12  # Parts count for more than the whole text, of which at most a tenth stays free.
-        tried = any(choice.line is not None and choice.line.level is not Level.FULL for _, choice in sequence)
         for block, choice in sequence:
-            if choice.line is not None or choice.reason is not None:
-                continue
-            left = self._under_ceiling(block, _left(blocks, budget))
-            turn = is_turn(choice.memory)
-            if left > few or not (tried or turn):
-                tried = tried or not turn
-                self._try(block, choice, left, choice.levels if choice.replaced else block.levels)
-                self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+            if choice.line is None and choice.reason is None and is_turn(choice.memory):
+                left = self._under_ceiling(block, _left(blocks, budget))
+                if left > few:
+                    self._try(block, choice, left, choice.levels if choice.replaced else block.levels)
+                    self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
 
     def _offer(self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level]) -> bool:
         """Show a memory at the longest of these levels that fits; else it waits, and the answer is False."""

@@ -16,6 +16,7 @@ from germane.lifecycle import is_obsolete, replaces
 from germane.model.context import Ranked, Reason
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section, Share
+from germane.model.query import Order
 from germane.ranking.similarity import Ranking, memories_of
 
 if TYPE_CHECKING:
@@ -257,10 +258,18 @@ def settle_levels(blocks: Sequence[SectionBlock]) -> None:
             choice.brief = levels[:1] if choice.replaced else longest if hardly_longer else briefly
 
 
-def claim_order(choice: Choice) -> tuple[float, float, float]:
-    """What has to do with the question first, then the more important, then the nearer in meaning."""
-    nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
-    return -choice.score, -choice.memory.importance, -nearness
+def in_claim_order(block: SectionBlock) -> Sequence[Choice]:
+    """The candidates of a section that is always shown, in the order in which they claim its share.
+
+    Where importance orders them: what has to do with the question first, then the more important, then the
+    nearer in meaning.
+    """
+
+    def order(choice: Choice) -> tuple[float, float, float]:
+        nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
+        return -choice.score, -choice.memory.importance, -nearness
+
+    return sorted(block.choices, key=order) if block.section.order is Order.IMPORTANT else block.choices
 
 
 def is_turn(memory: Memory) -> bool:
