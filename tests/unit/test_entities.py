@@ -84,6 +84,7 @@ def test_names_that_a_memory_states_to_be_one_are_merged(
         "The user's friend Anna lives in Rome.",
         "In Rome, the user's sister, a nurse, met Anna.",
         "Anna's name is Latin for grace.",
+        "Anna goes by Q3.",
         "The user's sister is called Stubborn by Anna.",
         "Anna is the user's boss's sister.",
         "The user saw the user's sister on Monday.",

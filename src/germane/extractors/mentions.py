@@ -117,7 +117,7 @@ _CALLED: Final = regex.compile(
     rf"(?:full |first |real |nick|pet )?name is (?P<name>{_NAME}){_ENDED}"
     rf"|(?:(?P<self>\b[Tt]he user|\bUser|\bI)|(?P<owner>{_NAME})) "
     r"(?:is (?:also )?(?:called|known as|nicknamed)|goes by|go by|(?:prefers|likes) to be called) "
-    rf"(?P<name>{_NAME}){_ENDED}|^(?P<self>[Cc]all me) (?P<name>{_NAME}){_ENDED}"
+    rf"(?!\S*\d)(?P<name>{_NAME}){_ENDED}|^(?P<self>[Cc]all me) (?P<name>{_NAME}){_ENDED}"
     rf"|^(?P<self>The user) changed name: the name is (?P<name>{_NAME}){_ENDED}"
 )
 _SAME: Final = regex.compile(
