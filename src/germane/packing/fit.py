@@ -370,6 +370,8 @@ class _Packer:
                 levels = choice.levels if choice.replaced else block.levels
                 if self._try(block, choice, self._under_ceiling(block, left), levels) is None:
                     return
+                if any(one.line is not None for each, one in sequence if each.section.order is None):
+                    return  # Only where nothing has come in by its score may a shorter text go first.
                 least = choice.score
 
     def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[SectionBlock], budget: int) -> None:
