@@ -578,3 +578,17 @@ async def keyed(url: str, key: str, mode: Any) -> AsyncIterator[Client]:
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield client
+
+
+def test_the_configuration_starts_the_server_also_where_no_program_is_installed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "germane", "mcp", "--db", str(tmp_path / "m.db")]
+    done = subprocess.run(
+        [*command, "--print-config", "cursor"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PATH": ""},
+    )
+
+    entry = json.loads(done.stdout)["mcpServers"]["germane"]
+    assert (entry["command"], entry["args"][:3]) == (sys.executable, ["-m", "germane", "mcp"])

@@ -255,9 +255,13 @@ def _configuration(host: _Host, call: Call, arguments: list[str]) -> str:
 
 
 def _command_line(name: str, call: Call, arguments: list[str]) -> list[str]:
-    program = shutil.which("germane") or str(Path(arguments[0]).absolute())
+    own = Path(arguments[0]).absolute()
+    # `python -m germane` names a file that isn't a program.
+    started = [sys.executable, "-m", "germane"] if own.name == "__main__.py" else [str(own)]
+    installed = shutil.which("germane")
     database = call.database if is_address(call.database) else str(Path(call.database).absolute())
-    words = [program, name, "--db", database, "--agent", call.agent]
+    program = started if installed is None else [installed]
+    words = [*program, name, "--db", database, "--agent", call.agent]
     return words if call.user is None else [*words, "--user", call.user]
 
 
