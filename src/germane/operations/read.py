@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, dropwhile, islice
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -53,8 +54,14 @@ def get(session: AgentContext, memory_id: str) -> Memory:
 
     For one user that may be the agent's own. Raises NotFound, or InvalidInput as `whole_id` does.
     """
-    name = whole_id(session, memory_id)
-    return get_many(side_of(session, name), [name])[0]
+    if is_short(checked_id(memory_id)):
+        # The search by a short id has read the memory already: one transaction instead of two.
+        versions = memories(session, replace(EVERY, short_id=split_id(memory_id)[0]))
+        name, number = split_id(by_short_id(memory_id, (each.id for each in versions), "memories"))
+        named = [each for each in versions if each.id == name and number in (0, each.version)]
+        if named:
+            return max(named, key=attrgetter("version"))
+    return get_many(side_of(session, memory_id), [memory_id])[0]
 
 
 def get_named(session: AgentContext, memory_id: str | None, key: str | None) -> Memory:
