@@ -275,8 +275,10 @@ def langchain(turns: Sequence[DialogueTurn], budget: int, memory: Any | None) ->
     @wrap_model_call
     def trimmed(request: Any, handler: Any) -> Any:
         counter: Any = count_tokens_approximately
-        kept = trim_messages(request.messages, max_tokens=budget, token_counter=counter, strategy="last")
-        return handler(request.override(messages=kept))
+        trimmed_messages = trim_messages(
+            request.messages, max_tokens=budget, token_counter=counter, strategy="last"
+        )
+        return handler(request.override(messages=trimmed_messages))
 
     agent: Any = create_agent(model, middleware=[memory or trimmed])
     history = [*turns_of(turns)]
@@ -556,8 +558,8 @@ def _llama_turns(_: Path, engine: germane.Engine) -> tuple[_Run, _Run]:
 def _adk_turns(folder: Path, _: germane.Engine) -> tuple[_Run, _Run]:
     def run_with(memory: Any) -> _Run:
         async def go(turn: int) -> None:
-            said = Event(author="user", content=Content(parts=[Part(text=_TEXT.format(turn))]))
-            session = Session(id=f"s{turn}", app_name="a", user_id="u", events=[said])
+            event = Event(author="user", content=Content(parts=[Part(text=_TEXT.format(turn))]))
+            session = Session(id=f"s{turn}", app_name="a", user_id="u", events=[event])
             await memory.add_session_to_memory(session)
             await memory.search_memory(app_name="a", user_id="u", query=f"Which worker is {turn}?")
 

@@ -98,29 +98,29 @@ def _measured(
     for peer in peers:
         peer.add(contents[:size], vectors[:size])
     every = questions(_WARM_UP + questions_a_round * rounds)
-    asked = list(zip(every, np.asarray(embedder.embed(every), dtype=np.float32), strict=True))
+    posed = list(zip(every, np.asarray(embedder.embed(every), dtype=np.float32), strict=True))
     takers: dict[str, Callable[[str, Vectors], object]] = {
         _RECALL: lambda question, _: engine.recall(question, limit=_LIMIT),
         f"germane assemble({_BUDGET})": lambda question, _: engine.assemble(question, budget=_BUDGET),
         **{peer.name: peer.search for peer in peers},
     }
-    for question, vector in asked[:_WARM_UP]:
+    for question, vector in posed[:_WARM_UP]:
         for ask in takers.values():
             ask(question, vector)
     searched: list[dict[str, float]] = []
     for number in range(rounds):
         start = _WARM_UP + number * questions_a_round
-        searched.append(_by_turns(takers, asked[start : start + questions_a_round]))
+        searched.append(_by_turns(takers, posed[start : start + questions_a_round]))
     written = list(_writing(engine, peers, memories[size:], vectors[size:], rounds))
     return {"search": _rows(searched, _RECALL), "write": _rows(written, _WRITE)}
 
 
 def _by_turns(
-    takers: Mapping[str, Callable[[str, Vectors], object]], asked: Sequence[tuple[str, Vectors]]
+    takers: Mapping[str, Callable[[str, Vectors], object]], posed: Sequence[tuple[str, Vectors]]
 ) -> dict[str, float]:
     """The median milliseconds of each over these questions."""
     taken: dict[str, list[float]] = {name: [] for name in takers}
-    for question, vector in asked:
+    for question, vector in posed:
         for name, ask in takers.items():
             before = perf_counter()
             ask(question, vector)

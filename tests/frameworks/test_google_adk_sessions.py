@@ -121,8 +121,8 @@ async def result(service: BaseSessionService, step: Any) -> Any:
     if what == "delete":
         return await service.delete_session(**of)
     session = await service.get_session(**of)
-    held = Session(id=name, app_name=app, user_id=user) if session is None else session
-    if what == "again" and not held.events:
+    found = Session(id=name, app_name=app, user_id=user) if session is None else session
+    if what == "again" and not found.events:
         return None
     if what == "append":
         content = Content(role="user", parts=rest[1]) if rest[1] else None
@@ -131,12 +131,12 @@ async def result(service: BaseSessionService, step: Any) -> Any:
             id=f"e{rest[2]}", author=rest[3], timestamp=1.7e9 + rest[2], content=content, actions=actions
         )
     else:
-        event = held.events[-1] if what == "again" else Event(author="bot", partial=True)
+        event = found.events[-1] if what == "again" else Event(author="bot", partial=True)
     try:
-        stored = await service.append_event(held, event)
+        stored = await service.append_event(found, event)
     except SessionNotFoundError as error:
         return str(error)
-    return shown(held), None if what == "partial" else stored.model_dump(mode="json")
+    return shown(found), None if what == "partial" else stored.model_dump(mode="json")
 
 
 @settings(max_examples=25, deadline=None)

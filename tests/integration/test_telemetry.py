@@ -228,6 +228,7 @@ def test_each_verb_of_a_conversation_has_one_span(engine: Engine, spans: Spans) 
         "current",
         "anchor",
         "without_state",
+        "exists",
         "anchors",
         "items",
         "payload",

@@ -416,26 +416,21 @@ def is_unread(memory: object) -> TypeGuard[UnreadMemory]:
 
 def read_memories(memories: Sequence[Memory]) -> list[Memory]:
     """The memories themselves, those that are unread read by one query for each search that found them."""
-    for records, numbers in _by_search(memories):
-        records.read(numbers)
+    for records in {id(one.records): one.records for one in memories if is_unread(one)}.values():
+        records.read([one.number for one in memories if is_unread(one) and one.records is records])
     return [one.records.of(one.number) if is_unread(one) else one for one in memories]
 
 
 def texts_of(memories: Sequence[Memory]) -> list[tuple[str, str | None]]:
     """The content and the subject of each memory; of unread ones, only these two are read."""
-    read = {id(records): records.reading.texts(numbers) for records, numbers in _by_search(memories)}
+    read: dict[int, Mapping[int, tuple[str, str | None]]] = {}
+    for records in {id(one.records): one.records for one in memories if is_unread(one)}.values():
+        numbers = [one.number for one in memories if is_unread(one) and one.records is records]
+        read[id(records)] = records.reading.texts(numbers)
     return [
         read[id(one.records)][one.number] if is_unread(one) else (one.content, one.subject)
         for one in memories
     ]
-
-
-def _by_search(memories: Sequence[Memory]) -> Iterable[tuple[UnreadRecords, list[int]]]:
-    unread: dict[int, tuple[UnreadRecords, list[int]]] = {}
-    for one in memories:
-        if is_unread(one):
-            unread.setdefault(id(one.records), (one.records, []))[1].append(one.number)
-    return unread.values()
 
 
 # Candidates whose signals are columns of numbers, so that hundreds can be judged without an object for each.

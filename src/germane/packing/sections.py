@@ -264,12 +264,16 @@ def in_claim_order(block: SectionBlock) -> Sequence[Choice]:
     Where importance orders them: what has to do with the question first, then the more important, then the
     nearer in meaning.
     """
-
-    def order(choice: Choice) -> tuple[float, float, float]:
-        nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
-        return -choice.score, -choice.memory.importance, -nearness
-
-    return sorted(block.choices, key=order) if block.section.order is Order.IMPORTANT else block.choices
+    if block.section.order is not Order.IMPORTANT:
+        return block.choices
+    return sorted(
+        block.choices,
+        key=lambda one: (
+            -one.score,
+            -one.memory.importance,
+            -one.ranked.candidate.signals.get("semantic", 0.0),
+        ),
+    )
 
 
 def is_turn(memory: Memory) -> bool:
