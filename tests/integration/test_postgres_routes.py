@@ -123,7 +123,7 @@ def test_every_query_is_for_one_server(understood: Understood, catalog: Catalog,
 
 
 LOOKING_UP = sorted(name for name, text in QUERIES.items() if sent_to_cluster(text) != text)
-_VALUES: dict[str, Any] = {"id": b"x" * 16, "version": 0}
+_VALUES: dict[str, Any] = {"id": b"x" * 16, "version": 0, "until": 0}
 
 
 @pytest.mark.parametrize("postgres_schema", ["whole"], indirect=True)

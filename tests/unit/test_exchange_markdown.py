@@ -366,7 +366,7 @@ def test_a_folder_is_read_in_order_and_bad_files_are_reported(tmp_path: Path) ->
         ("First.", "a/one.markdown"),
     ]
     assert [Path(each.source).name for each in skipped] == ["latin.md", "notes"]
-    assert "1 notes without a text" in skipped[1].reason
+    assert "notes without a text (1)" in skipped[1].reason
     with pytest.raises(UnreadableSource, match=r"latin\.md"):
         list(read_markdown(root))
 

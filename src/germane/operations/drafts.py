@@ -234,7 +234,7 @@ def content_findings(session: AgentContext) -> Iterator[Finding]:
     """The memories whose fields aren't those that their content hash was made of: what a disk has damaged."""
     try:
         for memory in chain.from_iterable(stored_pages(session, Filter(statuses=tuple(Status)))):
-            if memory.content_hash not in (content_hash_of(memory), content_hash_of(memory, day_of(memory))):
+            if not _is_as_stored(session, memory):
                 yield Finding(
                     code="content",
                     text=f"Memory {memory.ref} isn't what was stored: its content, kind, subject, scope, "
@@ -243,6 +243,20 @@ def content_findings(session: AgentContext) -> Iterator[Finding]:
                 )
     except StoreUnavailable as error:
         yield Finding(code="content", text=str(error), remedy="Do what the text says, and check again.")
+
+
+def _is_as_stored(session: AgentContext, memory: Memory) -> bool:
+    if memory.content_hash in (content_hash_of(memory), content_hash_of(memory, day_of(memory))):
+        return True
+    if memory.version == 1:
+        return False
+    # A version with the content and the subject of the one before has its hash, whatever else was revised.
+    (before,) = session.store.get(session.agent, [f"{memory.id}@{memory.version - 1}"])
+    return before is None or (before.content, before.subject, before.content_hash) == (
+        memory.content,
+        memory.subject,
+        memory.content_hash,
+    )
 
 
 def _stored(
