@@ -252,11 +252,8 @@ def _is_as_stored(session: AgentContext, memory: Memory) -> bool:
         return False
     # A version with the content and the subject of the one before has its hash, whatever else was revised.
     (before,) = session.store.get(session.agent, [f"{memory.id}@{memory.version - 1}"])
-    return before is None or (before.content, before.subject, before.content_hash) == (
-        memory.content,
-        memory.subject,
-        memory.content_hash,
-    )
+    same = ("content", "subject", "content_hash")
+    return before is None or all(getattr(before, name) == getattr(memory, name) for name in same)
 
 
 def _stored(

@@ -266,13 +266,10 @@ def in_claim_order(block: SectionBlock) -> Sequence[Choice]:
     """
     if block.section.order is not Order.IMPORTANT:
         return block.choices
+    near = "semantic"
     return sorted(
         block.choices,
-        key=lambda one: (
-            -one.score,
-            -one.memory.importance,
-            -one.ranked.candidate.signals.get("semantic", 0.0),
-        ),
+        key=lambda one: (-one.score, -one.memory.importance, -one.ranked.candidate.signals.get(near, 0.0)),
     )
 
 
