@@ -501,12 +501,13 @@ def _check_index(connection: Connection, agent: int, language: str) -> Iterator[
             # One without a record is a finding already.
             raw, *record = stored.get(num, (None,))
             try:
-                made = _lex_row_of(num, agent, language, texts)
+                is_whole = _has_terms(record, _lex_row_of(num, agent, language, [*texts[:-1], "{}"]))
+                json.loads(texts[-1])
             except UNREADABLE:
                 text, remedy = "The tags or the metadata of memory {id} can't be read.", _RESTORE
             else:
                 text, remedy = "The index record of memory {id} isn't the one of its texts.", _REINDEX
-                if tuple(record) == (made.length, made.hashes, made.frequencies):
+                if is_whole:
                     continue
             if raw is not None:
                 yield Finding(code="forward-record", text=text.format(id=id_text(raw)), remedy=remedy)
@@ -516,6 +517,17 @@ def _check_index(connection: Connection, agent: int, language: str) -> Iterator[
             )
             return
         place["above"] = rows[-1][0]
+
+
+def _has_terms(record: Sequence[Any], least: LexRow) -> bool:
+    """Whether a record has at least these terms. Marks in metadata come and go without a new record."""
+    if not record or len(record[1]) != 4 * len(record[2]):
+        return False
+    stored, made = (
+        dict(zip(np.frombuffer(hashes, "<u4").tolist(), frequencies, strict=True))
+        for hashes, frequencies in (record[1:], (least.hashes, least.frequencies))
+    )
+    return record[0] >= least.length and all(stored.get(term, 0) >= often for term, often in made.items())
 
 
 def _check_vectors(connection: Connection, agent: int, dimension: int) -> Iterator[Finding]:
