@@ -12,7 +12,6 @@ import pytest
 import germane
 from commandline import run
 from germane.errors import GermaneError
-from germane.stores import reindex_store
 from germane.testing.fakes import START
 
 QUESTIONS = ("Which database for service 7?", "Why was redis taken out?")
@@ -63,27 +62,27 @@ def test_a_changed_text_is_found(path: Path, harm: str) -> None:
     assert all("isn't what was stored" in each.text for each in found)
 
 
-def test_a_changed_index_is_found_and_made_anew(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("harm", "code", "mend"),
+    [
+        ("lex SET hashes = zeroblob(length(hashes))", "forward-record", ("db", "reindex")),
+        (
+            "vectors SET vector = zeroblob(length(vector))",
+            "vector",
+            ("embedder", "use", "bundled", "--again"),
+        ),
+    ],
+)
+def test_what_is_derived_is_found_changed_and_made_anew(
+    path: Path, harm: str, code: str, mend: tuple[str, ...]
+) -> None:
     with opened(path) as engine:
         before = answers(engine)
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE lex SET hashes = zeroblob(length(hashes)) WHERE num % 2")
+        raw.execute(f"UPDATE {harm} WHERE num % 2")
     with opened(path) as engine:
-        assert {each.code for each in engine.doctor()} == {"forward-record"}
-    reindex_store(path)
-    with opened(path) as engine:
-        assert engine.doctor() == ()
-        assert answers(engine) == before
-
-
-def test_changed_vectors_are_found_and_made_anew(path: Path) -> None:
-    with opened(path) as engine:
-        before = answers(engine)
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE vectors SET vector = zeroblob(length(vector)) WHERE num % 2")
-    with opened(path) as engine:
-        assert {each.code for each in engine.doctor()} == {"vector"}
-    run("embedder", "use", "bundled", "--again", db=path)
+        assert {each.code for each in engine.doctor()} == {code}
+    run(*mend, db=path)
     with opened(path) as engine:
         assert engine.doctor() == ()
         assert answers(engine) == before
