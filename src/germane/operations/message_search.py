@@ -294,7 +294,9 @@ def _needless(session: AgentContext, context: Context) -> dict[str, Reason]:
     if not messages:
         return {}
     terms_of = partial(query_terms, language=session.language)
-    others = [(item.memory, frozenset(terms_of(item.text))) for item in context.items if item not in messages]
+    others = [
+        (item.memory, frozenset(terms_of(item.text))) for item in context.items if not item.memory.is_message
+    ]
     found: dict[str, Reason] = {}
     stated: dict[str, list[frozenset[str]]] = {}
     for item in messages:

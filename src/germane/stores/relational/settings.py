@@ -492,25 +492,23 @@ def check_agent(
 
 
 def _check_index(connection: Connection, agent: int, language: str) -> Iterator[Finding]:
-    """The memories whose index record isn't the one that their texts make."""
+    """The memories whose index record lacks terms of their texts, or whose tags or metadata can't be read."""
     place = span(agent)
     while rows := connection.run("forwards_to_renew", place).fetchall():
         nums = {"agent": agent, "nums": json.dumps([num for num, *_ in rows])}
-        stored = {num: tuple(record) for num, *record in connection.run("forwards_of", nums)}
-        for num, *texts in rows:
-            # One without a record is a finding already.
-            raw, *record = stored.get(num, (None,))
+        stored = {num: record for num, *record in connection.run("forwards_of", nums)}
+        for num, *texts, metadata in rows:
+            if num not in stored:
+                continue  # One without a record is a finding already.
+            raw, *record = stored[num]
+            text, remedy = f"The index record of memory {id_text(raw)} isn't the one of its texts.", _REINDEX
             try:
-                is_whole = _has_terms(record, _lex_row_of(num, agent, language, [*texts[:-1], "{}"]))
-                json.loads(texts[-1])
-            except UNREADABLE:
-                text, remedy = "The tags or the metadata of memory {id} can't be read.", _RESTORE
-            else:
-                text, remedy = "The index record of memory {id} isn't the one of its texts.", _REINDEX
-                if is_whole:
+                json.loads(metadata)
+                if _has_terms(record, _lex_row_of(num, agent, language, [*texts, "{}"])):
                     continue
-            if raw is not None:
-                yield Finding(code="forward-record", text=text.format(id=id_text(raw)), remedy=remedy)
+            except UNREADABLE:
+                text, remedy = f"The tags or the metadata of memory {id_text(raw)} can't be read.", _RESTORE
+            yield Finding(code="forward-record", text=text, remedy=remedy)
         if rows[-1][0] <= place["above"]:
             yield Finding(
                 code="order", text="Memories aren't in the order of their numbers.", remedy=_RESTORE
@@ -521,7 +519,7 @@ def _check_index(connection: Connection, agent: int, language: str) -> Iterator[
 
 def _has_terms(record: Sequence[Any], least: LexRow) -> bool:
     """Whether a record has at least these terms. Marks in metadata come and go without a new record."""
-    if not record or len(record[1]) != 4 * len(record[2]):
+    if len(record[1]) != 4 * len(record[2]):
         return False
     stored, made = (
         dict(zip(np.frombuffer(hashes, "<u4").tolist(), frequencies, strict=True))
