@@ -163,6 +163,7 @@ class FileIdentity:
         self._log = f"{location}-wal"
         self._file_was: _Inode | None = None
         self._log_was: _Inode | None = None
+        self._size_was = 0
 
     def opened(self) -> None:
         """Note which file was opened. Raises StoreUnavailable if it isn't the one that was opened first."""
@@ -185,12 +186,14 @@ class FileIdentity:
                 "one, or put the old one back."
             )
 
-    def check_to_write(self) -> None:
-        """As `check`, and of the log as well, for within a write transaction.
+    def check_to_write(self, pages: Callable[[], tuple[int, int]]) -> None:
+        """As `check`, and of the log and the length as well, for within a write transaction.
 
-        SQLite makes the log at the first of them, and keeps it while any connection is open.
+        `pages` returns how many pages the transaction sees, and the bytes of each. SQLite makes the log at
+        the first write transaction, and keeps it while any connection is open.
         """
         self.check()
+        self._check_length(pages)
         if self._log_was is None:
             if _CAN_GO and Path(self._log).exists():
                 self._log_was = self._now(self._log)
@@ -200,6 +203,26 @@ class FileIdentity:
                 "nobody else would see it. Close the store and open it again; what was stored last may be "
                 "missing, for it stood in the log that was there."
             )
+
+    def _check_length(self, pages: Callable[[], tuple[int, int]]) -> None:
+        """Raise StoreUnavailable if the file was truncated.
+
+        SQLite shortens a file after a VACUUM, and writes new pages to the log first. Pages in neither are
+        lost, which SQLite itself notices only once they leave its cache.
+        """
+        if self._file_was is None:
+            return
+        size = os.stat(self._location).st_size  # noqa: PTH116 - As in `_now`.
+        if size < self._size_was:
+            number, length = pages()
+            there = size // length
+            if number - there > len(_pages_in_log(self._log, length, above=there)):
+                raise StoreUnavailable(
+                    f"The file {self._location} was truncated since this store was opened: of {number} pages "
+                    f"it has {there}. Nothing more is stored in it. Close the store, and restore the file "
+                    "from a backup."
+                )
+        self._size_was = size
 
     def _now(self, path: str) -> _Inode:
         try:
@@ -225,6 +248,21 @@ class FileIdentity:
             "would see it. Put it back; or close the store and open it again; what was stored last may be "
             "missing, for it stood in that log."
         )
+
+
+_LOG_HEADER: Final = 32
+_FRAME_HEADER: Final = 24
+
+
+def _pages_in_log(log: str, length: int, *, above: int) -> set[int]:
+    """The numbers above `above` of the pages in a write-ahead log; the salt tells its frames from old ones."""
+    found: set[int] = set()
+    with suppress(FileNotFoundError), Path(log).open("rb") as file:
+        salt = file.read(_LOG_HEADER)[16:24]
+        while len(header := file.read(_FRAME_HEADER)) == _FRAME_HEADER and header[8:16] == salt:
+            found.add(int.from_bytes(header[:4]))
+            file.seek(length, os.SEEK_CUR)
+    return {number for number in found if number > above}
 
 
 # What happens at a fork.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 from collections import Counter
@@ -11,7 +12,8 @@ import pytest
 
 import germane
 from commandline import run
-from germane.errors import GermaneError
+from germane.errors import GermaneError, StoreUnavailable
+from germane.stores import vacuum_store
 from germane.testing.fakes import START
 
 QUESTIONS = ("Which database for service 7?", "Why was redis taken out?")
@@ -123,3 +125,28 @@ def test_a_truncated_file_is_an_error(path: Path, tmp_path: Path) -> None:
             continue
         with pytest.raises(GermaneError), opened(copy) as engine:
             answers(engine)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
+def test_nothing_is_acknowledged_by_a_file_that_was_truncated_while_open(path: Path, part: float) -> None:
+    with opened(path) as engine:
+        answers(engine)
+        engine.remember("Something short.")
+        os.truncate(path, int(path.stat().st_size * part))
+        with pytest.raises(StoreUnavailable, match=r"truncated|damaged"):
+            engine.remember("Something that would be lost.")
+
+
+def test_a_file_that_another_process_has_made_shorter_is_written_on(path: Path) -> None:
+    with opened(path) as engine:
+        engine.remember_many(f"Line {number} of a long protocol: {'word ' * 200}" for number in range(300))
+        vacuum_store(path)
+        size = path.stat().st_size
+        engine.remember("Before it.")
+        with opened(path) as other:
+            long = [each.id for each in other.memories() if "protocol" in each.content]
+            assert other.purge_many(long, confirm=True) == 300
+        vacuum_store(path)
+        assert path.stat().st_size < size
+        assert engine.remember("After it.").content == "After it."
+        assert engine.doctor() == ()

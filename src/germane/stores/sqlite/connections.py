@@ -117,7 +117,7 @@ class SqliteConnections:
         with self.gate, translated(self.location), self._turn() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE", turns=self._turns, deadline=self._deadline()):
                 # Checked only now, since waiting for the other processes may have taken seconds.
-                self._presence.check_to_write()
+                self._presence.check_to_write(lambda: _pages(connection))
                 yield connection
             self._turns.ended()
 
@@ -304,6 +304,14 @@ def _create(location: str) -> None:
     # To close a file takes away the locks that this process has on it, so no other thread may open it yet.
     with _CREATING, suppress(OSError):
         os.close(os.open(os.path.realpath(location), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _pages(connection: SqliteConnection) -> tuple[int, int]:
+    """How many pages a transaction sees, and the bytes of each."""
+    (number,), (length,) = (
+        connection.execute(f"PRAGMA page_{each}").fetchone() for each in ("count", "size")
+    )
+    return number, length
 
 
 def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> SqliteConnection:
