@@ -255,7 +255,7 @@ _FRAME_HEADER: Final = 24
 
 
 def _pages_in_log(log: str, length: int, *, above: int) -> set[int]:
-    """The numbers above `above` of the pages in a write-ahead log; the salt tells its frames from old ones."""
+    """The numbers above `above` of the pages in a write-ahead log; old frames have another salt."""
     found: set[int] = set()
     with suppress(FileNotFoundError), Path(log).open("rb") as file:
         salt = file.read(_LOG_HEADER)[16:24]
