@@ -117,6 +117,38 @@ def test_a_write_with_the_etag_of_a_former_version_is_refused(handle: Any) -> No
     assert http.get(address).json()["memory"]["content"] == "Billing runs at noon."
 
 
+def test_a_request_goes_on_from_the_state_of_the_answer_before(handle: Any) -> None:
+    http = agent_client(handle, "newton")
+    remember(http, "Deploys are frozen on Fridays.", kind="rule")
+    talk = [
+        {"role": role, "content": f"Step {number}: the worker reads its orders from the queue of {role}s."}
+        for number in range(40)
+        for role in ("user", "assistant")
+    ]
+    address = "/v1/conversations/monday/messages"
+    assert http.post(address, json={"messages": talk}).status_code == 201
+    wish: dict[str, Any] = {"memory": "layered", "window": 900, "reserve": 100}
+    engine = handle.agent("newton")
+    before = engine.request(engine.conversation("monday"), **wish)
+    first = http.post("/v1/request", json={**wish, "session": "monday"}).json()
+    turn = [{"role": "assistant", "content": "All read."}, {"role": "user", "content": "And on Friday?"}]
+    http.post(address, json={"messages": turn})
+    usage = {"prompt_tokens": first["tokens"] + 20}
+    wanted = engine.request(
+        engine.conversation("monday"), **wish, previous=before, calibration=before.calibrate(usage)
+    )
+    then = http.post(
+        "/v1/request", json={**wish, "session": "monday", "previous": first["state"], "usage": usage}
+    ).json()
+    assert then["arguments"] == wanted.arguments()
+    assert then["limit"] == wanted.limit < first["limit"]
+    assert wanted.reused_prefix(before) > before.tokens / 3
+    refused = http.post("/v1/request", json={**wish, "session": "monday", "usage": usage})
+    assert (refused.status_code, "previous" in refused.json()["detail"]) == (422, True)
+    refused = http.post("/v1/request", json={**wish, "session": "monday", "previous": {"start": "x"}})
+    assert (refused.status_code, "not the state of a request" in refused.json()["detail"]) == (422, True)
+
+
 def test_a_request_that_is_sent_again_is_done_once(handle: Any) -> None:
     http = agent_client(handle, "newton")
     headers = {"idempotency-key": "one"}

@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 import germane
 import germane.aio
 from germane import BudgetTooSmall, Engine, InvalidInput, RequestTooLarge, Share
-from germane.conversation import Provider, RequestShares, TextPart, TokenCalibration
+from germane.conversation import Provider, RequestShares, RequestState, TextPart, TokenCalibration
 from germane.errors import MessageNotFound
 from germane.testing.fakes import FixedClock, seeded_ids
 from requests_of import TOOLS, check_accepted, check_pairs
@@ -195,6 +195,49 @@ def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() 
     assert previous is not None
     assert previous.reused_prefix(previous) == previous.tokens
     assert previous.reused_prefix(None) == 0
+
+
+def test_a_request_goes_on_from_the_state_of_the_one_before_as_json() -> None:
+    with opened() as engine:
+        engine.remember("Deploys are frozen on Fridays.", kind="fact")
+        chat = long_talk(engine, 30)
+        previous: germane.Request | None = None
+        for number in range(12):
+            chat.append("user", f"Question {number}: when does the redis cache expire? {WORDS}")
+            given: dict[str, Any] = {"memory": "layered", "window": 1500, "reserve": 100}
+            made = engine.request(chat, **given, previous=previous)
+            if previous is not None:
+                sent = json.dumps(previous.state.to_json())
+                for form in (previous.state, json.loads(sent), RequestState.from_json(json.loads(sent))):
+                    assert engine.request(chat, **given, previous=form) == made
+                assert made.reused_prefix(previous) > engine.request(chat, **given).reused_prefix(
+                    previous
+                ) or (made.reused_prefix(previous) < 0.5 * made.tokens)
+            learned = made.calibrate(made.tokens + number)
+            state = RequestState.from_json(json.loads(json.dumps(made.state.to_json())))
+            assert state.calibrate(made.tokens + number) == learned
+            previous = made
+            chat.append("assistant", f"Answer {number}: {WORDS}")
+
+
+def test_a_state_that_is_none_is_refused_by_what_is_wrong() -> None:
+    with opened() as engine:
+        chat = long_talk(engine, 30)
+        chat.append("user", "When does the redis cache expire?")
+        state = engine.request(chat, window=1500, reserve=100).state.to_json()
+        for wrong, why in (
+            ({}, "not the state of a request"),
+            ({**state, "seen": 1}, "seen"),
+            ({**state, "tokens": "many"}, "previous.tokens='many'"),
+            ({**state, "start": 7}, "previous.start=7"),
+            ({**state, "forms": [1]}, "not the state of a request"),
+            ({**state, "forms": {"g": {"count": -1, "limit": 2}}}, "count=-1"),
+            ({**state, "blocks": [{"name": "memory"}]}, "text"),
+            ({**state, "blocks": [{"name": "memory", "text": 3}]}, "text=3"),
+            ({**state, "calibration": {"counter": "o200k", "provider": "openai", "ratios": [0]}}, "ratios"),
+        ):
+            with pytest.raises(InvalidInput, match=re.escape(why)):
+                engine.request(chat, window=1500, reserve=100, previous=wrong)
 
 
 def test_a_tool_loop_only_appends() -> None:

@@ -19,6 +19,7 @@ from germane.model.conversation import TextPart as TextPart
 from germane.model.conversation import ToolCall as ToolCall
 from germane.model.conversation import ToolResult as ToolResult
 from germane.model.request import PartUsage as PartUsage
+from germane.model.request import RequestState as RequestState
 from germane.model.request import TokenCalibration as TokenCalibration
 
 __all__: list[str]

@@ -83,19 +83,19 @@ def request_of(
     current = arranged.place(arranged.current) if arranged.current is not None else math.inf
     costs = tuple(entry.tokens for entry in entries)
     beside = sum(solved.head.parts.values()) - sum(entry.tokens for entry in solved.head.entries)
+    tokens = beside + sum(costs)
     return Request(
         provider=arranged.provider,
         counter=arranged.counter.name,
         window=window,
         reserve=reserve,
         limit=spec.limit,
-        tokens=beside + sum(costs),
+        tokens=tokens,
         parts=_parts(arranged, spec, solved, groups),
         left_out=_left_out(arranged, solved),
         notes=(*notes, *_notes(arranged, spec, solved)),
-        state=solved.state,
+        state=replace(solved.state, tokens=tokens, calibration=calibration or _uncalibrated(arranged)),
         memory=context if context and memory and context.text == memory.text else None,
-        calibration=calibration,
         stable=sum(entry.place[0] < current for entry in entries),
         head=(solved.head.tools, solved.head.system),
         texts=tuple(entry.text for entry in entries),
@@ -103,6 +103,10 @@ def request_of(
         origins=tuple(entry.origins for entry in entries),
         shortened=frozenset(place for entry in entries for place in entry.cut),
     )
+
+
+def _uncalibrated(arranged: Arrangement) -> TokenCalibration:
+    return TokenCalibration(counter=arranged.counter.name, provider=arranged.provider.value)
 
 
 def _entries(arranged: Arrangement, solved: Solved) -> list[RequestEntry]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from germane.model.conversation import Group, Provider
     from germane.model.learning import Impressions, ObserveResult
     from germane.model.plan import Frame, Plan
-    from germane.model.request import Request, TokenCalibration
+    from germane.model.request import Request, RequestState, TokenCalibration
     from germane.operations.assemble import AssembleRequest
     from germane.operations.context import AgentContext
     from germane.operations.conversation import Conversation
@@ -240,7 +240,7 @@ class ContextMethods(MemoryMethods):
         reserve: int = 8_000,
         counter: str | TokenCounter | None = None,
         provider: str | Provider = DEFAULT_PROVIDER,
-        previous: Request | None = None,
+        previous: Request | RequestState | Mapping[str, Any] | None = None,
         pins: Sequence[str | Group] = (),
         anchors: Mapping[str, str] | None = None,
         shares: RequestShares | None = None,
@@ -258,10 +258,10 @@ class ContextMethods(MemoryMethods):
         this group tool results cut if need be. `memory` is the plan of a context for the `query`, the
         latest prompt or its topic unless one is given, of what `where` admits, in which the memories of
         `spaces` take part; or a context, which must stand whole. What is left goes to the history, and from
-        before it to what matches, by `shares`. With `previous`, the request before, as much of its
-        beginning stays as can. The counter is the engine's, or Claude's for Anthropic. `record` notes a new
-        assembly of memory in the ledger. Raises RequestTooLarge, InvalidInput, MessageNotFound for pins, and
-        UnknownSpace or NotAllowed for spaces.
+        before it to what matches, by `shares`. With `previous`, the request before or its `state`, also as
+        JSON, as much of its beginning stays as can. The counter is the engine's, or Claude's for Anthropic.
+        `record` notes a new assembly of memory in the ledger. Raises RequestTooLarge, InvalidInput,
+        MessageNotFound for pins, and UnknownSpace or NotAllowed for spaces.
         """
         return operations.request.request(
             self._speaking,

@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 from typing import Any, Final, Self
 
+from germane.encoding import to_json
 from germane.errors import InvalidInput
 from germane.model.context import Context, Reason, TraceNote
 from germane.model.conversation import LeftOut, Provider, client_arguments
 from germane.model.text import bar, counted, cut, table
-from germane.model.validation import checked_fields
+from germane.model.validation import checked_fields, checked_value, forms_of
 
 _COLUMNS = 110
 _BAR = 24
@@ -27,6 +29,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(count=(0, inf), limit=(0, inf))
 class ResultLimit:
     """How a group's tool results are shown: the first `count` of them with at most `limit` characters."""
 
@@ -35,6 +38,7 @@ class ResultLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class ContextBlock:
     """Text beside the dialogue, as one message of the user's: memory, an anchor, what is recalled.
 
@@ -55,14 +59,51 @@ class RequestState:
 
     `start` is the group that the window begins with, `current` the one that was answered, `forms` the
     groups whose tool results are cut, by id, and `admits` tells by which filter memory was gathered.
+    `tokens` are those of the request, and `calibration` says how its counter and provider compare. It can be
+    stored and sent as JSON.
     """
 
     start: str | None = None
     current: str | None = None
     query: str = ""
     admits: str = ""
+    tokens: int = 0
+    calibration: TokenCalibration = field(default_factory=lambda: TokenCalibration(counter="", provider=""))
     forms: Mapping[str, ResultLimit] = field(default_factory=dict)
     blocks: tuple[ContextBlock, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The state in types of JSON, as `from_json` reads it."""
+        made: dict[str, Any] = to_json(self)
+        return made
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> Self:
+        """The state from its JSON. Raises InvalidInput for other JSON."""
+        try:
+            made = cls(
+                **{
+                    **state,
+                    "calibration": TokenCalibration(**state["calibration"]),
+                    "forms": {str(group): ResultLimit(**form) for group, form in state["forms"].items()},
+                    "blocks": tuple(ContextBlock(**block) for block in state["blocks"]),
+                }
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InvalidInput(
+                f"previous is not the state of a request ({error!r}). Pass `state` of the answer before."
+            ) from error
+        for name in ("start", "current", "query", "admits", "tokens"):
+            annotation = cls.__annotations__[name]
+            checked_value(getattr(made, name), forms_of(annotation, cls.__module__), f"previous.{name}")
+        return made
+
+    def calibrate(self, usage: object) -> TokenCalibration:
+        """What the provider's usage for the request adds to what is known of its counts.
+
+        `usage` as in `TokenCalibration.learn`. Raises InvalidInput.
+        """
+        return self.calibration.learn(self.tokens, usage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +153,6 @@ class Request:
     notes: tuple[TraceNote, ...] = ()
     state: RequestState = field(default_factory=RequestState)
     memory: Context | None = None
-    calibration: TokenCalibration | None = None
     stable: int = 0
     head: tuple[str, str] = ("[]", "null")
     texts: tuple[str, ...] = field(default=(), repr=False)
@@ -125,6 +165,11 @@ class Request:
             f"<germane.Request {self.tokens:,} of {self.limit:,} tokens for {self.provider}, "
             f"{counted(len(self.texts), 'message')}, {counted(len(self.left_out), 'group')} left out>"
         )
+
+    @property
+    def calibration(self) -> TokenCalibration:
+        """What is known of the provider's counts; without ratios where no usage was learned."""
+        return self.state.calibration
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -181,8 +226,7 @@ class Request:
 
         Give it to the next request. `usage` as in `TokenCalibration.learn`. Raises InvalidInput.
         """
-        known = self.calibration or TokenCalibration(counter=self.counter, provider=self.provider.value)
-        return known.learn(self.tokens, usage)
+        return self.state.calibrate(usage)
 
     def explain(self) -> str:
         """A table for people: what each part was offered and takes, and what is left out and why."""

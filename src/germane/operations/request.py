@@ -37,7 +37,7 @@ from germane.model.conversation import (
 from germane.model.memory import Level, Memory, Status, split_id
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.query import CandidateTable, Filter, SearchResult
-from germane.model.request import Request, TokenCalibration
+from germane.model.request import Request, RequestState, TokenCalibration
 from germane.model.text import is_space, space_of
 from germane.model.validation import checked_text, checked_words
 from germane.operations.assemble import AssembleRequest, assemble
@@ -114,13 +114,14 @@ def request(
     tiers: Tiers | None,
     anchors: Mapping[str, str] | None,
     pins: Sequence[str | Group],
-    previous: Request | None,
+    previous: Request | RequestState | Mapping[str, Any] | None,
 ) -> Request:
     """The request for a conversation or messages of the session, with the memory that is selected."""
     _check_gathers(session, selection)
     to = _provider(provider)
     counter = _counter(session, to, spending.counter)
-    calibration = _calibration(spending.calibration, previous, counter, to)
+    before = _state(previous)
+    calibration = _calibration(spending.calibration, before, counter, to)
     limit, notes = _limit(spending, counter, calibration)
     messages, name = _messages(session, given)
     tiers = tiers or Tiers()
@@ -149,7 +150,7 @@ def request(
             query=selection.query_key,
             admits=repr(selection.where or ""),
             shares=shares or RequestShares(),
-            previous=previous.state if previous is not None and previous.provider is to else None,
+            previous=before if before.calibration.provider == to.value else None,
         )
         sizes = {"window": spending.window, "reserve": spending.reserve}
         made = request_of(arranged, spec, **sizes, notes=notes, calibration=calibration, remembered=contexts)
@@ -234,14 +235,22 @@ def _counter(session: AgentContext, provider: Provider, given: str | TokenCounte
     return session.counter
 
 
+def _state(previous: Request | RequestState | Mapping[str, Any] | None) -> RequestState:
+    if isinstance(previous, Mapping):
+        return RequestState.from_json(previous)
+    return (
+        RequestState() if previous is None else previous.state if isinstance(previous, Request) else previous
+    )
+
+
 def _calibration(
-    given: TokenCalibration | None, previous: Request | None, counter: TokenCounter, provider: Provider
+    given: TokenCalibration | None, before: RequestState, counter: TokenCounter, provider: Provider
 ) -> TokenCalibration | None:
     """The calibration of the counter: the given one, or that of the previous request."""
     learned_for = (counter.name, provider.value)
     if given is None:
-        known = previous.calibration if previous is not None else None
-        return known if known is not None and (known.counter, known.provider) == learned_for else None
+        known = before.calibration
+        return known if (known.counter, known.provider) == learned_for else None
     if (given.counter, given.provider) != learned_for:
         raise InvalidInput(
             f"The calibration was learned for {given.counter} and {given.provider}, and this request is "

@@ -120,6 +120,7 @@ FORMS: Final[Mapping[str, Any]] = {
     "str | Mapping[str, Any] | Message": dict[str, Any],
     "Iterable[Mapping[str, Any] | Message] | Mapping[str, Any]": Objects | dict[str, Any],
     "Sequence[Mapping[str, Any]]": Objects,
+    "Request | RequestState | Mapping[str, Any] | None": dict[str, Any] | None,
     "Sayable | None": Objects | dict[str, Any] | None,
     "str | Sequence[Mapping[str, Any]] | None": Text | Objects | None,
     "Draft | Mapping[str, Any]": dict[str, Any],

@@ -15,6 +15,7 @@ from germane.model.conversation import Compaction, ConversationInfo, Message, Se
 from germane.model.learning import Feedback, LearningReport, ObserveResult, OutcomeResult
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
 from germane.model.plan import Frame
+from germane.model.request import RequestState
 from germane.servers import conversations, verbs
 from germane.servers.endpoints import FORMS, Route, SpaceName
 from germane.servers.shared import known_conversation
@@ -24,7 +25,7 @@ from germane.working_sets import Eviction, WorkingSetEvent, WorkingSetItem
 
 _ADMIN: Final = AccessRight.ADMIN
 _READ: Final = AccessRight.READ
-_TUNING: Final = frozenset({"scorer", "tiers", "shares", "calibration", "previous", "context", "weights"})
+_TUNING: Final = frozenset({"scorer", "tiers", "shares", "calibration", "context", "weights"})
 """Parameters that take objects of Python's."""
 
 _SET: Final = {
@@ -158,6 +159,7 @@ def _contexts() -> list[Route]:
         "arguments": Any,
         "costs": tuple[int, ...],
         "stable": int,
+        "state": RequestState,
         "memory": verbs.AssembledContext | None,
     }
     write = AccessRight.WRITE

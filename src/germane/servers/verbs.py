@@ -21,6 +21,7 @@ from germane.lifecycle import Upkeep
 from germane.model.context import Context, Item, Trace
 from germane.model.learning import Impressions, LearningReport, ObserveResult
 from germane.model.memory import Memory
+from germane.model.request import RequestState
 from germane.plans.layered import PLANS
 from germane.ranking import Decay
 from germane.servers.shared import Page, known_conversation, page_of
@@ -192,12 +193,20 @@ def request(
     messages: Sayable | None = None,
     session: str | None = None,
     cache: bool = False,
+    usage: Mapping[str, Any] | None = None,
     trace: bool = False,
     **given: Any,
 ) -> dict[str, Any]:
-    """A request that fits a model's window, of a conversation or of messages, as its client takes it."""
+    """A request that fits a model's window, of a conversation or of messages, as its client takes it.
+
+    `previous` is the `state` of the answer before, and `usage` what the provider reported for that request.
+    """
     if (messages is None) == (session is None):
         raise InvalidInput("Give either `messages` or `session`, the name of a conversation.")
+    if usage is not None:
+        if given.get("previous") is None:
+            raise InvalidInput("`usage` is that of the `previous` request. Give both.")
+        given["calibration"] = RequestState.from_json(given["previous"]).calibrate(usage)
     given_messages: Any = messages if session is None else known_conversation(engine, {"session": session})
     made = engine.request(given_messages, **given)
     return {
@@ -206,6 +215,7 @@ def request(
         "arguments": made.arguments(cache=cache),
         "costs": made.costs,
         "stable": made.stable,
+        "state": made.state,
         "memory": None if made.memory is None else _answered(made.memory, trace=trace),
     }
 
