@@ -57,6 +57,17 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
+def owner(tenant: str) -> str:
+    """How a message names an agent, one user of an agent, or a space, by its name in a store."""
+    kind, _, rest = tenant.partition(":")
+    if kind == "space" and rest:
+        return f"space {rest!r}"
+    user, colon, agent = rest.partition(":")
+    if kind == "user" and colon:
+        return f"user {user.replace('%3A', ':').replace('%25', '%')!r} of agent {agent!r}"
+    return f"agent {tenant!r}"
+
+
 class GermaneError(Exception):
     """The base of every error that germane raises."""
 
@@ -103,7 +114,7 @@ class NotFound(GermaneError, LookupError):
         self.memory_id = memory_id
         self.agent = agent
         super().__init__(
-            f"No memory {memory_id!r} belongs to agent {agent!r}. It was never stored, was purged, "
+            f"No memory {memory_id!r} belongs to {owner(agent)}. It was never stored, was purged, "
             "or belongs to another agent; open the store with that agent's name to reach it."
         )
 
@@ -111,12 +122,12 @@ class NotFound(GermaneError, LookupError):
 class NotInWorkingSet(GermaneError, LookupError):
     """A working set doesn't hold that memory."""
 
-    def __init__(self, memory_id: str, working_set: str, owner: str) -> None:
+    def __init__(self, memory_id: str, working_set: str, agent: str) -> None:
         self.memory_id = memory_id
         self.working_set = working_set
-        self.owner = owner
+        self.owner = agent
         super().__init__(
-            f"Working set {working_set!r} of agent {owner!r} doesn't hold memory {memory_id!r}: it was never "
+            f"Working set {working_set!r} of {owner(agent)} doesn't hold memory {memory_id!r}: it was never "
             "added, or it has left since, which `changes` tells of. Add it first."
         )
 
@@ -128,7 +139,7 @@ class AssemblyNotFound(GermaneError, LookupError):
         self.assembly_id = assembly_id
         self.agent = agent
         super().__init__(
-            f"The ledger of agent {agent!r} has no assembly {assembly_id!r}: it was never recorded, or so "
+            f"The ledger of {owner(agent)} has no assembly {assembly_id!r}: it was never recorded, or so "
             "many were since that it left. `ledger().list()` names those that there are."
         )
 
@@ -153,7 +164,7 @@ class RunNotFound(GermaneError, LookupError):
         self.run_id = run_id
         self.agent = agent
         super().__init__(
-            f"run_id={run_id!r} is no learning run of agent {agent!r}: it was never stored, or belongs to "
+            f"run_id={run_id!r} is no learning run of {owner(agent)}: it was never stored, or belongs to "
             "another agent or user. `learning_runs()` lists those that there are."
         )
 

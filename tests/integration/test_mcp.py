@@ -255,10 +255,12 @@ def test_a_context_too_small_for_what_must_stand_in_it_says_so() -> None:
 
 def test_errors_are_sentences_that_a_model_can_act_on() -> None:
     async def ask(client: Client) -> None:
-        assert "No memory 'ffffffff' belongs to agent 'support'" in await called(
-            client, "expand", id="ffffffff"
-        )
-        assert "has no assembly 'nothing'" in await called(client, "feedback", ref="nothing", used=[])
+        unknown = await called(client, "expand", id="ffffffff")
+        assert unknown.endswith("No memory 'ffffffff' is stored. Use an id that `context` or `recall` shows.")
+        assert "No context has the ref 'nothing'" in await called(client, "feedback", ref="nothing", used=[])
+        refused = await called(client, "remember", content="Ann called.", kind="call")
+        assert "Unknown kind 'call'. Use one of: " in refused
+        assert "germane." not in refused
         assert "content=''" in await called(client, "remember", content="")
         assert "nonsense" in await called(client, "context", question="refunds", plan="nonsense")
 

@@ -213,6 +213,11 @@ def test_every_error_is_a_problem(
     assert shape["detail"]
 
 
+def test_a_body_that_is_no_json_is_shown_where_it_breaks(handle: Any) -> None:
+    answer = agent_client(handle, "newton").post("/v1/recall", content=b'{"query": 7')
+    assert answer.json()["detail"] == "body: This isn't JSON at character 11: Expecting ',' delimiter."
+
+
 SECRET = "kumquat"  # noqa: S105 - A fruit.
 NAMED = ("memory_id", "assembly_id", "first", "session", "space", "run_id", "message_id", "group")
 BODIES: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ import pytest
 import germane
 from commandline import run
 from germane import Engine, InvalidInput, NotFound
-from germane.errors import LastActive, NotAllowed, PurgeNotConfirmed
+from germane.errors import AssemblyNotFound, LastActive, NotAllowed, PurgeNotConfirmed
 from germane.importers import import_source
 from germane.stores import StoreHandle, migrate_store, remove_agent, store_status
 from support.postgres_server import Server, database_of
@@ -129,6 +129,14 @@ def test_names_with_colons_are_of_different_users(store: StoreHandle) -> None:
         assert [each.content for each in engine.memories()] == [f"{user} of {agent}"]
     assert store.purge_user("a", confirm=True).agents == ("b:c",)
     assert set(store.users()) == {"a:b", "a%3Ab", "a%"}
+
+
+def test_an_error_names_the_user_and_the_agent(store: StoreHandle) -> None:
+    bob = store.agent("support").for_user("bo:b")
+    with pytest.raises(NotFound, match=r"belongs to user 'bo:b' of agent 'support'\."):
+        bob.get("ffffffff")
+    with pytest.raises(AssemblyNotFound, match="of user 'bo:b' of agent 'support' has no"):
+        bob.ledger().show("ffffffff")
 
 
 def test_a_purge_takes_all_of_one_user_and_nothing_else(location: str, store: StoreHandle) -> None:

@@ -18,7 +18,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, Completion, CompletionArgument, ToolAnnotations
 
-from germane.errors import GermaneError
+from germane.errors import AssemblyNotFound, GermaneError, NotFound, UnknownKind
 from germane.servers.mcp_tools import MOST_BUDGET, TOOL_SETS, WRITES, MemoryTools, tool_names
 
 if TYPE_CHECKING:
@@ -136,6 +136,17 @@ def _once(open_engine: Callable[[], Engine]) -> Callable[[], Engine]:
     return engine
 
 
+def _sentence(error: GermaneError) -> str:
+    """What an error says to a model, which can't open a store or register a kind."""
+    if isinstance(error, NotFound):
+        return f"No memory {error.memory_id!r} is stored. Use an id that `context` or `recall` shows."
+    if isinstance(error, AssemblyNotFound):
+        return f"No context has the ref {error.assembly_id!r}, or it is too old. Use the ref of a later one."
+    if isinstance(error, UnknownKind):
+        return f"Unknown kind {error.kind!r}. Use one of: {', '.join(error.known)}."
+    return str(error)
+
+
 def _tool(function: Callable[..., str], name: str) -> Tool:
     """A tool of the SDK. Errors are sentences for the model; its schema has no titles, which cost tokens."""
 
@@ -144,7 +155,7 @@ def _tool(function: Callable[..., str], name: str) -> Tool:
         try:
             return function(*args, **kwargs)
         except GermaneError as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(_sentence(error)) from error
 
     writes = name in WRITES
     made = Tool.from_function(

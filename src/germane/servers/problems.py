@@ -118,10 +118,7 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def _invalid(_: Request, error: Exception) -> Response:
         found = error.errors() if isinstance(error, RequestValidationError) else ()
-        listed = [
-            {"where": ".".join(map(str, each.get("loc", ()))), "message": str(each.get("msg", ""))}
-            for each in found
-        ]
+        listed = [_wrong(each) for each in found]
         first = f"{listed[0]['where']}: {listed[0]['message']}" if listed else "The request is invalid."
         return problem(HTTPStatus.UNPROCESSABLE_ENTITY, first, errors=listed)
 
@@ -140,6 +137,15 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def _other(_: Request, error: Exception) -> Response:
         return _unexpected(error)
+
+
+def _wrong(found: Mapping[str, Any]) -> dict[str, str]:
+    """Where in a request something is wrong, and what."""
+    where = [str(each) for each in found.get("loc", ())]
+    if found.get("type") == "json_invalid":
+        why = found.get("ctx", {}).get("error", "unreadable")
+        return {"where": "body", "message": f"This isn't JSON at character {where[-1]}: {why}."}
+    return {"where": ".".join(where), "message": str(found.get("msg", ""))}
 
 
 def log_failure(error: BaseException) -> None:

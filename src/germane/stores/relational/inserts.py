@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from germane.errors import InvalidInput, NotFound
+from germane.errors import InvalidInput, NotFound, owner
 from germane.ids import id_text
 from germane.ledger import EmbeddingIdentity
 from germane.model.change import Change, Insert, Revise, SetVector
@@ -107,13 +107,13 @@ def explain_taken_id(
         holder = connection.run("num", {"agent": agent, **named(memory.version_id)}).fetchone()
         if holder and holder[0] != num:
             raise InvalidInput(
-                f"The id {memory.version_id!r} is taken by another memory of agent {name!r}. "
+                f"The id {memory.version_id!r} is taken by another memory of {owner(name)}. "
                 "Give each memory an id of its own."
             ) from error
         taken = memory.key and connection.run("head_by_key", {"agent": agent, "key": memory.key}).fetchone()
         if taken and taken[0] != num and memory.superseded_by is None:
             raise InvalidInput(
-                f"The key {memory.key!r} is that of memory {id_text(taken[1])!r} of agent {name!r}, and each "
+                f"The key {memory.key!r} is that of memory {id_text(taken[1])!r} of {owner(name)}, and each "
                 "key has one current memory. Revise or purge that one, or use another key."
             ) from error
 
