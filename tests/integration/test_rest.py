@@ -214,7 +214,8 @@ def test_every_error_is_a_problem(
 
 
 def test_a_body_that_is_no_json_is_shown_where_it_breaks(handle: Any) -> None:
-    answer = agent_client(handle, "newton").post("/v1/recall", content=b'{"query": 7')
+    sent: dict[str, Any] = {"content": b'{"query": 7', "headers": {"content-type": "application/json"}}
+    answer = agent_client(handle, "newton").post("/v1/recall", **sent)
     assert answer.json()["detail"] == "body: This isn't JSON at character 11: Expecting ',' delimiter."
 
 
