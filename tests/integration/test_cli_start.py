@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from commandline import COMMANDS, filled, run
+import germane
+from commandline import COMMANDS, fields, filled, run
 
 LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
 COMMAND = f"{LOADED}from germane.cli import main\nmain()"
@@ -223,3 +224,44 @@ def test_the_script_that_is_shown_makes_bash_complete() -> None:
 
     assert "complete -o default -F _germane_completion germane" in shown
     assert done.stdout == "assemble\n"
+
+
+def test_the_versions_are_those_of_all_that_germane_uses() -> None:
+    known = run("--version", "--json").json()
+    assert list(known) == ["germane", "python", "system", "sqlite", "packages"]
+    assert known["germane"] == germane.__version__ == run("--version").out.split()[1]
+    assert {"numpy", "regex", "typer", "fastapi"} <= known["packages"].keys()
+    assert "germane" not in known["packages"]
+
+
+def test_a_bug_report_has_figures_and_no_word_of_the_store(tmp_path: Path) -> None:
+    db = tmp_path / "kumquat" / "kumquat.db"
+    db.parent.mkdir()
+    kinds = [germane.Kind(name="kumquat", section="facts")]
+    with germane.open(db, agent="kumquat", kinds=kinds, embedder=None) as engine:
+        for kind in ("fact", "kumquat", "note"):
+            engine.remember(f"The kumquat is a {kind}.", kind=kind, tags=["kumquat"], subject="kumquat")
+        engine.conversation("kumquat").append("user", "Where are the kumquats?")
+    report = run("bug-report", "--agent", "kumquat", "--json", db=db)
+    shown = report.json()
+    assert list(shown) == fields("`germane bug-report`")
+    assert shown["agent"] | {"tokens": 0} == {
+        "by_kind": {"fact": 1, "note": 1},
+        "other_kinds": 1,
+        "of_other_kinds": 1,
+        "by_status": {"active": 3},
+        "tokens": 0,
+        "vectors": 0,
+        "pending": 0,
+        "language": "english",
+    }
+    assert shown["store"]["memories"] == 3
+    assert shown["error"] is None
+    text = run("bug-report", "--agent", "kumquat", db=db).out
+    assert "### Agent\n\n- by_kind: fact 1, note 1\n" in text
+    assert "kumquat" not in report.out + text
+    with db.open("r+b") as file:
+        file.write(b"kumquat" * 100)
+    assert run("bug-report", "--json", db=db).json()["error"] == "StoreUnavailable"
+    assert run("bug-report", "--json", db=tmp_path / "none.db").json()["store"] is None
+    assert not (tmp_path / "none.db").exists()

@@ -34,7 +34,7 @@ TALK: list[dict[str, Any]] = [
 ]
 # Figures of the machine, of the moment and of the version, which say nothing about the form.
 VARYING = frozenset(
-    {"bytes", "cold_start", "makers", "newest_version", "schema_version", "seconds", "sha256"}
+    {"bytes", "cold_start", "makers", "newest_version", "packages", "schema_version", "seconds", "sha256"}
 )
 UNTIL_INTERRUPTED = frozenset({"serve", "inspect", "hook", "mcp", "watch"})
 """Commands that don't end by themselves; test_cli_import_json has what `watch` prints of a step."""
@@ -147,6 +147,7 @@ def read_ledger(session: Session) -> None:
     take("ledger", "purge", "--before", "2020-05-01", "--yes")
     take("db", "stats")
     take("db", "doctor")
+    take("bug-report", form=True)
 
 
 def hold(session: Session) -> None:

@@ -21,6 +21,7 @@ _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content
 _SHARED = frozenset({"--db", "--agent", "--user", "--space", "--json", "--help"})
 """The options that the help lists apart, since nearly every command has them."""
 
+_VERSIONS = ["--json", "--version"]
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """The exception of typer for an invalid command line; the class has no public name."""
 _MISTAKE, _STORE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
@@ -92,7 +93,8 @@ class Commands(_Group):
             if reconfigure := getattr(stream, "reconfigure", None):
                 reconfigure(encoding="utf-8", errors="backslashreplace")
         try:
-            code = self._run([*map(_decoded, sys.argv[1:])] if args is None else list(args))
+            arguments = [*map(_decoded, sys.argv[1:])] if args is None else list(args)
+            code = _print_versions() if sorted(arguments) == _VERSIONS else self._run(arguments)
             sys.stdout.flush()
         except BrokenPipeError:
             # The reader has closed the pipe. The interpreter flushes once more when it ends.
@@ -179,6 +181,13 @@ def _decoded(argument: str) -> str:
         return argument
 
 
+def _print_versions() -> int:
+    from germane.cli.stores import versions  # noqa: PLC0415 - Only for programs.
+
+    print_json(versions())
+    return 0
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"germane {__version__}")
@@ -197,10 +206,14 @@ app = typer.Typer(
 @app.callback()
 def _main(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the version and exit; --json adds those of packages.",
     ),
 ) -> None:
-    """Memory for LLM agents: the best context that fits a token budget, and an account of what is left out.
+    """Memory for LLM agents: the best context for a token budget, and what is left out of it.
 
     Every command takes --db STORE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json;
     commands of one agent take --user NAME (or GERMANE_USER).

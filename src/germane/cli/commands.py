@@ -116,6 +116,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "db remove": "Delete an agent and all its data permanently.",
         "db purge-user": "Delete all that any agent knows of a user permanently.",
         "db distribute": "Distribute the tables over a Citus cluster, by agent.",
+        "bug-report": "Print what a bug report needs: versions and figures, but no stored text.",
     },
     "servers": {
         "mcp": "Serve the memory to hosts and agents by the Model Context Protocol.",

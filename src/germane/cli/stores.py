@@ -1,17 +1,24 @@
-"""The commands `db …` that operate on a whole store, in a file or in PostgreSQL."""
+"""The commands `db …` that operate on a whole store, in a file or in PostgreSQL, and `bug-report`."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Final
+import platform
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import germane
-from germane import InvalidInput
+from germane import GermaneError, InvalidInput, __version__
 from germane.cli.call import ANY_AGENT, Call, check_exists, command
 from germane.cli.options import Yes, arg, opt, place_of
 from germane.cli.output import print_columns, print_text, size_of, warn
 from germane.embedders import embedder_named
 from germane.encoding import to_json
+from germane.kinds import BUILT_IN
 from germane.model.text import counted, table
 from germane.operations.setup import AUTO, VARIABLE
 from germane.stores import (
@@ -27,7 +34,7 @@ from germane.stores import (
     store_status,
     vacuum_store,
 )
-from germane.stores.location import is_address, location_of
+from germane.stores.location import exists, is_address, location_of
 
 if TYPE_CHECKING:
     from germane.stores import DatabaseStatus, Removal
@@ -328,3 +335,92 @@ def _use_embedder(
     call.answer({"embedded": count, "model": called}, f"Embedded {counted(count, 'memory')} with {called}.")
     if (variable := os.environ.get(VARIABLE, name)) != name:
         warn(f"{VARIABLE} is {variable!r} and comes first. Unset it to open this store with {name!r}.")
+
+
+# What a bug report needs: versions and figures, but no text.
+
+_PRIVATE: Final = frozenset({"location", "indexes"})
+"""Fields of a store's status that name a path, a server or agents."""
+
+
+def versions() -> dict[str, Any]:
+    """The versions of germane, Python, the system, SQLite and the installed packages that germane uses."""
+    return {
+        "germane": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "sqlite": sqlite3.sqlite_version,
+        "packages": dict(_packages()),
+    }
+
+
+def _packages() -> Iterator[tuple[str, str]]:
+    for name in sorted({re.split(r"[^\w.-]", line)[0].lower() for line in requires("germane") or ()}):
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            continue
+        if name != "germane":
+            yield name, installed
+
+
+@command("bug-report", user=None)
+def _bug_report(call: Call) -> None:
+    """It has versions, sizes, counts by kind and the codes of what `germane db doctor` finds, but no text of
+    yours, no name, no path and no address. Look at it, then paste it.
+    """
+    report: dict[str, Any] = {
+        "versions": versions(),
+        "settings": sorted(name for name in os.environ if name.startswith("GERMANE_")),
+        "store": None,
+        "agent": None,
+        "doctor": None,
+        "error": None,
+    }
+    try:
+        if exists(call.database):
+            report |= _figures(call)
+    except GermaneError as error:
+        report["error"] = type(error).__name__
+    call.answer(report, lambda: _markdown(report))
+
+
+def _figures(call: Call) -> dict[str, Any]:
+    status = {
+        name: each for name, each in to_json(store_status(call.database)).items() if name not in _PRIVATE
+    }
+    with call.open() as engine:
+        stats = engine.stats()
+        found = Counter(each.code for each in engine.doctor())
+    built_in = {kind.name for kind in BUILT_IN}
+    own = [count for kind, count in stats.by_kind.items() if kind not in built_in]
+    figures = {
+        "by_kind": {kind: count for kind, count in stats.by_kind.items() if kind in built_in},
+        "other_kinds": len(own),
+        "of_other_kinds": sum(own),
+        "by_status": to_json(stats.by_status),
+        "tokens": stats.tokens,
+        "vectors": stats.vectors,
+        "pending": stats.pending,
+        "language": stats.language,
+    }
+    return {"store": status, "agent": figures, "doctor": dict(found)}
+
+
+def _markdown(report: Mapping[str, Any]) -> str:
+    lines = []
+    for title, section in report.items():
+        lines += ["", f"### {title.capitalize()}", ""]
+        if section and isinstance(section, Mapping):
+            lines += [f"- {name}: {_in_words(each)}" for name, each in section.items()]
+        else:
+            lines.append(_in_words(section))
+    return "\n".join(lines[1:])
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
