@@ -1,6 +1,6 @@
 """Labelled dialogues, and how well what was learned from one agrees with its labels.
 
-`data/dialogues-dev.jsonl` has 300 dialogues and `data/dialogues-test.jsonl` 150, all written for this
+`data/dialogues-dev.jsonl` has 450 dialogues and `data/dialogues-test.jsonl` 150, all written for this
 benchmark. Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get
 wrong in `test`, it moves into `dev`, and a new one is written before the rules change. Each line is an
 object:
@@ -8,8 +8,9 @@ object:
 - `messages`: pairs of role and text. The role `recalled` is context from memory inside a user's message.
 - `known`: the memories before the dialogue. `at`: its day.
 - `facts`: what is worth learning. A learned text states a fact if it has all its `keys`, each a list of
-  alternatives that begin a word. `messages` are the numbers of those that support it, from 1. `kinds` are the
-  memory kinds that fit. A fact `replaces` or `contradicts` an earlier statement that has those keys.
+  alternatives that begin a word. `messages` are the numbers of those that support it, from 1; a key may stand
+  in the question before it instead. `kinds` are the memory kinds that fit. A fact `replaces` or
+  `contradicts` an earlier statement that has those keys.
 - `may`: keys of what is true but passing or of little worth. Learning it is neither right nor wrong.
 - `never`: keys of what must not be learned, and why.
 """

@@ -24,14 +24,15 @@ def labels(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("dialogues")
 
 
-SIZES = {"dev": 300, "test": 150}
+SIZES = {"dev": 450, "test": 150}
 """Dialogues of each set."""
-CONTRADICTIONS = {"dev": 10, "test": 3}
-WITHOUT_FACTS = {"dev": 30, "test": 3}
+CONTRADICTIONS = {"dev": 13, "test": 20}
+UPDATES = {"dev": 60, "test": 30}
+WITHOUT_FACTS = {"dev": 33, "test": 40}
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_each_label_stands_in_the_messages_that_it_names(labels: Any, name: str) -> None:
+def test_each_label_stands_in_the_messages_it_names_or_the_question_before(labels: Any, name: str) -> None:
     every = labels.dialogues(name)
 
     assert len({each.id for each in every}) == len(every) == SIZES[name]
@@ -41,7 +42,8 @@ def test_each_label_stands_in_the_messages_that_it_names(labels: Any, name: str)
         users = [message.own_text for message in each.messages if message.role == "user"]
         assert len(users) >= 2, each.id
         for fact in each.facts:
-            cited = "\n".join(each.messages[number - 1].own_text for number in fact.messages)
+            places = {place for number in fact.messages for place in (number - 2, number - 1) if place >= 0}
+            cited = "\n".join(each.messages[place].text for place in sorted(places))
             assert labels.has(cited, fact.keys), (each.id, fact)
             assert {each.messages[number - 1].role for number in fact.messages} == {"user"}, each.id
             for old in filter(None, (fact.replaces, fact.contradicts)):
@@ -59,7 +61,7 @@ def test_each_set_has_facts_updates_contradictions_and_dialogues_without_facts(
     facts = [fact for each in every for fact in each.facts]
 
     assert len(facts) >= 250
-    assert sum(bool(fact.replaces) for fact in facts) >= 15
+    assert sum(bool(fact.replaces) for fact in facts) >= UPDATES[name]
     assert sum(bool(fact.contradicts) for fact in facts) >= CONTRADICTIONS[name]
     assert sum(not each.facts for each in every) >= WITHOUT_FACTS[name]
     assert len({why for each in every for _, why in each.never}) >= 10
