@@ -27,7 +27,7 @@ from germane.errors import MissingExtra
 from germane.lifecycle import Upkeep
 from germane.model.context import Context, RefreshResult
 from germane.model.conversation import Anchored, Group, Message, Selection, SessionSummary
-from germane.model.extraction import LearningRun
+from germane.model.extraction import EntityReport, LearningRun
 from germane.model.learning import OutcomeResult
 from germane.model.memory import Memory
 from germane.model.request import Request
@@ -59,6 +59,7 @@ _OWN: Final = ("assemble", "refresh", "request", "feedback", "observe", "outcome
 """Verbs for which the conventions have no name, with the searches in them as spans of their own."""
 _WITHOUT_SEARCHES: Final = (
     *("get", "memories", "history", "count", "expand", "learn_from", "consolidate", "unlearn"),
+    *("about", "same_name"),
 )
 _NAMES: Final = {verb: name for name, verbs in _OPERATIONS.items() for verb in verbs} | {
     verb: f"germane.{verb}" for verb in (*_OWN, *_WITHOUT_SEARCHES)
@@ -372,6 +373,8 @@ def _of_conversation(result: Any) -> _Found:
             attributes = {"germane.messages": len(result)}
         case None | str() | list() | SessionSummary() | Anchored():
             attributes = {}
+        case EntityReport():
+            return _of_report(result)
         case _:
             return _of_memories((result,) if isinstance(result, Memory) else getattr(result, "used", result))
     return _Found(attributes, (), ())
@@ -384,6 +387,12 @@ def _of_memories(found: Iterable[Any]) -> _Found:
     ids = [each.id for each in memories] or given
     one = {"gen_ai.memory.record.id": ids[0]} if len(ids) == 1 else {}
     return _Found({"gen_ai.memory.record.count": len(ids), **one}, memories, ids)
+
+
+def _of_report(report: EntityReport) -> _Found:
+    facts = [fact for each in report.entities for fact in each.facts] + list(report.unclear)
+    found = _of_memories(fact.memory for fact in facts)
+    return replace(found, attributes={**found.attributes, "germane.entities": len(report.entities)})
 
 
 def _of_refresh(result: RefreshResult) -> _Found:

@@ -188,6 +188,28 @@ def test_reads_and_what_is_learned_have_spans(engine: Engine, spans: Spans) -> N
     assert WORD not in str(shown)
 
 
+def test_what_is_known_about_a_name_has_a_span_with_the_memories_and_without_the_name(
+    engine: Engine, spans: Spans
+) -> None:
+    memory = engine.remember("Zebulon is the user's brother.")
+    spans.take()
+    engine.about("Zebulon")
+    engine.same_name("Zebulon", "Zeb")
+    reported, decided = spans.shown()
+    assert reported == (
+        "germane.about",
+        {
+            "gen_ai.operation.name": "germane.about",
+            "gen_ai.memory.store.id": engine.agent,
+            "gen_ai.memory.record.count": 1,
+            "gen_ai.memory.record.id": memory.id,
+            "germane.entities": 1,
+        },
+    )
+    assert decided[0] == "germane.same_name"
+    assert "Zeb" not in str((reported, decided))
+
+
 def test_each_verb_of_a_conversation_has_one_span(engine: Engine, spans: Spans) -> None:
     chat = engine.conversation("monday")
     message = chat.append("user", f"Where is the {WORD}?")
