@@ -8,11 +8,12 @@ type, such as a weekday, and agree in what else they say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import regex
 
-from germane.extractors.rules import ChangePatterns, change_patterns
+from germane.extractors.rules import ChangePatterns, OppositePatterns, change_patterns
 from germane.retrieval.tokenizer import query_terms
 
 _MONTH: Final = (
@@ -70,15 +71,22 @@ class Change:
     stated: bool
 
 
-def change_of(new: str, old: str, *, subject: str = "", language: str = "english") -> Change | None:
-    """How a later statement differs from an earlier one on the same thing; None where it doesn't."""
+def change_of(
+    new: str, old: str, *, subject: str = "", language: str = "english", quoted: str = ""
+) -> Change | None:
+    """How a later statement differs from an earlier one on the same thing; None where it doesn't.
+
+    `quoted` is the sentence of the later one, which may say more plainly that something changed.
+    """
     patterns = change_patterns(language)
-    stated = patterns is not None and patterns.changes.search(new) is not None
+    stated = patterns is not None and says_change(f"{new}\n{quoted}", language)
     if patterns is not None and _person(new, patterns) == _person(old, patterns):
         if _is_over(new, old, patterns, language) or _is_renamed(new, old, language):
             return Change("value", stated=True)
-        if _has_other_value(new, old, patterns, language, stated=stated):
-            return Change("value", stated=True)
+        slot = _has_other_value(new, old, patterns, language, stated=stated)
+        if slot or _differs_in_value(new, old, patterns.opposites):
+            changes = stated or (slot and not _is_constant(new, patterns.opposites))
+            return Change("value", stated=changes)
     mine, my_words = _parts(new)
     theirs, their_words = _parts(old)
     differing = [name for name in mine if name in theirs and not mine[name] & theirs[name]]
@@ -94,6 +102,33 @@ def change_of(new: str, old: str, *, subject: str = "", language: str = "english
         # "Plays chess on Sundays" says nothing of tennis on Saturdays.
         return None
     return Change(differing[0], stated=stated)
+
+
+def says_change(text: str, language: str = "english") -> bool:
+    """Whether a text says that something changed or corrects something."""
+    patterns = change_patterns(language)
+    return patterns is not None and patterns.changes.search(text) is not None
+
+
+def opposes(one: str, other: str, language: str = "english") -> bool:
+    """Whether two statements exclude each other, such as a denial of fish and a liking for salmon."""
+    patterns = change_patterns(language)
+    return patterns is not None and _excludes(one, other, patterns.opposites)
+
+
+def on_other_topics(one: str, other: str, language: str = "english") -> bool:
+    """Whether two statements give values of different properties: the user's name, and the boss's."""
+    patterns = change_patterns(language)
+    if patterns is None:
+        return False
+    mine, theirs = (_topic_of(text, patterns.opposites) for text in (one, other))
+    return bool(mine) and bool(theirs) and mine != theirs
+
+
+def stays(text: str, language: str = "english") -> bool:
+    """Whether a statement gives the value of a property that one has for good, such as a birthday."""
+    patterns = change_patterns(language)
+    return patterns is not None and _is_constant(text, patterns.opposites)
 
 
 def _person(text: str, patterns: ChangePatterns) -> str:
@@ -161,3 +196,86 @@ def _terms(text: str, language: str) -> set[str]:
 
 
 _EMPTY: Final = frozenset(query_terms("user we our date time trying using working project plan now"))
+
+
+# Statements that exclude each other.
+
+
+def _excludes(one: str, other: str, patterns: OppositePatterns) -> bool:
+    """Whether two statements of one subject exclude each other, whichever is the later one."""
+    return any(
+        _denies(first, second, patterns) or _is_off_diet(first, second, patterns)
+        for first, second in ((one, other), (other, one))
+    ) or _is_reversed(one, other, patterns)
+
+
+def _topic_of(text: str, patterns: OppositePatterns) -> frozenset[str]:
+    """The terms of the property of which a statement gives the value; empty where it gives none."""
+    match = patterns.topic.match(text)
+    return frozenset() if match is None else frozenset(query_terms(match["what"]))
+
+
+def _differs_in_value(one: str, other: str, patterns: OppositePatterns) -> bool:
+    """Whether both statements give a value of one property, in the same words but for names and figures."""
+    mine, theirs = patterns.topic.match(one), patterns.topic.match(other)
+    if mine is None or theirs is None or _topic_of(one, patterns) != _topic_of(other, patterns):
+        return False
+    values = [_NAME_OR_FIGURE.findall(match["value"]) for match in (mine, theirs)]
+    if not all(values) or {each.casefold() for each in values[0]} & {each.casefold() for each in values[1]}:
+        return False
+    rests = [set(query_terms(_NAME_OR_FIGURE.sub(" ", match["value"]))) for match in (mine, theirs)]
+    return rests[0] == rests[1]
+
+
+def _is_constant(text: str, patterns: OppositePatterns) -> bool:
+    """Whether a statement gives the value of a property that one has for good, such as a birthday."""
+    return bool(_telling(text) & patterns.constant)
+
+
+def _denies(denial: str, statement: str, patterns: OppositePatterns) -> bool:
+    """Whether one statement denies what the other states of the same subject."""
+    match, states = patterns.denied.match(denial), patterns.states.match(statement)
+    if match is None or states is None or patterns.denied.match(statement):
+        return False
+    denied = [term for term in query_terms(match["what"]) if term not in _FREE]
+    stated = [term for term in query_terms(statement[states.end() :]) if term not in _FREE]
+    if not denied or not stated:
+        return False
+    wider = set(stated).union(*(general for words, general in patterns.groups if words & set(stated)))
+    first = {stated[0]}.union(*(general for words, general in patterns.groups if stated[0] in words))
+    if match["verb"] and match["verb"].casefold() in _HAVE:
+        return denied[0] in first and len(denied) == 1
+    return not states["owner"] and denied[0] in first and set(denied) <= wider
+
+
+def _is_off_diet(one: str, other: str, patterns: OppositePatterns) -> bool:
+    """Whether one statement names a diet, and the other something eaten or drunk that it excludes."""
+    mine, theirs = _telling(one), _telling(other)
+    eats = patterns.states.match(other)
+    if eats is None or patterns.denied.match(one) or patterns.denied.match(other):
+        return False
+    first = next(iter(query_terms(other[eats.end() :])), "")
+    eaten = theirs.union(*(general for words, general in patterns.groups if words & theirs))
+    return first in _EATS and any(
+        diet & mine and not diet & theirs and eaten & bad for diet, bad in patterns.diets
+    )
+
+
+def _is_reversed(one: str, other: str, patterns: OppositePatterns) -> bool:
+    """Whether two statements differ by nothing but a pair of opposite words: "open" and "closed"."""
+    mine, theirs = _telling(one), _telling(other)
+    return any(
+        mine & pair and theirs & pair and not mine & theirs & pair and mine - pair == theirs - pair != set()
+        for pair in patterns.pairs
+    )
+
+
+@cache
+def _telling(text: str) -> frozenset[str]:
+    return frozenset(query_terms(text)) - _FREE
+
+
+_NAME_OR_FIGURE = regex.compile(r"\p{Lu}[\p{L}\p{M}\p{N}'’-]*|\d+(?:[.,:]\d+)*\p{L}?")
+_HAVE = frozenset({"has no", "have no", "has not any", "owns no"})
+_EATS = frozenset(query_terms("eat eats drink drinks had"))
+_FREE = frozenset(query_terms("user we our really ever very usually always again still also now"))

@@ -12,7 +12,7 @@ from typing import Final
 
 import regex
 
-from germane.extractors.changes import change_of
+from germane.extractors.changes import change_of, on_other_topics, opposes, says_change, stays
 from germane.lifecycle import NEARLY_IDENTICAL
 from germane.model.extraction import Proposal, ProposalOutcome
 from germane.model.memory import Memory, Status, Trust
@@ -66,12 +66,15 @@ def verdict(
         related = _related(new, named, language)
         return _revised(new, named, "It says that it replaces this memory.", related=related)
     if keyed is not None:
+        another = None if proposal.attribute is None else _another(new, keyed, proposal, language)
+        if another is not None:
+            return another
         reason = f"{proposal.attribute} has one value at a time, and a new one was stated."
         if proposal.attribute is None:
             reason = "It was replaced, and is stated again."
         return _revised(new, keyed, reason)
     for other, _ in near:
-        found = _against(new, other, proposal.attribute, language) if _about_one(new, other) else None
+        found = _against(new, other, proposal, language) if _about_one(new, other) else None
         if found is not None:
             return found
     return Verdict(outcome=ProposalOutcome.NEW, reason="Nothing known says it or speaks against it.")
@@ -95,20 +98,36 @@ def _known(new: Memory, same: Memory) -> Verdict:
     return Verdict(outcome=confirmed, reason="A known memory says the same.", target=same)
 
 
-def _against(new: Memory, other: Memory, attribute: str | None, language: str) -> Verdict | None:
+def _against(new: Memory, other: Memory, proposal: Proposal, language: str) -> Verdict | None:
     """What becomes of a proposal that speaks against a memory of the same subject; None where it doesn't."""
-    if _opposes(new.content, other.content, language):
-        if _ENDS.search(new.content) or _ENDS.search(other.content):
-            return _revised(new, other, "It says that this ended or began again.")
-        return _contradicts(other, "A known memory says the opposite.")
-    if attribute is not None and _other_value(new, other, language):
-        return _revised(new, other, f"It has another value of {attribute}.")
-    change = change_of(new.content, other.content, subject=new.subject or "", language=language)
-    if change is None:
-        return None
-    if change.stated:
+    attribute, quoted = proposal.attribute, "\n".join(each.text for each in proposal.quotes)
+    is_denial = _opposes(new.content, other.content, language)
+    ends = is_denial and bool(_ENDS.search(new.content) or _ENDS.search(other.content))
+    if not is_denial and attribute is not None and _other_value(new, other, language):
+        return _another(new, other, proposal, language) or _revised(
+            new, other, f"It has another value of {attribute}."
+        )
+    change = None
+    if not is_denial:
+        about = new.subject or ""
+        change = change_of(new.content, other.content, subject=about, language=language, quoted=quoted)
+    if change is not None and change.stated:
         return _revised(new, other, f"It says that the {change.value} has changed.")
-    return _contradicts(other, f"A known memory has another {change.value}.")
+    if change is not None:
+        return _contradicts(other, f"A known memory has another {change.value}.")
+    if not is_denial and not opposes(new.content, other.content, language):
+        return None
+    if ends or (not is_denial and says_change(f"{new.content}\n{quoted}", language)):
+        return _revised(new, other, "It says that this ended or began again.")
+    return _contradicts(other, "A known memory says the opposite.")
+
+
+def _another(new: Memory, other: Memory, proposal: Proposal, language: str) -> Verdict | None:
+    """The contradiction of a new value of what one has for good; None where it may change or is corrected."""
+    words = "\n".join((new.content, *(each.text for each in proposal.quotes)))
+    if not (stays(new.content, language) and stays(other.content, language)) or says_change(words, language):
+        return None
+    return _contradicts(other, f"A known memory has another {proposal.attribute}, which stays the same.")
 
 
 def _revised(new: Memory, other: Memory, reason: str, *, related: bool = True) -> Verdict:
@@ -183,6 +202,8 @@ def _values(text: str) -> frozenset[str]:
 
 def _other_value(new: Memory, other: Memory, language: str) -> bool:
     """Whether two memories say the same with other names or figures: "lives in Rome", "lives in Oslo"."""
+    if on_other_topics(new.content, other.content, language):
+        return False
     mine, theirs = _values(new.content), _values(other.content)
     if not mine or not theirs or mine & theirs or _denies(new.content) != _denies(other.content):
         return False

@@ -13,6 +13,7 @@ from typing import Final
 import regex
 
 from germane.errors import UnknownKind
+from germane.extractors.answers import last_question
 from germane.extractors.rules import USER, refusal_of, same_words, stated_in
 from germane.extractors.statements import spelled_out, without_question
 from germane.kinds import Kinds
@@ -42,12 +43,17 @@ _NAMELESS: Final = frozenset(
     {"user", "i", "the", "this", "that", "it", "he", "she", "they", "we", "our", "there"}
 )
 _NEGATION = regex.compile(
-    r"\b(?:not?|never|none|nobody|nothing|neither|nor|without|cannot|stop(?:ped|s)?|quit|gave up|longer|"
-    r"any ?more|against|\w+n['’]t|hates?|dislikes?|avoids?|allergic|intolerant|unable)\b",
+    r"\b(?:not?|nope|nah|never|none|nobody|nothing|neither|nor|without|cannot|stop(?:ped|s)?|quit|gave up|"
+    r"longer|any ?more|against|\w+n['’]t|hates?|dislikes?|avoids?|allergic|intolerant|unable)\b",
     regex.IGNORECASE,
 )
-_NOT = regex.compile(r"not?|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t")
+_NOT = regex.compile(r"not?|nope|nah|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t")
 """The denials that turn any statement round; the other ones are words such as "hates"."""
+_YES = regex.compile(
+    r"(?:\w+,? )?(?:yes|yeah|yep|yup|yea|aye|sure|correct|exactly|indeed)\b", regex.IGNORECASE
+)
+_NO = regex.compile(r"(?:\w+,? )?(?:no|nope|nah|never|none|neither|not)\b", regex.IGNORECASE)
+"""The beginning of an answer that affirms or denies."""
 _CAPITALISED = regex.compile(
     r"(?<=[\p{L}\p{N},;:'’\"“”)] )\p{Lu}[\p{L}\p{M}\p{N}]*"
     r"|^\p{Lu}[\p{L}\p{M}]+(?=['’]s\b|\s(?:\w+s|\w+ed|had)\b)"
@@ -72,8 +78,13 @@ def refusal(
 
 
 def trust_of(proposal: Proposal, messages: Mapping[str, Message]) -> Trust:
-    """Whose word a proposal is: that of the least trusted message that it quotes."""
-    trusts = [_trust_of(quote, messages[quote.message]) for quote in proposal.quotes]
+    """Whose word a proposal is: that of the least trusted message that it quotes.
+
+    A question that the user answered counts as the user's word.
+    """
+    question = _question(proposal, messages)
+    quotes = [quote for quote in proposal.quotes if quote is not question]
+    trusts = [_trust_of(quote, messages[quote.message]) for quote in quotes]
     return max(trusts, key=_LEAST.index)
 
 
@@ -92,8 +103,9 @@ def _reasons(
     if unsupported:
         yield unsupported[0]
         return
+    question = _question(proposal, messages)
     for quote in proposal.quotes:
-        for sentence in _around(quote, messages[quote.message]):
+        for sentence in () if quote is question else _around(quote, messages[quote.message]):
             if (reason := refusal_of(sentence, proposal.kind)) and not _is_correction(proposal, quote):
                 yield reason
     stated = stated_in(tuple(messages.values()))
@@ -107,6 +119,35 @@ def _reasons(
     ):
         yield "The assistant said it of the user, who didn't."
     yield from _ungrounded(proposal, language)
+    if question is not None:
+        yield from _unanswered(proposal, question, language)
+
+
+def _question(proposal: Proposal, messages: Mapping[str, Message]) -> Quote | None:
+    """The quotation of the assistant's question that the message after it answers, if that is quoted too."""
+    for quote in proposal.quotes:
+        message = messages[quote.message]
+        if message.role is not MessageRole.ASSISTANT or last_question(message.own_text) != quote.text:
+            continue
+        later = [each for each in messages.values() if each.seq > message.seq]
+        after = min(later, key=lambda each: each.seq, default=None)
+        if after is not None and after.role is MessageRole.USER:
+            return quote if any(other.message == after.id for other in proposal.quotes) else None
+    return None
+
+
+def _unanswered(proposal: Proposal, question: Quote, language: str) -> Iterator[str]:
+    """What speaks against a proposal as the answer to a question that it quotes."""
+    quoted = "\n".join(quote.text for quote in proposal.quotes if quote is not question)
+    is_denial = bool(_denials(proposal.content))
+    if _NO.match(quoted) and not is_denial:
+        yield "Its quotation denies it."
+    elif is_denial and not (_NO.match(quoted) or _NEGATION.search(quoted)):
+        yield "It denies what its quotations say."
+    elif not _YES.match(quoted) and not _NO.match(quoted):
+        terms = set(query_terms(proposal.content, language=language))
+        if not terms & set(query_terms(spelled_out(quoted), language=language)):
+            yield "It has nothing of the answer that it quotes."
 
 
 def _of_fields(proposal: Proposal, known: Collection[str], kinds: Kinds) -> Iterator[str]:
@@ -226,10 +267,15 @@ def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
 def _denies(content: str, quoted: str) -> bool:
     """Whether a text has a denial that the quotation lacks: "isn't allergic" of "is allergic" as well."""
     own, theirs = (set(map(str.casefold, _NEGATION.findall(text))) for text in (content, quoted))
-    plain = {word for word in own if _NOT.fullmatch(word)}
+    plain = _denials(content)
     if not plain or any(_NOT.fullmatch(word) for word in theirs):
         return bool(own) and not theirs
     return not theirs - own
+
+
+def _denials(text: str) -> set[str]:
+    """The words of a text that turn any statement round, such as "not"."""
+    return {word for word in map(str.casefold, _NEGATION.findall(text)) if _NOT.fullmatch(word)}
 
 
 def _denied(proposal: Proposal, quoted: str) -> Sequence[str]:

@@ -19,6 +19,8 @@ from typing import Any, Final
 import regex
 
 from germane.errors import InvalidInput, UnreadableSource
+from germane.extractors.answers import AnswerPattern, AnswerPatterns, answered
+from germane.extractors.corrections import corrected_by
 from germane.extractors.statements import (
     MessagePatterns,
     Statement,
@@ -28,9 +30,9 @@ from germane.extractors.statements import (
     third_person,
 )
 from germane.model.conversation import Message, MessageRole
-from germane.model.extraction import Proposal, Quote
+from germane.model.extraction import Proposal
 from germane.model.memory import Memory
-from germane.retrieval.dates import MONTH, Span, parse_moment, span_of
+from germane.retrieval.dates import Span, parse_moment, span_of
 from germane.retrieval.tokenizer import query_terms
 
 USER: Final = "user"
@@ -68,6 +70,7 @@ class _Patterns:
     unclear: tuple[_Refused, ...]
     messages: MessagePatterns
     parts: Mapping[str, regex.Pattern[str]]
+    answers: AnswerPatterns | None
 
 
 class RuleExtractor:
@@ -92,11 +95,13 @@ class RuleExtractor:
         found: list[Proposal] = []
         answered = any(message.role is MessageRole.ASSISTANT for message in messages)
         for statement in statements(messages, self._patterns.messages):
-            corrected = _corrected(statement.text, statement.message, found)
+            corrected = corrected_by(statement, found)
             if corrected is not None:
-                found[corrected[0]] = corrected[1]
+                place, changed = corrected
+                found[place : place + 1] = [changed]
                 continue
-            found += self._of_statement(statement, answered=answered)
+            stated = list(self._of_statement(statement, answered=answered))
+            found += stated or self._of_answer(statement)
         return tuple({(each.content, each.quotes[0].message): each for each in found}.values())
 
     def _of_statement(self, statement: Statement, *, answered: bool) -> Iterator[Proposal]:
@@ -126,6 +131,25 @@ class RuleExtractor:
             ):
                 yield _proposal(pattern, match, statement, speaker, self._patterns.parts)
 
+    def _of_answer(self, statement: Statement) -> Iterator[Proposal]:
+        """What a short answer says to the question before it, unless the answer is refused or unclear."""
+        question, given = statement.question, self._patterns.answers
+        if question is None or given is None or _speaker(statement.message) != USER:
+            return
+        answer = asserted(spelled_out(statement.text))
+        if any(each.text.search(answer) for each in self._patterns.refused):
+            return
+        found = answered(question.text, answer, given, who=statement.person)
+        if found is None or any(each.text.search(found.text) for each in self._patterns.unclear):
+            return
+        yield Proposal(
+            content=_sentence_case(third_person(found.text)),
+            kind=found.kind,
+            subject=USER,
+            attribute=found.attribute and _attribute(found.attribute),
+            quotes=(question, statement.quotes[0]),
+        )
+
 
 def refusal_of(sentence: str, kind: str) -> str:
     """Why a sentence teaches nothing of this kind, by the built-in patterns; empty where it may."""
@@ -146,6 +170,25 @@ def stated_in(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OppositePatterns:
+    """How a language denies, as data; see `english.toml`.
+
+    `denied` finds as `what` the thing that a statement denies of its subject, and `states` the subject of one
+    that affirms, as `owner` where it is about what somebody has. `topic` finds as `what` of which property a
+    statement gives the `value`. `groups` are words by the word for all of them, `diets` what a diet excludes,
+    and `pairs` words that exclude each other. A property of `constant` has one value for good.
+    """
+
+    denied: regex.Pattern[str]
+    states: regex.Pattern[str]
+    topic: regex.Pattern[str]
+    groups: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    diets: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    pairs: tuple[frozenset[str], ...]
+    constant: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class ChangePatterns:
     """How a language says that something changed; see `english.toml`.
@@ -160,6 +203,7 @@ class ChangePatterns:
     person: regex.Pattern[str]
     slots: tuple[tuple[regex.Pattern[str], bool], ...]
     exclusive: tuple[frozenset[str], ...]
+    opposites: OppositePatterns
 
 
 @cache
@@ -174,6 +218,22 @@ def change_patterns(language: str = "english") -> ChangePatterns | None:
         person=_compiled(r"\b(?:user|our|\w+)['’]?s? (?:{word} )?(?P<who>{relative})\b", words),
         slots=tuple((_compiled(each["text"], words), each.get("stated", False)) for each in given["slot"]),
         exclusive=tuple(frozenset(query_terms(each["words"])) for each in given["exclusive"]),
+        opposites=_opposites(given, words),
+    )
+
+
+def _opposites(given: Mapping[str, Any], words: Mapping[str, str]) -> OppositePatterns:
+    def terms(text: str) -> frozenset[str]:
+        return frozenset(query_terms(text))
+
+    texts = dict(given["opposites"])
+    constant = terms(texts.pop("constant"))
+    return OppositePatterns(
+        **{name: _compiled(text, words) for name, text in texts.items()},
+        groups=tuple((terms(each["words"]), terms(each["general"])) for each in given["group"]),
+        diets=tuple((terms(each["general"]), terms(each["words"])) for each in given["diet"]),
+        pairs=tuple(terms(each["words"]) for each in given["opposite"]),
+        constant=constant,
     )
 
 
@@ -279,55 +339,6 @@ def _sentence_case(text: str) -> str:
     return plain if plain.endswith((".", "!", "…")) else f"{plain}."
 
 
-# Corrections of what was stated just before: "no, it's Thursday".
-
-_CORRECTS = regex.compile(
-    r"^(?:no|nope|oops|sorry|wait|actually|correction|hang on|ah|oh|hm+|my bad|my mistake|scratch that)\b"
-    r"(?:[,.!:–—-]+ ?|\s)(?:(?:no|sorry|wait|actually|I mean|not [^,]+),? )*"
-    r"(?:it['’]?s|it is|that['’]?s|that is|I meant|I mean|make (?:it|that)|it should be|should be|it was|"
-    r"s?he['’]s)\s+(?:actually |really |now )?(?:called |named )?(?P<value>[^.!?;\n]+)"
-    r"|^(?:I meant|I mean(?:t to say)?|make (?:it|that)|correction:?)\s+(?P<value>[^.!?;\n]+)",
-    regex.IGNORECASE,
-)
-_TYPES: Final = tuple(
-    regex.compile(text, regex.IGNORECASE)
-    for text in (
-        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
-        rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?{MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?",
-        r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|a\.m\.|p\.m\.)|\b\d{1,2}:\d\d\b|\bnoon\b|\bmidnight\b",
-        r"\b(?:19|20)\d\d\b",
-        r"[$€£]?\b\d[\d.,]*\d\b|[$€£]?\b\d+\b",
-        r"(?<=[\w,] )(?-i:\p{Lu}[\p{L}\p{M}'’-]+)(?: (?-i:\p{Lu}[\p{L}\p{M}'’-]+))*",
-    )
-)
-_ENDING = regex.compile(r",? (?:not|instead of|rather than) [^,]+$|,? (?:sorry|actually|instead|though)\W*$")
-
-
-def _corrected(sentence: str, message: Message, found: Sequence[Proposal]) -> tuple[int, Proposal] | None:
-    """The place of a proposal that the sentence corrects, and the corrected one; None for none.
-
-    The new value has to be of the same type as one in the latest proposals: a weekday for a weekday.
-    """
-    match = _CORRECTS.match(sentence)
-    if match is None or sentence.endswith("?"):
-        return None
-    value = _ENDING.sub("", match["value"]).strip()
-    for form in _TYPES:
-        new = form.search(f"is {value}")
-        if new is None:
-            continue
-        for place in range(len(found) - 1, max(-1, len(found) - 4), -1):
-            old = list(form.finditer(found[place].content))
-            old = [each for each in old if each[0] not in ("The", "User")]
-            if len(old) == 1 and old[0][0].casefold() != new[0].casefold():
-                start, end = old[0].span()
-                content = f"{found[place].content[:start]}{new[0]}{found[place].content[end:]}"
-                quote = Quote(message=message.id or str(message.seq), text=sentence)
-                return place, found[place].evolve(content=content, quotes=(*found[place].quotes, quote))
-        return None
-    return None
-
-
 # The patterns of a file.
 
 
@@ -373,11 +384,29 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
         )
         whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
         parts = {name: whole.pop(name) for name in ("trailing", "since", "until") if name in whole}
+        answers = _answers_of(given, words) if "answers" in given else None
     except (KeyError, TypeError, AttributeError, regex.error, InvalidInput) as error:
         raise UnreadableSource(
             f"{name} is no file of patterns: {error}. It needs tables [[pattern]] with 'name' and 'text'."
         ) from error
-    return _Patterns(patterns, refused, unclear, MessagePatterns(**whole), parts)
+    return _Patterns(patterns, refused, unclear, MessagePatterns(**whole), parts, answers)
+
+
+def _answers_of(given: Mapping[str, Any], words: Mapping[str, str]) -> AnswerPatterns:
+    forms = tuple(
+        AnswerPattern(
+            asks=_compiled(r"{asked}" + f"(?:{each['asks']})" + r"\W*\?", words),
+            kind=each.get("kind", "fact"),
+            content=each.get("content"),
+            yes=each.get("yes"),
+            no=each.get("no"),
+            attribute=each.get("attribute"),
+        )
+        for each in given["answer"]
+    )
+    return AnswerPatterns(
+        forms=forms, **{name: _compiled(text, words) for name, text in given["answers"].items()}
+    )
 
 
 def _words(given: Mapping[str, str]) -> dict[str, str]:

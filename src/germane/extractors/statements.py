@@ -11,6 +11,7 @@ from typing import Final
 
 import regex
 
+from germane.extractors.answers import last_question
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Quote
 
@@ -93,13 +94,18 @@ class MessagePatterns:
 class Statement:
     """A sentence of a message: as it stands there, and with a name or a relative in place of "she" or "his".
 
-    `quotes` are the sentence, and the one that mentions whom the pronoun stands for.
+    `quotes` are the sentence, and the one that mentions whom the pronoun stands for. `before` are the
+    sentences of the assistant's message before this one, and `question` is the last question in them, for the
+    first sentence of a message. `person` is who was mentioned last.
     """
 
     text: str
     resolved: str
     message: Message
     quotes: tuple[Quote, ...]
+    question: Quote | None = None
+    before: tuple[Quote, ...] = ()
+    person: str = ""
 
 
 def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[Statement, ...]:
@@ -107,8 +113,11 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
     found: list[Statement] = []
     fiction, latest = False, ""
     person: tuple[str, Quote] | None = None
+    question: Quote | None = None
+    before: tuple[Quote, ...] = ()
     for message in messages:
         if message.role is not MessageRole.USER:
+            question, before = _question(message), _sentences_of(message)
             continue
         text = message.own_text
         if _in(skipped.retracts, text):
@@ -126,10 +135,22 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
                 written = skipped.comment.sub("", written)
             resolved = _resolved(written, person)
             quotes = (own,) if resolved == written or person is None else (own, person[1])
-            found.append(Statement(text=sentence, resolved=resolved, message=message, quotes=quotes))
+            found.append(
+                Statement(
+                    text=sentence,
+                    resolved=resolved,
+                    message=message,
+                    quotes=quotes,
+                    question=question,
+                    before=before,
+                    person="" if person is None else person[0],
+                )
+            )
+            question = None
             mentioned = None if skipped.people is None else skipped.people.search(written)
             if mentioned is not None:
                 person = mentioned[0], own
+        question, before = None, ()
     return tuple(found)
 
 
@@ -162,6 +183,18 @@ def sentences(text: str) -> Iterator[str]:
 def without_question(sentence: str) -> str:
     """The statement before a question in the same sentence: "I'm 40, does that matter?" as "I'm 40"."""
     return _QUESTION.sub("", sentence) if sentence.endswith("?") else sentence
+
+
+def _question(message: Message) -> Quote | None:
+    text = last_question(message.own_text) if message.role is MessageRole.ASSISTANT else ""
+    return Quote(message=message.id or str(message.seq), text=text) if text else None
+
+
+def _sentences_of(message: Message) -> tuple[Quote, ...]:
+    if message.role is not MessageRole.ASSISTANT:
+        return ()
+    name = message.id or str(message.seq)
+    return tuple(Quote(message=name, text=each) for each in sentences(message.own_text))
 
 
 def _without_code(match: regex.Match[str]) -> str:

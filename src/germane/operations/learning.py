@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from germane.conversation.formats import read_messages
 from germane.errors import InvalidInput, MessageNotFound, NotFound, RunNotFound, StaleRevision
 from germane.extractors.consolidation import Verdict, is_trusted, verdict
+from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
@@ -440,8 +441,9 @@ class LearningBatch:
         starts: datetime | None = new.valid_from or new.created_at
         if old.valid_from is not None and starts is not None and starts <= old.valid_from:
             starts = new.created_at
-        quoted = [quote.message for quote in made.proposal.quotes]
-        if len(quoted) > 1 and new.valid_from is None and (old.source or "").endswith(f"#{quoted[0]}"):
+        first, last = made.proposal.quotes[0], made.proposal.quotes[-1]
+        corrects = first != last and new.valid_from is None and is_correction(last.text)
+        if corrects and (old.source or "").endswith(f"#{first.message}"):
             # It corrects what was stated before, which never held.
             starts = old.valid_from
         after = new.evolve(
