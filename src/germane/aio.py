@@ -320,6 +320,8 @@ class _Verbs:
     restore = _awaited(Engine.restore)
     purge = _awaited(Engine.purge)
     purge_many = _awaited(Engine.purge_many)
+    trace_back = _awaited(Engine.trace_back)
+    revoke = _awaited(Engine.revoke)
     confirm = _awaited(Engine.confirm)
     contradict = _awaited(Engine.contradict)
     review = _awaited(Engine.review)

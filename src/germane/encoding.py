@@ -78,6 +78,7 @@ FORMS: Mapping[str, Form] = {
     "Replay": Form("assembly context", {"id": "assembly.id", "tokens": "context.tokens"}),
     "Request": Form("state memory calibration stable head texts costs origins shortened"),
     "Selection": Form("notes scores"),
+    "Revocation": Form("", {"memories": "memories"}),
     "SpaceInfo": Form("joined"),
     "TimeRange": Form("", {"since": "start", "until": "end"}),
     "ToolCall": Form("form extra"),

@@ -30,6 +30,7 @@ SUBMODULES: Final = (
     "germane.lifecycle",
     "germane.plans",
     "germane.protocols",
+    "germane.provenance",
     "germane.ranking",
     "germane.renditions",
     "germane.servers",

@@ -8,7 +8,14 @@ from house.source import modules
 # unless a test below separates them.
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("germane.errors", "germane.forks", "germane.exports", "germane.encoding"),
-    ("germane.model", "germane.filters", "germane.ledger", "germane.working_sets", "germane.access"),
+    (
+        "germane.model",
+        "germane.filters",
+        "germane.ledger",
+        "germane.provenance",
+        "germane.working_sets",
+        "germane.access",
+    ),
     ("germane.protocols",),
     (
         "germane.ids",

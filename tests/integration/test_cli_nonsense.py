@@ -96,7 +96,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "ANSWER": "Postgres runs on port 5433.",
         "SPACE": "team",
         "MEMBER": "default",
-        **dict.fromkeys(("SESSION", "SESSION|FILE"), "talk"),
+        **dict.fromkeys(("SESSION", "SESSION|FILE", "SOURCE"), "talk"),
         "RUN": learned,
         "OTHER": "another name",
         "TOKENS": "5",
@@ -120,8 +120,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "db remove": ("--agent", "nobody", "--yes"),
         "demo": ("--project", str(folder), "--budgets", "500"),
         "db purge-user": ("--yes",),
-        "memory purge": ("--yes",),
-        "space disband": ("--yes",),
+        **dict.fromkeys(("memory purge", "memory revoke", "space disband"), ("--yes",)),
         "eval run": ("--baselines", "none", "--budgets", "100"),
         "eval kinds": ("--peers", "none", "--budgets", "100"),
     }

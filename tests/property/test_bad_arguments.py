@@ -293,9 +293,10 @@ _RESULTS = tuple(
         "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds AccessKey NewKey",
         "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer Attempt",
         "Entity EntityFact EntityReport NameMerge",
+        "Derivation DerivationStep ImportOrigin LearningOrigin QuotedMessage Revocation VersionOrigin",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
-        "SearchResult SetStatus SetVector Slice RecordRun Reinstate",
+        "SearchResult SetStatus SetVector Slice RecordRun Reinstate PurgeConversation",
         # What it asks of a store's spaces.
         "Create Demote Disband FailOver Join Leave Promote SpaceAct",
     )

@@ -259,6 +259,8 @@ def operate(session: Session) -> None:
     take("db", "index", "--agent", "ada")
     take("db", "distribute")
     take("db", "remove", "--agent", "ada", "--yes")
+    take("memory", "trace-back", session.id("port 5433"))
+    take("memory", "revoke", session.id("port 5433"), "--yes")
     take("memory", "purge", session.id("ChromaDB"), "--yes")
     take("memory", "show", "nothing-like-it", named="not found")
     take("recall", named="without a query")

@@ -97,6 +97,7 @@ def test_explain(db: Path) -> None:
     for entry in trace["entries"]:
         # Both are rounded to six digits.
         assert entry.pop("score") == pytest.approx(sum(entry.pop("parts").values()), abs=2e-6)
+        assert entry.pop("trust") == "agent"
     assert trace["entries"] == snapshot(
         [
             {

@@ -39,6 +39,10 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "db stats": "Show how many memories an agent has, of which kinds, and their size.",
         "db doctor": "Check the store for damage, and suggest remedies.",
     },
+    "provenance": {
+        "memory trace-back": "Show where a memory comes from: its sources, and theirs in turn.",
+        "memory revoke": "Delete all that comes from one source, permanently.",
+    },
     "contexts": {
         "assemble": "Build the best context for a query within a token budget.",
         "context explain": "Show what `assemble` includes and leaves out, and why.",

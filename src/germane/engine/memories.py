@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from germane.operations.lifecycle import UpkeepCallback
     from germane.operations.search import RecallResult
     from germane.operations.working_set import WorkingSet
+    from germane.provenance import Derivation, Revocation
 
 
 @checking_verbs
@@ -264,6 +265,26 @@ class MemoryMethods:
         Returns how many versions went. Raises PurgeNotConfirmed or NotFound.
         """
         return operations.memories.purge_many(self._session, memory_ids, confirm=confirm)
+
+    def trace_back(self, memory_id: str) -> Derivation:
+        """Where a memory comes from: its versions, quoted messages, learning runs, import and merges.
+
+        The memories that it was derived from follow, and theirs in turn: those that a reflection summarizes,
+        and those that its metadata names in `_derived_from`. Raises NotFound.
+        """
+        return operations.provenance.trace_back(self._session, memory_id)
+
+    def revoke(self, source: str, *, confirm: bool = False, dry_run: bool = False) -> Revocation:
+        """Purge all that comes from a source, and what was derived from it, in one transaction.
+
+        `source` is a session, the project of an import, the id of a memory, or the text in `Memory.source` or
+        its beginning up to a separator, such as a file or a URL. Only versions of that source go: earlier and
+        later ones of the same memory stay, without their usage history. A session's conversation is purged as
+        well. With `dry_run` nothing changes. It can't be undone, so it needs `confirm=True`. Raises
+        PurgeNotConfirmed, NotFound where nothing comes from the source, or InvalidInput.
+        """
+        with self._embedding.woken():
+            return operations.provenance.revoke(self._session, source, confirm=confirm, dry_run=dry_run)
 
     def embed_pending(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
         """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.

@@ -212,6 +212,17 @@ class Reinstate:
     lifecycle_state: LifecycleState | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeConversation:
+    """Delete a conversation with its messages, anchors and learning runs, in the transaction of the others.
+
+    A store without conversations ignores it. Raises MessageNotFound where there is no such conversation.
+    """
+
+    session: str
+    at: datetime
+
+
 Change = (
     Insert
     | Revise
@@ -226,6 +237,7 @@ Change = (
     | Reword
     | RecordRun
     | Reinstate
+    | PurgeConversation
 )
 
 

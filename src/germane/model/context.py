@@ -9,9 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
 
-from germane.model.memory import Level, Memory
+from germane.model.memory import Level, Memory, Trust
 from germane.model.query import Candidate, Filter, Order, TimeRange
-from germane.model.text import bar, counted, cut, line_of, table, width
+from germane.model.text import bar, counted, cut, day_in_words, line_of, table, width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,8 @@ class Entry:
     tokens were missing for that smallest level, where the budget was the reason. `label` is the
     beginning of the memory's shortest rendition, for people. `agent` is whose memory it is: the
     caller's, or a space. `memory_id` is the memory's id, and `id@n` for a version that isn't the current
-    one; `version` is the number of the version. `scope`, `created_at` and `source` are those of the memory.
+    one; `version` is the number of the version. `scope`, `created_at`, `source` and `trust` are those of the
+    memory.
     """
 
     memory_id: str
@@ -222,6 +223,7 @@ class Entry:
     scope: str = ""
     created_at: datetime | None = None
     source: str | None = None
+    trust: Trust | None = None
 
     @property
     def included(self) -> bool:
@@ -301,6 +303,7 @@ _BAR = 24
 _WHY = 44
 """Columns for the parts of a score: what layered plans need, and enough is left to know a memory by."""
 _INCLUDED_PER_SECTION = 12
+_LONGEST_SOURCE = 80
 _EXCLUDED_PER_REASON = 8
 _NEARLY = 1e-6
 _SHOWN = 0.005
@@ -329,14 +332,15 @@ def explain(trace: Trace, *, tokens: int) -> str:
     """The account of one assembly as plain text of at most 110 columns.
 
     In this order: the question and how it was understood; the notes; the budget of each section;
-    what is in, at which level and why; what is out, why, and by how many tokens it missed. Long
-    lists are cut, and say how much was cut.
+    what is in, at which level and why; where it comes from; what is out, why, and by how many tokens it
+    missed. Long lists are cut, and say how much was cut.
     """
     parts = [
         _header(trace, tokens),
         _notes(trace),
         _sections(trace.sections),
         _included(trace),
+        _origins(trace),
         _excluded(trace.excluded),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -354,6 +358,12 @@ def short_id(memory_id: str) -> str:
     """
     memory, at, version = memory_id.partition("@")
     return f"{memory[-8:]}{at}{version}"
+
+
+def origin_of(trust: Trust | None, source: str | None, at: datetime | None) -> str:
+    """Whose word a memory is, its source, and when it was made, in a few words for people."""
+    named = cut(line_of(source or ""), _LONGEST_SOURCE)
+    return ", ".join(filter(None, (trust, named, "" if at is None else day_in_words(at))))
 
 
 def why_of(parts: Mapping[str, float], score: float | None = None) -> str:
@@ -457,6 +467,19 @@ def _included(trace: Trace) -> list[str]:
         rows.extend(("" if number else name, *shown) for number, shown in enumerate(cells))
     heading = f"{len(included)} of {len(trace.entries)} candidates are in."
     return [heading, *(cut(line, _COLUMNS) for line in table(rows, right=(2, 3)))]
+
+
+def _origins(trace: Trace) -> list[str]:
+    """Where the included memories come from, except those that the agent itself remembered."""
+    listed = [each for each in trace.included if each.source or each.trust not in (None, Trust.AGENT)]
+    rows = [
+        (short_id(each.memory_id), origin_of(each.trust, each.source, each.created_at))
+        for each in listed[:_INCLUDED_PER_SECTION]
+    ]
+    if more := len(listed) - len(rows):
+        rows.append(("", f"… and {more} more"))
+    heading = ["Where they come from:"] if rows else []
+    return [*heading, *(cut(f"  {line}", _COLUMNS) for line in table(rows))]
 
 
 def _included_rows(entry: Entry) -> list[tuple[str, str, str, str, str]]:

@@ -266,24 +266,43 @@ def _stored(
     dated: Collection[str] | None = None,
 ) -> Iterator[RememberResult]:
     for start in range(0, len(memories), _BATCH):
-        batch = memories[start : start + _BATCH]
-        vectors = vectors_to_store(session.embedder, [memory.content for memory in batch])
-        changes = [
-            Insert(
-                memory=memory,
-                vector=vector,
-                revive=revive,
-                lifecycle=session.kinds.of(memory).lifecycle,
-                lifecycle_state=lifecycle_states.get(memory.ref),
-                # An import says of which day a memory is, or else it is the same one on any day.
-                dated=_dated(session, memory)
-                if dated is None or memory.id in dated or "date" in memory.metadata
-                else "",
-                at=at,
-            )
-            for memory, vector in zip(batch, vectors, strict=True)
-        ]
+        changes = inserts_of(
+            session,
+            memories[start : start + _BATCH],
+            revive=revive,
+            lifecycle_states=lifecycle_states,
+            at=at,
+            dated=dated,
+        )
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
+
+
+def inserts_of(
+    session: AgentContext,
+    memories: Sequence[Memory],
+    *,
+    revive: bool,
+    lifecycle_states: Mapping[str, LifecycleState] = _NO_LIFECYCLE_STATES,
+    at: datetime | None = None,
+    dated: Collection[str] | None = None,
+) -> list[Insert]:
+    """What stores memories, each with its vector; `lifecycle_states` are by `Memory.ref`."""
+    vectors = vectors_to_store(session.embedder, [memory.content for memory in memories])
+    return [
+        Insert(
+            memory=memory,
+            vector=vector,
+            revive=revive,
+            lifecycle=session.kinds.of(memory).lifecycle,
+            lifecycle_state=lifecycle_states.get(memory.ref),
+            # An import says of which day a memory is, or else it is the same one on any day.
+            dated=_dated(session, memory)
+            if dated is None or memory.id in dated or "date" in memory.metadata
+            else "",
+            at=at,
+        )
+        for memory, vector in zip(memories, vectors, strict=True)
+    ]
 
 
 def upsert(

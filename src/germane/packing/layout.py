@@ -159,6 +159,7 @@ def _entry(section: str, ranked: Ranked, **became: Any) -> Entry:
         scope=str(memory.scope),
         created_at=memory.created_at,
         source=memory.source,
+        trust=memory.trust,
         section=section,
         score=ranked.score,
         parts=ranked.parts,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from germane.engine import Engine
     from germane.ledger import Assembly
     from germane.model.context import Context
+    from germane.model.memory import Memory
     from germane.operations.search import RecallResult
     from germane.protocols import TokenCounter
 
@@ -144,7 +145,9 @@ class MemoryTools:
 
     def expand(self, id: str, start: int = 0) -> str:  # noqa: A002 - The name that models see.
         """The whole text of a memory by its id, such as 7d8125f7, from a character on."""
-        return self._page(self.engine.expand(_bare(id)), start, tool="expand")
+        memory = self.engine.get(_bare(id))
+        origin = f"\n({_origin(memory)})" if memory.source or memory.trust != "agent" else ""
+        return self._page(f"{self.engine.expand(memory.ref)}{origin}", start, tool="expand")
 
     def remember(
         self,
@@ -280,7 +283,11 @@ class MemoryTools:
                     "title": title,
                     "text": text,
                     "url": _uri(memory.id),
-                    "metadata": {"kind": memory.kind, "date": memory.created_at.date().isoformat()},
+                    "metadata": {
+                        "kind": memory.kind,
+                        "date": memory.created_at.date().isoformat(),
+                        "origin": _origin(memory),
+                    },
                 }
             )
 
@@ -416,6 +423,13 @@ def _bare(name: str) -> str:
 
 def _short(memory_id: str) -> str:
     return memory_id[-8:]
+
+
+def _origin(memory: Memory) -> str:
+    """Whose word a memory is, its source and its day."""
+    from germane.model.context import origin_of  # noqa: PLC0415 - The first answer of a server doesn't count.
+
+    return origin_of(memory.trust, memory.source, memory.created_at)
 
 
 def _uri(memory_id: str) -> str:

@@ -16,6 +16,7 @@ from germane.model.learning import Feedback, LearningReport, ObserveResult, Outc
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
 from germane.model.plan import Frame
 from germane.model.request import RequestState
+from germane.provenance import Derivation, Revocation
 from germane.servers import conversations, verbs
 from germane.servers.endpoints import FORMS, Route, SpaceName
 from germane.servers.shared import known_conversation
@@ -96,6 +97,14 @@ def _memory() -> list[Route]:
     one = "/memories/{memory_id}"
     return [
         Route(method="GET", path=f"{one}/text", verb=verbs.expand, returns={"text": str}, **on),
+        Route(
+            method="GET",
+            path=f"{one}/trace-back",
+            verb=verbs.trace_back,
+            returns={"derivation": Derivation, "text": str},
+            **on,
+        ),
+        Route(method="POST", path="/revoke", verb=Engine.revoke, returns=Revocation, may=_ADMIN, **on),
         Route(
             method="GET",
             path=f"{one}/history",

@@ -103,6 +103,12 @@ def purge(engine: Engine, memory_id: str, *, confirm: bool = False) -> dict[str,
     return {"id": memory_id, "purged": engine.purge(memory_id, confirm=confirm)}
 
 
+def trace_back(engine: Engine, memory_id: str) -> dict[str, Any]:
+    """Where a memory comes from, and its sources in turn, as values and in lines. Raises NotFound."""
+    derivation = engine.trace_back(memory_id)
+    return {"derivation": derivation, "text": str(derivation)}
+
+
 def supersede(
     engine: Engine, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
 ) -> Memory:

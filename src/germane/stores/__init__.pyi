@@ -17,6 +17,7 @@ from germane.model.change import ImportUsage as ImportUsage
 from germane.model.change import Insert as Insert
 from germane.model.change import Merge as Merge
 from germane.model.change import Purge as Purge
+from germane.model.change import PurgeConversation as PurgeConversation
 from germane.model.change import RecordOutcome as RecordOutcome
 from germane.model.change import RecordRun as RecordRun
 from germane.model.change import RecordUse as RecordUse

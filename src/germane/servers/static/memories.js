@@ -126,8 +126,9 @@ async function one(area, id, changed) {
   const path = at`/memories/${id}`;
   let shown;
   try {
-    const [{ memory, renditions, lifecycle }, versions, events] = await Promise.all([
+    const [{ memory, renditions, lifecycle }, { text: origin }, versions, events] = await Promise.all([
       get(path),
+      get(`${path}/trace-back`),
       all(`${path}/history`, "versions"),
       all(`${path}/events`, "events", { everywhere: true }),
     ]);
@@ -182,6 +183,7 @@ async function one(area, id, changed) {
           },
         ),
       ),
+      panel("Where it comes from", h("pre", null, origin)),
       panel(
         `Versions (${number(versions.length)})`,
         [...versions].reverse().map((each, place, every) => {

@@ -49,7 +49,7 @@ from germane.stores.relational.conversation_records import (
     spread,
 )
 from germane.stores.relational.inserts import packed_vector
-from germane.stores.relational.ledger import purge_messages
+from germane.stores.relational.ledger import remove_quotations
 from germane.stores.relational.message_columns import BLOCK, pack_block, unpack_blocks
 from germane.stores.relational.settings import (
     agent_state,
@@ -117,16 +117,28 @@ class ConversationTables:
                 known = conversation_row(connection, agent, session)
             embedding = self._makes_vectors(connection, agent, changes)
             moved = ConversationWriter(connection, agent, session, known, embedding).apply(changes)
-            if purges:
-                purge_messages(connection, known.agent, session, (each.own_text.strip() for each in moved))
-                self._connections.note_purge(connection, "conversations")
             if any(isinstance(each, PurgeMessages | RemoveGroup | RemoveMessage) for each in changes):
-                self._scrub(connection, known.agent, session, changes, moved)
+                remove_quotations(
+                    self._connections, connection, known.agent, session, changes=changes, gone=moved
+                )
         if purges:
-            self._caches.drop((agent, session))
-            self._logs.drop(agent)
+            self.forget(agent, session)
             self._connections.erase()
         return moved
+
+    def purge(self, connection: Connection, agent: str, session: str) -> None:
+        """Delete a conversation in a write transaction of the caller's, who calls `forget` after it.
+
+        Raises MessageNotFound where there is none.
+        """
+        known, changes = conversation_row(connection, agent, session), (PurgeMessages(),)
+        gone = ConversationWriter(connection, agent, session, known, None).apply(changes)
+        remove_quotations(self._connections, connection, known.agent, session, changes=changes, gone=gone)
+
+    def forget(self, agent: str, session: str) -> None:
+        """Drop what is cached of a conversation that was purged."""
+        self._caches.drop((agent, session))
+        self._logs.drop(agent)
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
         """The messages of a conversation in order; with `hidden`, also those of hidden groups."""
@@ -307,21 +319,6 @@ class ConversationTables:
             )
             for session, count, hidden, first, last in rows
         )
-
-    def _scrub(
-        self,
-        connection: Connection,
-        agent: int,
-        session: str,
-        changes: Sequence[ConversationChange],
-        gone: Sequence[Message],
-    ) -> None:
-        """Remove what learning runs quote of messages that are gone; a whole session takes its runs along."""
-        from germane.stores.relational import learning_runs  # noqa: PLC0415 - Few messages are removed.
-
-        if any(isinstance(each, PurgeMessages) and each.group is None for each in changes):
-            learning_runs.remove_runs(connection, agent, session)
-        learning_runs.scrub_runs(connection, agent, messages=[each.id for each in gone])
 
     def _makes_vectors(
         self, connection: Connection, agent: str, changes: Sequence[ConversationChange]

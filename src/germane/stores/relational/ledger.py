@@ -36,6 +36,7 @@ from germane.stores.relational.tables import (
 )
 
 if TYPE_CHECKING:
+    from germane.model.conversation import ConversationChange, Message
     from germane.protocols import Store
 
 MOST_ASSEMBLIES: Final = 2000
@@ -210,7 +211,32 @@ class LedgerTables:
         return self._past(agent, point)
 
 
-def purge_messages(connection: Connection, agent: int, session: str, texts: Iterable[str]) -> None:
+def remove_quotations(
+    connections: Connections,
+    connection: Connection,
+    agent: int,
+    session: str,
+    *,
+    changes: Iterable[ConversationChange],
+    gone: Sequence[Message],
+) -> None:
+    """Remove what learning runs, and after a purge the ledger, quote of messages that are gone.
+
+    A whole session takes its runs along.
+    """
+    from germane.model.conversation import PurgeMessages  # noqa: PLC0415 - Few messages are removed.
+    from germane.stores.relational import learning_runs  # noqa: PLC0415 - As above.
+
+    purges = [each for each in changes if isinstance(each, PurgeMessages)]
+    if purges:
+        _purge_messages(connection, agent, session, (each.own_text.strip() for each in gone))
+        connections.note_purge(connection, "conversations")
+    if any(each.group is None for each in purges):
+        learning_runs.remove_runs(connection, agent, session)
+    learning_runs.scrub_runs(connection, agent, messages=[each.id for each in gone])
+
+
+def _purge_messages(connection: Connection, agent: int, session: str, texts: Iterable[str]) -> None:
     """Remove the assemblies whose questions hold words of messages that are being purged.
 
     Those are the ones made for a request about the conversation, since its question takes terms from earlier

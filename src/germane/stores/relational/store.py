@@ -161,6 +161,10 @@ class RelationalStore(ABC):
             applied = transaction.apply(changes)
             if transaction.gone:
                 self._connections.note_purge(connection)
+            for session in (sessions := writes.purged_sessions(changes)):
+                self.conversations.purge(connection, agent, session)
+        for session in sessions:
+            self.conversations.forget(agent, session)
         if erases:
             self._connections.erase()
         return applied

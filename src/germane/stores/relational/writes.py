@@ -20,6 +20,7 @@ from germane.model.change import (
     Insert,
     Merge,
     Purge,
+    PurgeConversation,
     RecordOutcome,
     RecordRun,
     RecordUse,
@@ -82,7 +83,12 @@ def _moment_of(change: Change) -> datetime | None:
 
 def erases(changes: Sequence[Change]) -> bool:
     """Whether any of the changes is a purge after which what is gone has to be erased at once."""
-    return any(isinstance(each, Purge) and each.erases for each in changes)
+    return any(isinstance(each, Purge) and each.erases for each in changes) or bool(purged_sessions(changes))
+
+
+def purged_sessions(changes: Sequence[Change]) -> tuple[str, ...]:
+    """The conversations among what is purged, which the store deletes after the other changes."""
+    return tuple(dict.fromkeys(each.session for each in changes if isinstance(each, PurgeConversation)))
 
 
 @dataclass(slots=True)
@@ -146,6 +152,7 @@ class WriteTransaction:
             Reword: self._reword,
             RecordRun: self._record_run,
             Reinstate: self._reinstate,
+            PurgeConversation: lambda _: Applied(memory=None),  # See `purged_sessions`.
         }
         self.at = _moment_of(change)
         if type(change) not in how:
