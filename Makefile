@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
 
-.PHONY: demo test test-all test-rest lint types house bench docs clean ci
+.PHONY: demo test test-all test-rest lint types house bench docs site clean ci
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -15,9 +15,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http,onnx,postgres,project,watch]'
 	touch $@
 
-# The frameworks of the adapters, which the demo doesn't need.
+# The frameworks of the adapters and what builds the site, which the demo doesn't need.
 $(FRAMEWORKS): $(STAMP)
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group frameworks
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group frameworks --group docs
 	touch $@
 
 demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
@@ -50,6 +50,9 @@ docs: $(FRAMEWORKS) ## Write the generated pages of the reference anew.
 	$(BIN)/python tools/http_reference.py
 	$(BIN)/python tools/decay_curve.py
 	$(BIN)/python tools/context_picture.py
+
+site: $(FRAMEWORKS) ## The documentation as a site in .site, with each broken link as an error.
+	$(BIN)/python tools/build_site.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
