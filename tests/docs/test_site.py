@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT
 
 import germane
+from docs.pages import ROOT
 
 pytest.importorskip("zensical", reason="Zensical isn't installed: pip install --group docs")
 
