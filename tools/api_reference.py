@@ -265,17 +265,20 @@ def _wording(template: Template) -> str:
     return "as written" if template == Kind(name="plain").full else text
 
 
+_WITHOUT_KINDS = {True: "external memories that instruct", False: "the frame's own text"}
+
+
 def _sections(plan: germane.Plan) -> str:
     whole = plan.spare + sum(section.share.weight for section in plan.sections)
     rows = [
         (
             f"`{section.heading}`",
-            ", ".join(section.kinds) or "the frame's own text",
+            ", ".join(section.kinds) or _WITHOUT_KINDS[section.quoted],
             f"{section.share.weight}/{whole}",
             f"always, {section.order} first"
             if section.order
             else "by the question"
-            if section.kinds
+            if section.gathers
             else "always",
             ", ".join(section.levels),
             str(section.overflow),

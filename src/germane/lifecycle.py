@@ -8,7 +8,7 @@ the layered plan comes from, and where it leaves one open, the choices made here
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -26,6 +26,7 @@ from germane.model.memory import (
     QualityFlag,
     Stage,
     Status,
+    Trust,
     counted,
     uncounted,
 )
@@ -45,6 +46,14 @@ __all__ = [
     "UpkeepStep",
     "UpkeepTask",
 ]
+
+_TRUSTS: Final = tuple(Trust)
+
+
+def least_trust(several: Iterable[Trust]) -> Trust:
+    """The least of these trusts, at least one: no more has what is derived from all their memories."""
+    return max(several, key=_TRUSTS.index)
+
 
 CORE_AT: Final = 3
 """Confirmations that make a fact a core one."""

@@ -35,7 +35,7 @@ from germane.ranking.by_kind import by_kind, in_precedence, kinds_first_notes
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, Scoring, rank, rank_sections
 from germane.ranking.scores import Boosts
-from germane.ranking.similarity import RECENCY, empty_reason_of, in_order, memories_of, of_each
+from germane.ranking.similarity import RECENCY, crowding, empty_reason_of, in_order, memories_of, of_each
 from germane.renditions.passages import PassageScores
 from germane.tokens import spendable
 
@@ -148,6 +148,9 @@ def _packed(
     ]
     ranked = [passed for passed, _ in pairs]
     dropped = [left_out for _, left_out in pairs]
+    if request.plan.roll_over is RollOver.BEST:
+        sections_by_value = zip(request.plan.sections, ranked, strict=True)
+        last |= crowding([part for section, part in sections_by_value if not section.leftover])
     fitted, text, tokens = _fit_to(request, ranked, required, limit, last)
     trace = Trace(
         plan=request.plan.name,
@@ -183,7 +186,7 @@ def _required(request: PipelineInput, gathered: Gathered) -> frozenset[str]:
         if section.required
         or memory.kind in section.required_kinds
         or memory.ref in request.pinned
-        or (memory.kind in strict and strict[memory.kind](memory))
+        or (not section.quoted and memory.kind in strict and strict[memory.kind](memory))
     )
 
 
@@ -368,7 +371,7 @@ def _split_section(
         taken, dropped = _without(request, section, taken, dropped, required)
     if section.alike is not None:
         fewer, over = of_each(taken, alike=section.alike, most=section.each, exempt=required)
-        if request.plan.roll_over is RollOver.BEST:
+        if request.plan.roll_over is RollOver.BEST and not section.quoted:
             late.update(one.memory.ref for one in over)
         else:
             taken = fewer

@@ -502,7 +502,7 @@ def test_a_purge_takes_the_remembered_lines_along() -> None:
         engine.remember("The secret lives in the vault.")
         found = engine.recall("secret")[0].memory
         engine.assemble("Where does the secret live?", budget=300, plan="relevance")
-        session, (section,) = engine._session, relevance(BUILT_IN).sections
+        session, (section, _) = engine._session, relevance(BUILT_IN).sections
         assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, found).lines != {}
         engine.purge(found.id, confirm=True)
         assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, found).lines == {}

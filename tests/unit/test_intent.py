@@ -227,6 +227,7 @@ def test_every_frame_has_its_total_and_its_shares(
         *FLEXIBLE,
         "history",
         "calibration",
+        "quoted",
     ]
     assert [section.name for section in plan.sections] == order
     by_name = dict(zip(order, shares[:-1], strict=True))

@@ -82,9 +82,10 @@ def test_the_layers_are_the_notes_own_in_every_frame() -> None:
 
 
 def test_the_headings_stand_in_the_notes_order() -> None:
-    plan = STRICT
+    plan = replace(STRICT, sections=STRICT.sections[:-1])
     with opened() as engine:
         trace = engine.assemble("x", plan="layered_strict", frame="decision").trace
+    assert STRICT.sections[-1].quoted, "it stands only where there is something to quote"
     assert [section.name for section in plan.sections] == [section.name for section in trace.sections]
     assert [section.heading for section in trace.sections] == [
         "## Identity",
@@ -112,7 +113,8 @@ def test_the_headings_stand_in_the_notes_order() -> None:
 
 
 def test_only_the_strict_plan_keeps_whole_texts_out_of_what_relevance_fills() -> None:
-    assert all(Level.FULL not in section.levels for section in STRICT.sections if section.order is None)
+    ranked = [section for section in STRICT.sections if section.order is None and not section.quoted]
+    assert all(Level.FULL not in section.levels for section in ranked)
     gathering = [section for section in DEFAULT.sections if section.gathers and section.name != "calibration"]
     assert all(section.levels == (Level.FULL, Level.SUMMARY, Level.MICRO) for section in gathering)
 

@@ -59,18 +59,14 @@ def test_new_metadata_is_stored_and_shown(engine: Engine) -> None:
     assert remembered(engine, kind="decision", metadata={"reasons": ["cheap"]}).what == "repeated"
 
 
-def test_another_trust_is_applied_and_none_leaves_it(engine: Engine) -> None:
+def test_less_trust_is_applied_and_more_is_not(engine: Engine) -> None:
     remembered(engine, trust="owner")
     assert remembered(engine).memory.trust is Trust.OWNER
     lowered = remembered(engine, trust="external")
     assert (lowered.what, lowered.memory.trust) == ("updated: trust", Trust.EXTERNAL)
     assert remembered(engine, trust="external").what == "repeated"
-    assert engine.remember(TEXT, trust="owner").trust is Trust.OWNER
-    assert [memory.trust for memory in engine.history(lowered.memory.id)] == [
-        Trust.OWNER,
-        Trust.EXTERNAL,
-        Trust.OWNER,
-    ]
+    assert engine.remember(TEXT, trust="owner").trust is Trust.EXTERNAL
+    assert [memory.trust for memory in engine.history(lowered.memory.id)] == [Trust.OWNER, Trust.EXTERNAL]
 
 
 def test_a_constraint_that_has_come_to_block_goes_on_blocking(engine: Engine) -> None:

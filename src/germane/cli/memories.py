@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -317,9 +317,13 @@ def _confirm(
     memory_id: options.Target,
     *,
     core: Annotated[bool, opt("--core", "Make it a core fact at once.")] = False,
+    vouched_by: Annotated[
+        Literal["user", "operator"] | None,
+        opt("--vouched-by WHO", "Who has read it and vouches for it: user or operator."),
+    ] = None,
 ) -> None:
     with call.open(writes=True) as engine:
-        _print_state(call, engine.confirm(id_of(engine, memory_id), core=core))
+        _print_state(call, engine.confirm(id_of(engine, memory_id), core=core, vouched_by=vouched_by))
 
 
 @command("memory contradict", space=True)

@@ -32,7 +32,7 @@ from germane.model.conversation import (
     ToolCall,
     ToolResult,
 )
-from germane.model.memory import Draft, Trust
+from germane.model.memory import Draft
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions import shorten
 
@@ -193,6 +193,7 @@ def spoken_messages(groups: Iterable[Group]) -> Iterator[Message]:
 
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
     """What the user states plainly in these groups, by the rules of `germane.extractors`; each once."""
+    from germane.extractors.gate import trust_of  # noqa: PLC0415 - As below.
     from germane.extractors.rules import RuleExtractor  # noqa: PLC0415 - Few conversations are compacted.
 
     messages = {message.id or str(message.seq): message for message in spoken_messages(gone)}
@@ -205,7 +206,7 @@ def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
             content=proposal.content,
             kind=proposal.kind,
             subject=proposal.subject,
-            trust=Trust.OWNER,
+            trust=trust_of(proposal, messages),
             source=f"conversation:{message.session}#{message.id}" if message.id else None,
             created_at=message.created_at,
             valid_from=proposal.valid_from,

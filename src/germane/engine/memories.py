@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from germane.model.memory import LifecycleState, RememberResult
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named
-    from germane.operations.lifecycle import UpkeepCallback
+    from germane.operations.lifecycle import UpkeepCallback, Voucher
     from germane.operations.search import RecallResult
     from germane.operations.working_set import WorkingSet
     from germane.provenance import Derivation, Revocation
@@ -377,13 +377,22 @@ class MemoryMethods:
             *operations.read.large_findings(self._session),
         )
 
-    def confirm(self, memory_id: str, *, core: bool = False) -> Memory:
+    def confirm(
+        self,
+        memory_id: str,
+        *,
+        core: bool = False,
+        vouched_by: Voucher | None = None,
+    ) -> Memory:
         """Say that a fact was met again; the third time, or with `core`, makes it a core fact.
 
-        Raises NotFound, or InvalidInput for what can't be confirmed: other kinds, and what is
-        superseded or out of use.
+        With `vouched_by` "user" or "operator" a memory of any kind gets the trust "owner", which nothing
+        else raises. Its next version notes in the metadata, under `vouched`, who vouches for it, when, and
+        its trust before. Call it only for a person who has read the memory. Raises NotFound, or
+        InvalidInput for what can't be confirmed: other kinds without `vouched_by`, and what is superseded
+        or out of use.
         """
-        return operations.lifecycle.confirm(self._session, memory_id, core=core)
+        return operations.lifecycle.confirm(self._session, memory_id, core=core, vouched_by=vouched_by)
 
     def contradict(self, memory_id: str, *, by: str | None = None) -> Memory:
         """Say that something speaks against a fact, such as the memory `by`: its confidence falls by 0.2.

@@ -13,13 +13,12 @@ from typing import Final
 import regex
 
 from germane.extractors.changes import change_of, on_other_topics, opposes, says_change, stays
-from germane.lifecycle import NEARLY_IDENTICAL
+from germane.lifecycle import NEARLY_IDENTICAL, least_trust
 from germane.model.extraction import Proposal, ProposalOutcome
-from germane.model.memory import Memory, Status, Trust
+from germane.model.memory import Memory, Status
 from germane.ranking.similarity import could_be_same, normalised, words_of
 from germane.retrieval.tokenizer import query_terms
 
-_TRUST: Final = {trust: place for place, trust in enumerate(Trust)}
 _DENIES: Final = regex.compile(
     r"\b(?:not|never|no longer|any ?more|any longer|stop(?:ped|s)?|quit|gave up|given up|without|cannot|"
     r"\w+n['’]t|hates?|dislikes?|detests?)\b",
@@ -135,7 +134,7 @@ def _revised(new: Memory, other: Memory, reason: str, *, related: bool = True) -
         return Verdict(
             outcome=ProposalOutcome.NOTHING, reason="A later statement of it is known.", target=other
         )
-    if _TRUST[new.trust] > _TRUST[other.trust]:
+    if not is_trusted(new, other):
         return _contradicts(other, f"It is the word of {new.trust}, and this memory that of {other.trust}.")
     if not related:
         return _contradicts(other, "It names a memory that is about something else.")
@@ -148,7 +147,7 @@ def _contradicts(other: Memory, reason: str) -> Verdict:
 
 def is_trusted(new: Memory, other: Memory) -> bool:
     """Whether `new` is trusted as much as `other`, so that it may count against it."""
-    return _TRUST[new.trust] <= _TRUST[other.trust]
+    return least_trust((new.trust, other.trust)) is other.trust
 
 
 def _about_one(new: Memory, other: Memory) -> bool:

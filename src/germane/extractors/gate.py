@@ -17,6 +17,7 @@ from germane.extractors.answers import last_question
 from germane.extractors.rules import USER, refusal_of, same_words, stated_in
 from germane.extractors.statements import spelled_out, without_question
 from germane.kinds import Kinds
+from germane.lifecycle import least_trust
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
 from germane.model.memory import Trust
@@ -34,7 +35,6 @@ _TRUST: Final = {
     MessageRole.ASSISTANT: Trust.AGENT,
     MessageRole.TOOL: Trust.EXTERNAL,
 }
-_LEAST: Final = tuple(Trust)
 _UNTOLD: Final = frozenset(
     {"user", "says", "said", "states", "stated", "mentions", "mentioned", "years", "old"}
 )
@@ -80,12 +80,13 @@ def refusal(
 def trust_of(proposal: Proposal, messages: Mapping[str, Message]) -> Trust:
     """Whose word a proposal is: that of the least trusted message that it quotes.
 
-    A question that the user answered counts as the user's word.
+    A question that the user answered counts as the user's word. What an assistant says after it has read
+    results of tools may be theirs.
     """
     question = _question(proposal, messages)
     quotes = [quote for quote in proposal.quotes if quote is not question]
-    trusts = [_trust_of(quote, messages[quote.message]) for quote in quotes]
-    return max(trusts, key=_LEAST.index)
+    reading = {message.group for message in messages.values() if message.group and message.results}
+    return least_trust(_trust_of(quote, messages[quote.message], reading) for quote in quotes)
 
 
 def _reasons(
@@ -189,8 +190,10 @@ def _of_quote(quote: Quote, messages: Mapping[str, Message]) -> str:
     return f"Its quotation doesn't stand in message {quote.message!r}."
 
 
-def _trust_of(quote: Quote, message: Message) -> Trust:
+def _trust_of(quote: Quote, message: Message, reading: Collection[str]) -> Trust:
     if not _stands_in(quote.text, message.own_text):
+        return Trust.EXTERNAL
+    if message.role is MessageRole.ASSISTANT and message.group in reading:
         return Trust.EXTERNAL
     return _TRUST.get(message.role, Trust.EXTERNAL)
 

@@ -11,7 +11,7 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from germane.errors import InvalidInput, InvalidPlan
-from germane.model.memory import Level
+from germane.model.memory import Level, Memory, Status, Trust
 from germane.model.query import Filter, Order
 from germane.model.validation import checked_fields
 
@@ -21,8 +21,10 @@ Fusion: TypeAlias = Literal["floored", "rrf", "weighted_sum", "weighted_sum_v1"]
 Repeats: TypeAlias = Literal["never", "across", "always"]
 """Where a text that stands in a context may stand again: nowhere, in another section, or anywhere."""
 
-Alike: TypeAlias = Literal["subject", "category", "tag", "kind"]
-"""What makes two memories of a section alike: subject, category (of their metadata), first tag or kind."""
+Alike: TypeAlias = Literal["subject", "category", "tag", "kind", "source"]
+"""What makes two memories of a section alike: subject, category (of their metadata), first tag, kind, or the
+page or file of their source.
+"""
 
 
 class Overflow(StrEnum):
@@ -117,6 +119,10 @@ class Section:
     section. With `reverse` the best stands last in such a list; which memories stand there is the same. With
     `dates`, `sources` and `ids` each item ends with the day it was created, a short name of its source and a
     short id that `Engine.expand` takes; under the date of a session there is neither day nor source.
+
+    `trust` is the least trust of the memories of `trust_kinds`, and of those about the user, that the section
+    takes; without `trust_kinds`, of all memories. A `quoted` one takes what the others refuse by that rule,
+    and writes each text as a quotation with its origin.
     """
 
     name: str
@@ -147,8 +153,14 @@ class Section:
     sources: bool = False
     ids: bool = False
     where: Filter | None = None
+    trust: Trust = Trust.EXTERNAL
+    trust_kinds: tuple[str, ...] = ()
+    quoted: bool = False
+    admits: Filter | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Made once, since every search needs it.
+        object.__setattr__(self, "admits", _admits(self))
         headed = self.heading or self.text or self.own_heading or self.by_session
         if self.reverse and self.style is Style.BULLETS:
             raise InvalidPlan(
@@ -163,7 +175,36 @@ class Section:
     @property
     def gathers(self) -> bool:
         """Whether the section shows memories at all: of its kinds, or those that its own filter admits."""
-        return bool(self.kinds) or self.where is not None
+        return bool(self.kinds) or self.where is not None or self.quoted
+
+    def takes(self, memory: Memory) -> bool:
+        """Whether the section's rule of trust admits a memory."""
+        trusted = _TRUSTS.index(memory.trust) <= _TRUSTS.index(self.trust)
+        bound = not self.trust_kinds or memory.kind in self.trust_kinds or memory.subject == _USER
+        return (trusted or not bound) is not self.quoted
+
+
+_TRUSTS = tuple(Trust)
+_USER = "user"
+
+
+def _admits(section: Section) -> Filter | None:
+    """The section's own filter together with its rule of trust; None where it has neither."""
+    if section.trust is Trust.EXTERNAL:
+        return section.where
+    from germane.model.conditions import Comparison, Condition, Not, Or  # noqa: PLC0415 - Few filters have one.
+
+    trusted = tuple(each.value for each in _TRUSTS[: _TRUSTS.index(section.trust) + 1])
+    rule: Condition = Comparison("trust", "in", trusted)
+    if section.trust_kinds:
+        of_kinds = Comparison("kind", "in", section.trust_kinds)
+        rule = Or((rule, Not(Or((of_kinds, Comparison("subject", "=", _USER))))))
+    rule = Not(rule) if section.quoted else rule
+    if section.where is None:
+        # By relevance the search's own filter says which statuses are found.
+        return Filter(where=rule, statuses=() if section.order is None else (Status.ACTIVE,))
+    own = section.where.where
+    return replace(section.where, where=rule & own if isinstance(own, Condition) else rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,9 @@ _ALIASES: Final = {
     "Vector": "ndarray",
 }
 """What annotations name that a module imports for type checkers alone, or that is no class."""
-_TEXTS: Final = frozenset({"ClusterBy", "Literal", "Quality", "Ranker", "RecencyScope", "StrategyName"})
+_TEXTS: Final = frozenset(
+    {"ClusterBy", "Literal", "Quality", "Ranker", "RecencyScope", "StrategyName", "Voucher"}
+)
 _FUNCTIONS: Final = frozenset(
     {"Callable", "Clock", "FrameSelector", "Progress", "Scorer", "ProgressCallback", "UpkeepCallback"}
 )

@@ -56,6 +56,7 @@ from germane.operations.search import (
     query_of,
     understand,
 )
+from germane.operations.trust import stored_pins, uncrowded, with_quotations
 from germane.packing.lines import RememberedLines
 from germane.pipeline import PipelineInput, text_left_out
 from germane.pipeline import assemble as assemble_context
@@ -145,14 +146,14 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         found = _with_rest(session, parsed, framing, found)
     taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     framing, found = _with_messages(session, request, parsed, framing, found)
+    plan, found, quoting = with_quotations(framing.plan, framing.budget, found)
     if request.without:
         found, pinned = excluding(found, pinned, [whole_id(session, one) for one in request.without])
-    plan, unadvised = advised(framing.plan, judgement)
+    plan, unadvised = advised(plan, judgement)
     passages = passage_search(session, query, found)
     warnings = (
         *(lifted(plan, found, pinned, time) if (time := parsed.where.when) else ()),
         *(failures(plan, found, session.kinds) if found.failed else ()),
-        *unadvised,
     )
     counter, gate, conversation = request.counter, request.gate, request.conversation
     if how is not None and how.estimate and counter is session.counter:
@@ -169,11 +170,11 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
         pinned=pinned,
         prefer=parsed.prefers,
         scorer=request.scorer,
-        gated=(framing.plan.gate if gate is None else gate) and request.scorer is None and found.by_relevance,
+        gated=(plan.gate if gate is None else gate) and request.scorer is None and found.by_relevance,
         gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(*parsed.notes, *framing.notes, *warnings),
+        notes=(*parsed.notes, *framing.notes, *quoting, *warnings, *unadvised),
         left_out={} if conversation is None else in_conversation(session, chain(*found.slices), conversation),
         domain=framing.domain,
         frame=framing.choice,
@@ -184,7 +185,7 @@ def assemble(session: AgentContext, request: AssembleRequest) -> Context:
     context = _made(session, request, given, found)
     more: Sequence[TraceNote] = [_estimate(context, session.counter)] if how and how.estimate else ()
     if framing.searches and how is None and (when := parsed.question.when or request.where.when):
-        more = _of_another_time(context, framing.plan, found, when)
+        more = _of_another_time(context, plan, found, when)
     return _noted(context, request, more)
 
 
@@ -385,12 +386,9 @@ def _gathered(
     whenever = where.whenever
     sections = [section for section in plan.sections if section.gathers]
     parts = _slices(plan, where, request.where)
-    always = Slice(
-        order=Order.IMPORTANT,
-        where=whenever,
-        also=Filter(pinned=True, applies_to=request.where.applies_to),
-        limit=_MOST_PINNED,
-    )
+    refused = next((section.admits for section in sections if section.quoted), None)
+    pins = stored_pins(refused, request.where.applies_to)
+    always = Slice(order=Order.IMPORTANT, where=whenever, also=pins, limit=_MOST_PINNED)
     sought = [framing.searches or section.order is not None for section in sections]
     advises = any(section.advises for section in plan.sections)
     judging = session.calibration_cache.sought(session.agent, session.kinds, where) if advises else ()
@@ -408,6 +406,11 @@ def _gathered(
         found = _spread(found, sought)
     if plan.kinds_first is not None:
         parsed, found = _widened(session, request, parsed, plan, found)
+    elif found.by_relevance:
+        spaces = request.spaces
+        found = uncrowded(
+            plan, found, lambda more: gather_together(session, searched, more, spaces)[2].slices
+        )
     slices = within_domain(plan, found.slices[:-1], framing.domain, session.kinds)
     named = named_pins((session, *request.spaces), request.pins) if request.pins else ()
     pinned = (*named, *(one.memory for one in found.slices[-1]))
@@ -491,7 +494,7 @@ def _slices(plan: Plan, where: Filter, given: Filter) -> tuple[Slice, ...]:
     if plan.kinds_first is not None:
         also = replace(given, scopes=()) if given.applies_to else None
         return tuple(
-            Slice(order=Order.NEWEST, where=section.where, also=also, limit=_OF_A_SCOPE)
+            Slice(order=Order.NEWEST, where=section.admits, also=also, limit=_OF_A_SCOPE)
             for section in sections
         )
     return tuple(
@@ -501,7 +504,7 @@ def _slices(plan: Plan, where: Filter, given: Filter) -> tuple[Slice, ...]:
             limit=max(section.limit, _OF_ANY_DOMAIN) if section.of_domain else section.limit,
             order=section.order,
             where=None if section.order is None else where.whenever,
-            also=section.where or (None if section.order is None else _ACTIVE),
+            also=section.admits or (None if section.order is None else _ACTIVE),
         )
         for section in sections
     )
@@ -585,9 +588,10 @@ def with_pinned(
     stands = {one.ref for part in found for one in CandidateTable.of(part).memories}
     for memory in pinned:
         # One with a filter of its own may not admit it.
-        homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]
+        taking = [place for place, section in enumerate(sections) if section.takes(memory)]
+        homes = [place for place in taking if memory.kind in sections[place].kinds]
         whole = [place for place in homes if sections[place].where is None]
-        home = next(iter([*whole, *homes]), len(sections) - 1)
+        home = next(iter([*whole, *homes]), taking[-1] if taking else len(sections) - 1)
         if memory.ref not in stands:
             stands.add(memory.ref)
             slices[home].append(Candidate(memory=memory))

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from germane.errors import InvalidInput, NotFound, NotWorthKeeping, StaleRevision, StoreUnavailable
 from germane.kinds import subject_of
 from germane.ledger import Finding
-from germane.lifecycle import NEARLY_IDENTICAL, first_stage
+from germane.lifecycle import NEARLY_IDENTICAL, first_stage, least_trust
 from germane.model.change import Applied, Insert
 from germane.model.memory import (
     LEARNED_TAGS,
@@ -316,7 +316,8 @@ def upsert(
     """Store a memory with a key: as the next version of the current one of that key, if there is one.
 
     The same text again is counted. What isn't `given` of importance, confidence, outcome, trust, pin, session
-    and expiry stays as it was. Of several writers of one key, each one's version follows another's, and what
+    and expiry stays as it was. What another source says with less trust stands beside it, without the key. Of
+    several writers of one key, each one's version follows another's, and what
     another one purges meanwhile is stored anew.
     """
     for left in reversed(range(_TRIES)):
@@ -326,6 +327,11 @@ def upsert(
                 return keep(session, [memory], revive=revive, given={memory.id: given}, at=at)[0]
             if head.status is Status.FORGOTTEN and not revive:
                 return RememberResult(memory=head, created=False)
+            lowers = "trust" in given and least_trust((head.trust, memory.trust)) is not head.trust
+            if lowers and memory.source != head.source:
+                beside = memory.evolve(key=None)
+                beside = beside.evolve(content_hash=content_hash_of(beside))
+                return keep(session, [beside], revive=revive, given={memory.id: given}, at=at)[0]
             again = _next_of(session, head, memory, given)
             vector = vectors_to_store(session.embedder, [again.content])[0]
             return RememberResult(memory=store_version(session, head, again, vector, at=at), created=True)
@@ -380,7 +386,12 @@ def _restate(
     if head.id != former.id:
         # It was merged into another memory that says the same, which still stands for both.
         return RememberResult(memory=head, created=False)
-    again = given.evolve(id=head.id, version=head.version + 1, expires_at=given.expires_at or head.expires_at)
+    again = given.evolve(
+        id=head.id,
+        version=head.version + 1,
+        expires_at=given.expires_at or head.expires_at,
+        trust=least_trust((former.trust, given.trust)),
+    )
     vector = vectors_to_store(session.embedder, [again.content])[0]
     return RememberResult(memory=store_version(session, head, again, vector, at=at), created=True)
 
@@ -419,6 +430,9 @@ def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any
     trust, a pin.
     """
     changes: dict[str, Any] = {name: getattr(given, name) for name in _APPLIED if name in fields}
+    if "trust" in changes:
+        # Whoever says it again doesn't vouch for where it came from.
+        changes["trust"] = least_trust((known.trust, given.trust))
     if "tags" in changes:
         changes["tags"] = tuple(dict.fromkeys((*known.tags, *given.tags)))
     if "metadata" in changes:

@@ -336,7 +336,7 @@ def _note_near(
     near: Mapping[str, dict[str, tuple[float, Memory]]],
 ) -> None:
     """Note for each section what is near to the vector, where it wasn't nearer to another."""
-    slices = tuple(Slice(kinds=section.kinds, also=section.where, limit=MOST) for section in sections)
+    slices = tuple(Slice(kinds=section.kinds, also=section.admits, limit=MOST) for section in sections)
     query = Query(vector=vector, filter=request.query.filter, slices=slices, now=request.query.now)
     for section, part in zip(sections, session.store.search(session.agent, query).slices, strict=True):
         known = near[section.name]

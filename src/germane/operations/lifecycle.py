@@ -12,12 +12,12 @@ from datetime import datetime
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.errors import InvalidInput, NotFound, StaleRevision, shown
 from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
 from germane.model.change import ApplySignal, Merge, Purge, Reword
 from germane.model.memory import (
@@ -59,19 +59,48 @@ from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
 from germane.stores.location import LIFECYCLE, MAINTENANCE
 
+Voucher: TypeAlias = Literal["user", "operator"]
+"""Who can vouch for a memory."""
+VOUCHERS: Final = get_args(Voucher)
+
 _TRIES: Final = 20
 """Somebody else may revise a constraint while its next version is made; nobody does so twenty times in
 a row.
 """
 
 
-def confirm(session: AgentContext, memory_id: str, *, core: bool = False) -> Memory:
-    """Count that a fact was met again, or with `core` make it a core one by hand.
+def confirm(
+    session: AgentContext, memory_id: str, *, core: bool = False, vouched_by: Voucher | None = None
+) -> Memory:
+    """Count that a fact was met again, with `core` make it a core one by hand, or let somebody vouch for it.
 
     Raises NotFound, or InvalidInput for what can't be confirmed.
     """
+    memory = _in_use(session, memory_id)
+    if vouched_by is not None:
+        memory = _vouched(session, memory, vouched_by)
+        if session.kinds.of(memory).lifecycle != "fact":
+            return memory
     sign = LifecycleSignal.PROMOTE if checked_flag(core, name="core") else LifecycleSignal.CONFIRM
-    return move(session, _in_use(session, memory_id), sign)
+    return move(session, memory, sign)
+
+
+def _vouched(session: AgentContext, memory: Memory, by: Voucher) -> Memory:
+    """The memory with the trust of its owner, in a version that notes who vouches for it, when, and since
+    which trust.
+    """
+    if by not in VOUCHERS:
+        raise InvalidInput(f"vouched_by={shown(by)} can't vouch for a memory: take {' or '.join(VOUCHERS)}.")
+    now = as_utc(session.clock(), name="clock")
+    note = {"by": by, "at": now.isoformat(), "from": memory.trust.value}
+    new = memory.evolve(
+        trust=Trust.OWNER,
+        metadata=MappingProxyType({**memory.metadata, "vouched": note}),
+        version=memory.version + 1,
+        updated_at=now,
+    )
+    vector = vectors_to_store(session.embedder, [new.content])[0]
+    return store_version(session, memory, new, vector)
 
 
 def contradict(session: AgentContext, memory_id: str, *, by: str | None = None) -> Memory:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
-from germane.lifecycle import Reconcile
+from germane.lifecycle import Reconcile, least_trust
 from germane.model.change import Applied, Purge, SetStatus
 from germane.model.memory import Cause, Draft, LifecycleSignal, Memory, RememberResult, Status, Trust
 from germane.model.query import Filter, Query, Slice
@@ -17,6 +17,7 @@ from germane.model.validation import (
     as_utc,
     checked_id,
     checked_sequence,
+    checked_word,
 )
 from germane.operations.context import AgentContext
 from germane.operations.drafts import (
@@ -132,7 +133,6 @@ def _memories(
 # apart, so nothing counts as the same whose numbers or negations differ.
 
 _LOOKED_AT = 20
-_TRUST = {trust: place for place, trust in enumerate(Trust)}
 
 
 def rules_of(reconcile: bool | Reconcile) -> Reconcile | None:
@@ -161,7 +161,7 @@ def reconciled(session: AgentContext, memory: Memory, rules: Reconcile) -> Remem
     for other, cosine in known:
         named = memory.subject is not None and other.subject is not None
         if named and _about_one(memory, other) and cosine > rules.supersede:
-            if _TRUST[memory.trust] > _TRUST[other.trust]:
+            if least_trust((memory.trust, other.trust)) is not other.trust:
                 continue
             new = memory.evolve(
                 id=other.id,
@@ -254,6 +254,7 @@ def supersede(
     now = as_utc(session.clock(), name="clock")
     old = _expected(session, memory_id, expected, before="it is superseded")
     given = draft_of(draft)
+    _check_trust(old, None if given.trust is None else checked_word(Trust, given.trust, name="trust"))
     whole = replace(
         given,
         importance=old.importance if given.importance is None else given.importance,
@@ -322,6 +323,15 @@ def _expected(session: AgentContext, memory_id: str, expected: int | None, *, be
     if memory.status is Status.FORGOTTEN:
         raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before {before}.")
     return memory
+
+
+def _check_trust(old: Memory, trust: Trust | None) -> None:
+    """Raise InvalidInput for a next version of more trust, which only somebody who vouches for it gives."""
+    if trust is not None and least_trust((trust, old.trust)) is not trust:
+        raise InvalidInput(
+            f"trust={trust.value!r} is more than the {old.trust.value!r} of memory {old.id!r}, and no "
+            "revision raises trust. Let somebody vouch for it: confirm(..., vouched_by='user') or 'operator'."
+        )
 
 
 def _ids(session: AgentContext, memory_ids: Iterable[str]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from germane.conversation.views import Tiers
 from germane.errors import StoreError
 from germane.kinds import MESSAGE
 from germane.model.context import Context, Reason
-from germane.model.conversation import Message, TextPart
-from germane.model.memory import Memory, Rendition, Renditions
+from germane.model.conversation import Message, MessageRole, TextPart
+from germane.model.memory import Memory, Rendition, Renditions, Trust
 from germane.model.plan import Plan
 from germane.model.query import (
     Candidate,
@@ -53,6 +53,8 @@ _COVERED = 1 / 3
 """The share of these terms that a fact beside messages has at least."""
 _SOURCE = "conversation:"
 """Begins the source of a memory that was learned from a message: `conversation:SESSION#MESSAGE`."""
+_TRUSTS = tuple(Trust)
+_TRUST = {MessageRole.USER: Trust.OWNER, MessageRole.ASSISTANT: Trust.AGENT}
 _ROUNDS = 4
 """How often a context is made again without messages that a memory in it contains; mostly once is enough."""
 
@@ -144,7 +146,13 @@ def candidate_of(session: AgentContext, turn: Sequence[Message], part: int, name
     within = f"{first.session} {part + 1}" if part else first.session
     made = memory_of(own, within, names=names, tiers=Tiers(), renditions=whole)
     metadata = {"session": first.session, **made.metadata, "seq": first.seq}
-    return made.evolve(version=0, content_hash=first.id, metadata=metadata)
+    trust = max((_trust_of(message) for message in turn), key=_TRUSTS.index)
+    return made.evolve(version=0, content_hash=first.id, metadata=metadata, trust=trust)
+
+
+def _trust_of(message: Message) -> Trust:
+    """A result of a tool can be any text of the world, in whichever message a provider puts it."""
+    return Trust.EXTERNAL if message.results else _TRUST.get(message.role, Trust.EXTERNAL)
 
 
 def _gated(found: SearchResult, query: Query) -> SearchResult:
@@ -223,7 +231,15 @@ def gathered_messages(
     if messages is None:
         return plan, found if failed is None else replace(found, failed={**found.failed, ordinal: failed})
     empty: list[Sequence[Candidate]] = [()] * len(found.slices)
-    empty[ordinal] = messages.slices[0]
+    quoting = [
+        number for number, one in enumerate(each for each in plan.sections if each.gathers) if one.quoted
+    ]
+    table = CandidateTable.of(messages.slices[0])
+    outside = [memory.trust is Trust.EXTERNAL for memory in table.memories] if quoting else []
+    if any(outside):
+        empty[quoting[0]] = table.at([place for place, is_outside in enumerate(outside) if is_outside])
+        table = table.at([place for place, is_outside in enumerate(outside) if not is_outside])
+    empty[ordinal] = table
     if messages.by_relevance and not found.by_relevance:
         # The newest memories would pass for the best.
         sections = [one for one in plan.sections if one.gathers]

@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from germane.conversation.compaction import representative
+from germane.lifecycle import least_trust
 from germane.model.change import Change, Purge, RecordRun, SetStatus
 from germane.model.extraction import Decision, LearningRun, Proposal, ProposalOutcome
-from germane.model.memory import MEMBERS, REFLECTION, Draft, Memory, Status, Trust
+from germane.model.memory import MEMBERS, REFLECTION, Draft, Memory, Status
 from germane.model.query import Filter
 from germane.model.text import cut, line_of
 from germane.model.validation import as_utc
@@ -39,7 +40,6 @@ _REASON: Final = 200
 """Characters of what a summarizer raised that a reason quotes."""
 _LEAST_OVERLAP: Final = 0.25
 _NOT_SUMMARIZED: Final = (REFLECTION, SESSION_SUMMARY, DECISION_ON_NAMES)
-_TRUSTS: Final = tuple(Trust)
 _SAME_TOPIC: Final = 0.5
 """The share of a reflection's members that a topic has to have, to become its next version."""
 
@@ -150,7 +150,7 @@ def _reflection(
     draft = Draft(
         content=text,
         kind="note",
-        trust=max((each.trust for each in members), key=_TRUSTS.index),
+        trust=least_trust(each.trust for each in members),
         confidence=min(each.confidence for each in members),
         key=former.key if former is not None else f"{REFLECTION} {members[0].id}",
         metadata={MEMBERS: {each.id: each.version for each in members}},

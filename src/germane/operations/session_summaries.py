@@ -100,7 +100,10 @@ def summarized(
         found = found.evolve(summary=reused.content.partition("\n")[2], by="summarizer")
     if current and (by_model or found.by == "words"):
         return found.evolve(memory=known and known.id)
-    return found.evolve(memory=_stored(session, found, mark).id) if store else found
+    # A summarizer reads the results of tools as well.
+    read = found.by == "summarizer" and any(each.results for each in messages)
+    trust = Trust.EXTERNAL if read else Trust.AGENT
+    return found.evolve(memory=_stored(session, found, mark, trust).id) if store else found
 
 
 def forget_summary(session: AgentContext, name: str) -> None:
@@ -110,12 +113,12 @@ def forget_summary(session: AgentContext, name: str) -> None:
         purge_many(session, [known.id], confirm=True)
 
 
-def _stored(session: AgentContext, found: SessionSummary, mark: str) -> Memory:
+def _stored(session: AgentContext, found: SessionSummary, mark: str, trust: Trust) -> Memory:
     by_model = found.by == "summarizer"
     draft = Draft(
         content=f"{found.title}\n{found.summary}" if by_model else found.summary,
         kind="episode",
-        trust=Trust.AGENT,
+        trust=trust,
         created_at=found.last_at,
         session=found.session,
         key=f"{KEY}{found.session}",

@@ -105,7 +105,7 @@ def fit(
             packer.backfill(blocks, available, precedence)
     for block in every:
         if block.section.leftover:
-            packer.fill(block, budget - sum(each.used for each in every))
+            packer.fill(block, packer.under_ceiling(block, budget - sum(each.used for each in every)))
             block.flowed = max(0, block.used - block.share)
     return Fitted(blocks=tuple(every), lent=lent)
 
@@ -187,7 +187,7 @@ class _Packer:
         for step in (self.add, self.upgrade):
             for block in by_priority:
                 before = block.used
-                step(block, self._under_ceiling(block, end - sum(one.used for one in blocks)))
+                step(block, self.under_ceiling(block, end - sum(one.used for one in blocks)))
                 block.flowed += max(0, block.used - max(before, block.share))
 
     def backfill(self, blocks: Sequence[SectionBlock], budget: int, precedence: Precedence) -> None:
@@ -205,7 +205,7 @@ class _Packer:
                 block, choice = waiting[one.candidate.memory.ref]
                 before = block.used
                 step = self._lengthen if grows else self._try
-                step(block, choice, self._under_ceiling(block, left))
+                step(block, choice, self.under_ceiling(block, left))
                 left -= block.used - before
         for block in blocks:
             block.flowed = max(block.flowed, block.used - block.share)
@@ -292,14 +292,14 @@ class _Packer:
         self._reach(steps, free_tokens - used, reached, whole=True)
         for place, (block, choice) in enumerate(every):
             if choice.line is None and (not place or id(choice) in reached.lines):
-                left = self._under_ceiling(block, _left(blocks, budget))
+                left = self.under_ceiling(block, _left(blocks, budget))
                 self._offer(block, choice, left, choice.brief)
                 self._offer(block, choice, left, choice.levels)
         for block, choice in every:
             line = reached.lines.get(id(choice))
             if line is not None and choice.line is not None:
                 more = line.tokens - choice.line.tokens
-                if 0 < more <= self._under_ceiling(block, _left(blocks, budget)):
+                if 0 < more <= self.under_ceiling(block, _left(blocks, budget)):
                     self._show(block, choice, line)
 
     def _reach(
@@ -345,7 +345,7 @@ class _Packer:
         for block, choice in queue:
             if choice.line is not None:
                 before = block.used
-                self._lengthen(block, choice, self._under_ceiling(block, left))
+                self._lengthen(block, choice, self.under_ceiling(block, left))
                 left -= block.used - before
         return free_tokens - left
 
@@ -368,7 +368,7 @@ class _Packer:
                 others = [each for each in claims if each is not block and not is_whole(each)]
                 left = free_tokens - sum(max(0, each.share - each.used) for each in others)
                 levels = choice.levels if choice.replaced else block.levels
-                if self._try(block, choice, self._under_ceiling(block, left), levels) is None:
+                if self._try(block, choice, self.under_ceiling(block, left), levels) is None:
                     return
                 if any(one.line is not None for each, one in sequence if each.section.order is None):
                     return  # Only where nothing has come in by its score may a shorter text go first.
@@ -381,18 +381,18 @@ class _Packer:
         """
         for block, choice in sequence:
             if choice.line is not None and choice.line.level is not Level.FULL:
-                self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+                self._excerpt(block, choice, self.under_ceiling(block, _left(blocks, budget)))
             elif choice.line is None and is_turn(choice.memory):
-                left = self._under_ceiling(block, _left(blocks, budget))
+                left = self.under_ceiling(block, _left(blocks, budget))
                 if self.costs.at_least(choice.memory, Level.FULL) <= left:
                     self._offer(block, choice, left, block.levels[:1])
         few = budget // 12  # Parts count for more than the whole text, of which at most a tenth stays free.
         for block, choice in sequence:
             if choice.line is None and choice.reason is None and is_turn(choice.memory):
-                left = self._under_ceiling(block, _left(blocks, budget))
+                left = self.under_ceiling(block, _left(blocks, budget))
                 if left > few:
                     self._try(block, choice, left, choice.levels if choice.replaced else block.levels)
-                    self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+                    self._excerpt(block, choice, self.under_ceiling(block, _left(blocks, budget)))
 
     def _offer(self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level]) -> bool:
         """Show a memory at the longest of these levels that fits; else it waits, and the answer is False."""
@@ -428,7 +428,8 @@ class _Packer:
             return choice.tokens <= free_tokens and choice.reason is _OVER_BUDGET
         return choice.line.level is not block.section.levels[0]
 
-    def _under_ceiling(self, block: SectionBlock, free_tokens: int) -> int:
+    def under_ceiling(self, block: SectionBlock, free_tokens: int) -> int:
+        """So many tokens, or fewer where the section's ceiling leaves fewer."""
         ceiling = block.section.share.ceiling
         return free_tokens if ceiling is None else max(0, min(free_tokens, ceiling - block.used))
 

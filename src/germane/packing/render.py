@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import regex
 
-from germane.kinds import MESSAGE, Kinds
+from germane.kinds import MESSAGE, Kinds, constraint_label
 from germane.lifecycle import obsolete_label
 from germane.model.context import short_id
 from germane.model.memory import Level, Memory
@@ -33,16 +33,24 @@ _LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u2066-\u2069]|[\U000e0000-\U000e007f]+"
 )
+# These show nothing, and can split a marker or hide a text. Joiners and single variation selectors belong to
+# scripts and emoji.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u3164\uffa0]"
+    "|(?<=[\0-\x7f])[\u200c\u200d]|[\u200c\u200d](?=[\0-\x7f])|[\ufe00-\ufe0f]{2,}|[\U000e0100-\U000e01ef]"
+)
 # What opens a block in Markdown: headings and their underlines, fences, rules, quotes, tables.
 _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
 _HEADING = regex.compile(r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)#{1,6}\s+(?![#=\-`~>|])(\S.*)$")
 _CODE_FENCE = regex.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)*(?:`{3,}|~{3,})")
+_MARKS = str.maketrans("“”„‟", '""""')
 _OWN_BULLET = regex.compile(r"^(?:[-*+]\s+)+")
 # What the rules below look for beyond the start of a line; a text without any of it is left as it is.
 _SUSPECT = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<\U000e0000-\U000e007f]"
+    r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<\U000e0000-\U000e01ef"
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u206f\u3164\uffa0\ufe00-\ufe0f]"
 )
 # The names by which chat templates mark a speaker, the end of a turn or a call.
 _SPEAKERS = (
@@ -57,11 +65,13 @@ _TOKENS = (
 # comparison, so that only the known names are meant there.
 _TAG = re.compile(
     r"(?<![\w<])<(?=[A-Za-z_!?])|<(?=[/|｜])"
-    rf"|<(?=(?:[\w-]+:)?(?:(?:{_SPEAKERS}|{_SPEAKERS.upper()})[\s>/]|(?:{_TOKENS}|[A-Z]+_[A-Z_]+|SYS)>))"
+    rf"|<(?=(?:[\w-]+:)?(?:(?:{_SPEAKERS}|System|Assistant|Human|{_SPEAKERS.upper()})[\s>/]|(?:{_TOKENS}|[A-Z]+_[A-Z_]+|SYS)>))"
 )
 _BRACKET = re.compile(
     r"\[(?=\||/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|THINK|ARGS|CALL_ID|g?MASK|sMASK|BOS|EOS)\])"
 )
+# A client that shows an answer loads its images, and the address of one can carry what stood in the context.
+_IMAGE = re.compile(r"!(?=\[[^\]]*\][(\[])")
 _SPOKEN = re.compile(r"^(\W*(?:Human|Assistant))(?=:)")
 
 
@@ -85,11 +95,15 @@ def written_lines(blocks: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 def fence(text: str) -> list[str]:
     """The lines of a memory's text, none of which can pose as anything else."""
     # These markers need none of the suspect characters.
-    marks = ("[" in text and _BRACKET.search(text)) or "Human:" in text or "Assistant:" in text
+    marks = (
+        ("[" in text and (_BRACKET.search(text) or _IMAGE.search(text)))
+        or "Human:" in text
+        or "Assistant:" in text
+    )
     if not marks and not _SUSPECT.search(text) and not _BLOCK_START.match(text):
         # Nearly every memory: one line, with nothing in it that the rules below would change.
         return [text.rstrip()] if text.strip() else []
-    lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
+    lines = [_CONTROLS.sub(" ", _UNSEEN.sub("", line)).rstrip() for line in _LINE_ENDS.split(text)]
     shown, in_code = [], False
     for line in lines:
         if line.strip():
@@ -115,6 +129,8 @@ def item_lines(section: Section, memory: Memory, level: Level, text: str | None 
     lines = [text] if section.style is Style.RAW else fence(text)
     if not lines or section.style is not Style.BULLETS:
         return "\n".join(lines)
+    if section.quoted:
+        lines = _quotation(memory, lines)
     label = obsolete_label(memory)
     if label and f"[{label.partition(' ')[0]}" not in lines[0].lower():
         lines[0] = f"{lines[0]} [{inline(label)}]"
@@ -122,6 +138,22 @@ def item_lines(section: Section, memory: Memory, level: Level, text: str | None 
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     first, *others = lines
     return "\n".join([_BULLET + _OWN_BULLET.sub("", first.strip()), *[_INDENT + line for line in others]])
+
+
+def _quotation(memory: Memory, lines: Sequence[str]) -> list[str]:
+    """The lines of a text in quotation marks that the text itself doesn't have, after its origin."""
+    label = (
+        f"**{constraint_label(str(memory.metadata.get('action')))}:** " if memory.kind == "constraint" else ""
+    )
+    first, *others = (line.translate(_MARKS) for line in lines)
+    whole = [_OWN_BULLET.sub("", first.strip()).removeprefix(label), *others]
+    if memory.kind == MESSAGE:
+        origin = f"a tool in {inline(memory.scope.value)}"
+    else:
+        origin = short_source(memory.source) or "an unnamed source"
+    whole[0] = f"From {origin.translate(_MARKS)}: “{whole[0]}"
+    whole[-1] += "”"
+    return whole
 
 
 def item_label(section: Section, memory: Memory) -> str:
@@ -170,7 +202,7 @@ def _fenced(line: str, *, in_code: bool) -> str:
     if "<" in line:
         line = _TAG.sub("< ", line)
     if "[" in line:
-        line = _BRACKET.sub("[ ", line)
+        line = _IMAGE.sub("! ", _BRACKET.sub("[ ", line))
     return _SPOKEN.sub(r"\1 ", line) if "Human:" in line or "Assistant:" in line else line
 
 

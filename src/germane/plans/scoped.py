@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Self
 
 from germane.errors import InvalidInput, InvalidPlan, shown
@@ -21,7 +22,7 @@ from germane.model.memory import GLOBAL, Level, Scope
 from germane.model.plan import KindPriority, Overflow, Plan, RollOver, Section, Share, TaskInput
 from germane.model.query import CandidateTable, Filter, SearchResult
 from germane.model.validation import checked_text, checked_words
-from germane.plans.layered import HEADING, HISTORY
+from germane.plans.layered import HEADING, HISTORY, guarded
 from germane.scopes import checked_path
 
 DEFAULT_SHARES: Mapping[str, float] = {"global": 0.5, "task": 0.3, "path": 0.2}
@@ -210,19 +211,23 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
         counts_content=how.estimate,
         repeats="always" if how.estimate else "never" if how.roll_over else "across",
         kinds_first=_kinds_first(how, kinds),
-        sections=tuple(
-            Section(
-                name=name,
-                heading=_HEADINGS.get(name, f"## {name.replace('_', ' ').replace('-', ' ').title()}"),
-                share=Share(weight=weight),
-                # A scope that nobody named has no memories, which is not the same as those of every scope.
-                where=replace(where, scopes=(), applies_to=places[name]) if name in places else None,
-                levels=levels,
-                overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
-            )
-            for name, weight in (
-                (each, int(Fraction(str(share)) * _WHOLE)) for each, share in how.shares.items()
-            )
+        sections=guarded(
+            kinds,
+            *(
+                Section(
+                    name=name,
+                    heading=_HEADINGS.get(name, f"## {name.replace('_', ' ').replace('-', ' ').title()}"),
+                    share=Share(weight=weight),
+                    # A scope that nobody named has no memories, which isn't the same as all scopes.
+                    where=replace(where, scopes=(), applies_to=places[name]) if name in places else None,
+                    levels=levels,
+                    overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
+                )
+                for name, weight in (
+                    (each, int(Fraction(str(share)) * _WHOLE)) for each, share in how.shares.items()
+                )
+            ),
+            where=replace(where, scopes=(), applies_to=tuple(chain.from_iterable(places.values()))),
         ),
     )
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.context import EmptyReason, Ranked, TraceNote
-from germane.model.memory import Memory, Vector
+from germane.model.memory import Memory, Trust, Vector
 from germane.model.plan import Alike
 from germane.model.query import Candidate, CandidateTable, Deferred, Order, SearchResult, TimeRange
 
@@ -384,8 +384,8 @@ def of_each(
 
 
 def likeness(memory: Memory, alike: Alike) -> str | None:
-    """What a memory shares with those that it is like: its subject, its category, its first tag or its
-    kind.
+    """What a memory shares with those that it is like: its subject, its category, its first tag, its kind, or
+    the page or file of its source.
 
     By tags, what belongs to a session is like nothing.
     """
@@ -396,8 +396,49 @@ def likeness(memory: Memory, alike: Alike) -> str | None:
     if alike == "tag":
         # The turns of a session are parts of one conversation, and shown in full or not at all.
         return memory.tags[0] if memory.tags and memory.scope.name != "session" else None
+    if alike == "source":
+        return source_of(memory)
     category = memory.metadata.get("category")
     return str(category).casefold() if category else None
+
+
+def source_of(memory: Memory) -> str:
+    """The page, file or conversation that a memory is from, without the place in it; empty for none."""
+    return (memory.source or "").partition("#")[0] or f"{memory.scope}"
+
+
+def is_outside(memory: Memory) -> bool:
+    """Whether a memory is a text from outside; not a turn of dialogue, which belongs to those around it."""
+    turn = memory.scope.name == "session" and "speaker" in memory.metadata
+    return memory.trust is Trust.EXTERNAL and not turn
+
+
+_EXTERNAL = Trust.EXTERNAL
+_OF_A_SOURCE, _OF_OUTSIDE = 5, 20
+"""So many texts of one outside source, and of all together, come before those that are from elsewhere."""
+
+
+def crowding(sections: Sequence[Sequence[Ranked]]) -> set[str]:
+    """The refs of texts from outside that come after all others, since so many better ones are from there.
+
+    A limit holds only where others are there to be crowded out, and doesn't depend on the budget, so that a
+    larger one shows no less.
+    """
+    if all(memory.trust is not _EXTERNAL for ranked in sections for memory in memories_of(ranked)):
+        return set()
+    scored = [(one.score, one.memory) for ranked in sections for one in ranked]
+    outside = [(score, memory) for score, memory in scored if is_outside(memory)]
+    mixed = len(outside) < len(scored)
+    late: set[str] = set()
+    taken: Counter[str] = Counter()
+    several = mixed or len({source_of(memory) for _, memory in outside}) > 1
+    for _, memory in sorted(outside, key=lambda one: (-one[0], one[1].ref)):
+        source = source_of(memory)
+        if (several and taken[source] >= _OF_A_SOURCE) or (mixed and taken.total() >= _OF_OUTSIDE):
+            late.add(memory.ref)
+        else:
+            taken[source] += 1
+    return late
 
 
 # Orders that no question decides: newest, oldest, most important.

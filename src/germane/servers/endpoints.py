@@ -28,6 +28,7 @@ from germane.model.memory import Memory, Outcome, Trust
 from germane.model.query import Order
 from germane.operations.drafts import Quality
 from germane.operations.inputs import RANKERS
+from germane.operations.lifecycle import VOUCHERS
 from germane.ranking.eviction import EvictionPolicy
 from germane.servers.guard import HEADER_FORMS, HEADER_MOST
 from germane.servers.problems import MEDIA_TYPE, PROBLEM_SCHEMA, problem, problem_of
@@ -101,6 +102,7 @@ FORMS: Final[Mapping[str, Any]] = {
     "timedelta | float | None": Share | None,
     "bool | Reconcile": bool,
     "Quality": _one_of(get_args(Quality)),
+    "Voucher | None": _one_of(VOUCHERS) | None,
     "Policy": _one_of(get_args(EvictionPolicy)),
     "AgeBasis | str": _one_of(AgeBasis),
     "Order | str": _one_of(Order),

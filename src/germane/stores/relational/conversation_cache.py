@@ -227,6 +227,7 @@ class ConversationIndex:
         self._others: dict[int, list[int]] = {}
         self._parts: list[int] = []
         self._calls: dict[int, dict[str, int]] = {}
+        self._results: set[int] = set()
         self._of_conversation: dict[int, list[int]] = {}
         self._latest: dict[int, tuple[int | None, int]] = {}
         self._windows: Sessions | None = None
@@ -274,6 +275,7 @@ class ConversationIndex:
         for message, head in joining.items():
             turn = self._turn_of[message] = self._turn_of[head]
             self._others.setdefault(turn, []).append(message)
+        self._results.update(self._turn_of[base + message] for message in new.answering.tolist())
         self._begin(conversation, new.numbers[begins] + offset, new.at[begins])
         self._words.append((base, new.words))
         if len(self._words) > _MOST_PIECES:
@@ -342,6 +344,7 @@ class ConversationIndex:
                 self._postings.remove(turn)
             self._columns.remove(turn)
             self._unembedded.pop(turn, None)
+            self._results.discard(turn)
             if self._vectors is not None:
                 self._vectors.remove(turn)
         self._windows = None
@@ -385,7 +388,11 @@ class ConversationIndex:
             turns=columns.turns,
             compared=None if vectors is None else self._compared(query.vector, vectors),
         )
-        near = (signal.nearest(admitted, part.limit) for signal in signals)
+        # However many results of tools there are, as many other turns are candidates as without them.
+        results = np.zeros(len(admitted), dtype=np.bool_)
+        results[[*self._results]] = True
+        groups = [admitted & ~results, admitted & results] if self._results else [admitted]
+        near = (signal.nearest(group, part.limit) for signal in signals for group in groups)
         chosen = distinct([columns.best(places, values, part.limit) for places, values in near])
         if part.order is not None:
             chosen = np.sort(columns.first(admitted, part.order, part.limit))
