@@ -115,9 +115,9 @@ def _add_pages(pages: Path) -> None:
     examples = pages / "examples"
     examples.mkdir()
     for program in sorted((ROOT / "examples").glob("*.py")):
-        output = program.with_suffix(".txt").read_text(encoding="utf-8")
-        code = program.read_text(encoding="utf-8")
-        text = f"# {program.name}\n\n```python\n{code}```\n\n```text\n{output}```\n"
+        text = f"# {program.name}\n\n```python\n{program.read_text(encoding='utf-8')}```\n"
+        if (output := program.with_suffix(".txt")).exists():
+            text += f"\n```text\n{output.read_text(encoding='utf-8')}```\n"
         (examples / f"{program.stem}.md").write_text(text, encoding="utf-8")
     records = sorted((pages / "decisions").glob("0*.md"))
     titles = [each.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for each in records]

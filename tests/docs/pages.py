@@ -41,10 +41,12 @@ __all__ = [
     "pages",
     "run_example",
     "run_page",
+    "run_with_model",
 ]
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = tuple(sorted((ROOT / "examples").glob("*.py")))
+EXAMPLES = tuple(sorted(each for each in (ROOT / "examples").glob("*.py") if each.stem != "model"))
+"""All programs; the module `model` is part of several."""
 OUTPUT = "output"
 ILLUSTRATION = "illustration"
 
@@ -190,10 +192,16 @@ def run_example(example: Path) -> str:
     window = _WINDOW.search(example.read_text(encoding="utf-8"))
     if window is None:
         return _run_program(example)
+    return run_with_model(example, window=int(window[1]))
+
+
+def run_with_model(example: Path, *arguments: str, window: int = 10_000) -> str:
+    """What an example prints whose model is a stand-in behind a server."""
     from support.model_server import model_server  # noqa: PLC0415 - Few examples need one.
 
-    with model_server(int(window[1])) as address:
-        return _run_program(example, "--base-url", address + ("/v1" if "openai" in example.name else ""))
+    with model_server(window) as address:
+        base = address + ("" if "anthropic" in example.name else "/v1")
+        return _run_program(example, "--base-url", base, *arguments)
 
 
 def _run_program(example: Path, *arguments: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import EXAMPLES, ROOT, masked, run_example
+from docs.pages import EXAMPLES, ROOT, masked, run_example, run_with_model
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
@@ -17,6 +17,16 @@ def test_an_example_prints_what_stands_beside_it(example: Path) -> None:
         pytest.skip(f"The client {client} isn't installed.")
     expected = example.with_suffix(".txt").read_text(encoding="utf-8")
     assert masked(run_example(example)) == masked(expected)
+
+
+@pytest.mark.parametrize(
+    "example", [each for each in EXAMPLES if "model_or" in each.read_text()], ids=lambda example: example.stem
+)
+def test_an_example_with_a_script_takes_a_model_in_its_place(example: Path) -> None:
+    pytest.importorskip("openai")
+    printed = run_with_model(example, "--model", "stand-in")
+    assert masked(printed) != masked(run_example(example))
+    assert any(answer in printed for answer in ("Noted.", "I don't know."))
 
 
 def test_every_example_is_named_in_the_documentation() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from docs.pages import ROOT
+from docs.pages import EXAMPLES, ROOT
 
 pytest.importorskip("zensical", reason="Zensical isn't installed: pip install --group docs")
 
@@ -33,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_and_example_is_listed(site: Path) -> None:
     index = (site / germane.__version__ / "index.html").read_text(encoding="utf-8")
     documents = [each.relative_to(ROOT / "docs") for each in (ROOT / "docs").rglob("*.md")]
-    examples = [Path("examples", each.name) for each in (ROOT / "examples").glob("*.py")]
+    examples = [Path("examples", each.name) for each in EXAMPLES]
     listed = {each for each in (*documents, *examples) if each.parent.name != "decisions"} - {
         Path("index.md")
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -65,7 +65,7 @@ def model_server(window: int) -> Iterator[str]:
 def _openai(sent: Mapping[str, Any], tokens: int) -> dict[str, Any]:
     last = sent["messages"][-1]
     result = last["content"] if last["role"] == "tool" else None
-    text, number = _decided(sent["messages"], result)
+    text, number = _decided(sent, result)
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if number:
         function = sent["tools"][0]["function"]
@@ -85,7 +85,7 @@ def _openai(sent: Mapping[str, Any], tokens: int) -> dict[str, Any]:
 def _anthropic(sent: Mapping[str, Any], tokens: int) -> dict[str, Any]:
     last = sent["messages"][-1]["content"]
     results = [each for each in last if isinstance(each, Mapping) and each["type"] == "tool_result"]
-    text, number = _decided(sent["messages"], "\n".join(_strings(results[0]["content"])) if results else None)
+    text, number = _decided(sent, "\n".join(_strings(results[0]["content"])) if results else None)
     block: dict[str, Any] = {"type": "text", "text": text}
     if number:
         tool = sent["tools"][0]
@@ -103,12 +103,12 @@ def _anthropic(sent: Mapping[str, Any], tokens: int) -> dict[str, Any]:
     }
 
 
-def _decided(messages: Sequence[Mapping[str, Any]], result: str | None) -> tuple[str, str]:
+def _decided(sent: Mapping[str, Any], result: str | None) -> tuple[str, str]:
     """The words of an answer, or the number that a tool is called with."""
     if result is not None:
         return result, ""
-    *texts, prompt = _strings([message["content"] for message in messages])
-    if number := re.search(r"\b\d{4}\b", prompt):
+    *texts, prompt = _strings([message["content"] for message in sent["messages"]])
+    if "tools" in sent and (number := re.search(r"\b\d{4}\b", prompt)):
         return "", number[0]
     if not prompt.endswith("?"):
         return "Noted.", ""
