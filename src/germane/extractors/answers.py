@@ -14,7 +14,9 @@ _LONGEST: Final = 12
 """Words of an answer at most; what is longer is a statement of its own."""
 _ADDRESSED: Final = {"your": "my", "yours": "mine", "yourself": "myself", "you": "I"}
 _ADDRESS: Final = regex.compile(rf"\b(?:{'|'.join(_ADDRESSED)})\b", regex.IGNORECASE)
-_SENTENCE: Final = regex.compile(r"(?<=[.!?…])\s+|\n+")
+_END: Final = regex.compile(r"(?<=[.!?…])\s+|\n+")
+_SEEN: Final = 400
+"""Characters of a question at most."""
 _STARTS: Final = regex.compile(
     r"(?:in|on|at|near|by|from|to|outside|under|behind|over|between|around|about|next|since|for|until|till|"
     r"before|after|during|every|each|once|twice|daily|weekly|monthly|yearly|always|usually|mostly|only|"
@@ -105,7 +107,10 @@ def answered(question: str, answer: str, patterns: AnswerPatterns, *, who: str =
 
 def last_question(text: str) -> str:
     """The question at the end of a text, or the last one in it; empty if there is none."""
-    return next((each.strip() for each in reversed(_SENTENCE.split(text)) if each.strip().endswith("?")), "")
+    end = text.rfind("?") + 1
+    first = max(0, end - _SEEN)
+    starts = [match.end() for match in _END.finditer(text, first, max(0, end - 1))]
+    return text[starts[-1] if starts else first : end].strip()
 
 
 def _template(form: AnswerPattern, answer: str, patterns: AnswerPatterns) -> tuple[str | None, str]:

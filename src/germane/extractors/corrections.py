@@ -10,7 +10,7 @@ from typing import Final
 
 import regex
 
-from germane.extractors.statements import Statement
+from germane.extractors.statements import Statement, sentences
 from germane.model.extraction import Proposal, Quote
 from germane.retrieval.dates import MONTH
 from germane.retrieval.tokenizer import query_terms
@@ -98,7 +98,11 @@ def _of_before(
     statement: Statement, form: regex.Pattern[str], value: str, quote: Quote, place: int
 ) -> Iterator[tuple[int, Proposal]]:
     """What the assistant stated just before, with the value that corrects it."""
-    for quoted in statement.before:
+    if statement.before is None:
+        return
+    name = statement.before.id or str(statement.before.seq)
+    for text in sentences(statement.before.own_text):
+        quoted = Quote(message=name, text=text)
         plain = _NOTED.sub("", quoted.text).strip()
         content = (
             None

@@ -94,9 +94,9 @@ class MessagePatterns:
 class Statement:
     """A sentence of a message: as it stands there, and with a name or a relative in place of "she" or "his".
 
-    `quotes` are the sentence, and the one that mentions whom the pronoun stands for. `before` are the
-    sentences of the assistant's message before this one, and `question` is the last question in them, for the
-    first sentence of a message. `person` is who was mentioned last.
+    `quotes` are the sentence, and the one that mentions whom the pronoun stands for. `before` is the
+    assistant's message just before this one, and `question` the last question in it, for the first sentence
+    of a message. `person` is who was mentioned last.
     """
 
     text: str
@@ -104,7 +104,7 @@ class Statement:
     message: Message
     quotes: tuple[Quote, ...]
     question: Quote | None = None
-    before: tuple[Quote, ...] = ()
+    before: Message | None = None
     person: str = ""
 
 
@@ -114,10 +114,11 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
     fiction, latest = False, ""
     person: tuple[str, Quote] | None = None
     question: Quote | None = None
-    before: tuple[Quote, ...] = ()
+    before: Message | None = None
     for message in messages:
         if message.role is not MessageRole.USER:
-            question, before = _question(message), _sentences_of(message)
+            before = message if message.role is MessageRole.ASSISTANT else None
+            question = None if before is None else _question(before)
             continue
         text = message.own_text
         if _in(skipped.retracts, text):
@@ -150,7 +151,7 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             mentioned = None if skipped.people is None else skipped.people.search(written)
             if mentioned is not None:
                 person = mentioned[0], own
-        question, before = None, ()
+        question = before = None
     return tuple(found)
 
 
@@ -186,15 +187,8 @@ def without_question(sentence: str) -> str:
 
 
 def _question(message: Message) -> Quote | None:
-    text = last_question(message.own_text) if message.role is MessageRole.ASSISTANT else ""
+    text = last_question(message.own_text)
     return Quote(message=message.id or str(message.seq), text=text) if text else None
-
-
-def _sentences_of(message: Message) -> tuple[Quote, ...]:
-    if message.role is not MessageRole.ASSISTANT:
-        return ()
-    name = message.id or str(message.seq)
-    return tuple(Quote(message=name, text=each) for each in sentences(message.own_text))
 
 
 def _without_code(match: regex.Match[str]) -> str:
