@@ -198,7 +198,10 @@ def test_what_was_unlearned_is_not_exported(engine: Engine) -> None:
     ("change", "message"),
     [
         ({"germane": 3}, "a newer germane wrote it (format 3, and this one reads up to 2)"),
-        ({"record": "dream"}, "'record' must be learning, showing, outcome or event, and is 'dream'"),
+        (
+            {"record": "dream"},
+            "'record' must be learning, showing, outcome, event or learning_run, and is 'dream'",
+        ),
         ({"context": "no key"}, "'context' must be 32 hexadecimal digits"),
         ({"used": None}, "'used' is missing"),
         ({"later": -1}, "'later' must be a count"),

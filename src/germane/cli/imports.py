@@ -119,7 +119,7 @@ def _export(
     out: Annotated[Path | None, opt("--out FILE", "Write to this file instead of standard output.")] = None,
     *,
     memories_only: Annotated[
-        bool, opt("--memories-only", "Leave out uses, outcomes and lifecycle events.")
+        bool, opt("--memories-only", "Leave out uses, outcomes, lifecycle events and learning runs.")
     ] = False,
 ) -> None:
     """Memories come first, oldest first, then what was learned from their use. `germane import` restores

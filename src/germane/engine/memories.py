@@ -502,10 +502,10 @@ class MemoryMethods:
         return operations.feedback.set_learning(self._session, on)
 
     def usage_history(self) -> UsageHistory:
-        """What the agent went through with its memories: showings and uses, outcomes, and events of lives.
+        """What the agent went through with its memories: showings, uses, outcomes, lifecycle events, runs.
 
-        It is what an export takes along for another store, without any text of a memory. What
-        `reset_learning` removed isn't in it.
+        It is what an export takes along for another store. Only learning runs have texts: of what was
+        learned from conversations, and of the quotations. What `reset_learning` removed isn't in it.
         """
         return operations.feedback.usage_history(self._session)
 
@@ -514,8 +514,8 @@ class MemoryMethods:
 
         It is counted nowhere, since what was counted came with the memories (see `import_memories`). What is
         known here stays, so that the same given again changes nothing; what speaks of no memory here is
-        passed over. Learning is switched on where it was on there and no use was reported here. Raises
-        InvalidInput.
+        passed over, except learning runs, which mark no message as read. Learning is switched on where it was
+        on there and no use was reported here. Raises InvalidInput.
         """
         return operations.feedback.import_usage_history(self._session, usage_history)
 

@@ -28,6 +28,7 @@ from germane.importers.sources import (
     unreadable,
 )
 from germane.model.change import UsageHistory, UsageRecord
+from germane.model.extraction import LearningRun, run_from_text, run_to_text
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import (
     Cause,
@@ -66,6 +67,7 @@ Learns: TypeAlias = bool
 
 _Made = TypeVar("_Made")
 _LEARNING: Final = "learning"
+_RUN: Final = "learning_run"
 _RECORDS: Final[Mapping[str, type[UsageRecord]]] = {
     "showing": Example,
     "outcome": OutcomeRecord,
@@ -148,9 +150,11 @@ def usage_history_to_json(
             fields["by"] = None if record.by == agent else record.by
             fields["other"] = record.other if record.other in ids else None
         yield fields
+    for run in usage_history.runs:
+        yield {**head, RECORD: _RUN, "run": json.loads(run_to_text(run))}
 
 
-def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRecord | Learns:
+def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRecord | LearningRun | Learns:
     """The usage record of an exported line, for `agent`. Raises FieldError, also for a newer format.
 
     The field `given` of an Example is the difference from the previous Example.
@@ -159,8 +163,10 @@ def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRec
     name = fields.get(RECORD)
     if name == _LEARNING:
         return _flag(fields, "on")
+    if name == _RUN:
+        return run_from_text(json.dumps(_object({"run": None, **fields}, "run")))
     if not isinstance(name, str) or name not in _RECORDS:
-        known = ", ".join([_LEARNING, *_RECORDS]).replace(", event", " or event")
+        known = ", ".join([_LEARNING, *_RECORDS, _RUN]).replace(f", {_RUN}", f" or {_RUN}")
         raise FieldError(f"{RECORD!r} must be {known}, and is {name!r}")
     given = {"later": 1, "number": 0, **fields, "by": fields.get("by") or agent}
     record = _from_json(_RECORDS[name], given)
@@ -179,6 +185,25 @@ def known_by(record: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
         other = None if record.other is None else ids.get(record.other)
         return replace(record, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
     return replace(record, memory_id=ref)
+
+
+def run_known_by(run: LearningRun, ids: Mapping[str, str]) -> LearningRun:
+    """The run with its memories' ids in this store; a memory that isn't here keeps its id."""
+
+    def own(memory: str | None) -> str | None:
+        return memory and (split_id(ids[memory])[0] if memory in ids else memory)
+
+    return run.evolve(
+        decisions=tuple(
+            replace(
+                each,
+                memory=own(each.memory),
+                other=own(each.other),
+                effects=tuple(replace(one, memory=own(one.memory) or one.memory) for one in each.effects),
+            )
+            for each in run.decisions
+        )
+    )
 
 
 def _check_format(fields: Mapping[str, Any], *, newest: int) -> None:
@@ -301,7 +326,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 
 # JSON lines of memories: hand-written lines as drafts, exported lines without loss.
 
-Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | Learns"
+Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | LearningRun | Learns"
 """The value of one line of an export."""
 
 _FIELDS = ("text", *(each.name for each in dataclass_fields(Draft)))

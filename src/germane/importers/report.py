@@ -73,11 +73,11 @@ class ImportReport:
     `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose text
     is no longer in the imported files, and `pruned` is true if they were forgotten. `moved` are revised
     memories that were moved to another file and edited, detected by similarity. `usage_records` counts the
-    new usage records of an export: uses, outcomes and lifecycle events. `skipped` are parts that should have
-    been read, with the reasons: unreadable files and parts that look like a secret. `passed_over` are parts
-    skipped by rule: third-party folders and large files. `unchecked` is the reason why nothing was checked
-    for secrets, or None. `written` has each written memory in order; comparisons of reports ignore it, since
-    ids differ each time.
+    new usage records of an export: uses, outcomes, lifecycle events, learning runs. `skipped` are parts that
+    should have been read, with the reasons: unreadable files and parts that look like a secret.
+    `passed_over` are parts skipped by rule: third-party folders and large files. `unchecked` is the reason
+    why nothing was checked for secrets, or None. `written` has each written memory in order; comparisons of
+    reports ignore it, since ids differ each time.
     """
 
     read: int

@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -28,14 +28,16 @@ from germane.importers.records import (
     known_by,
     memory_to_json,
     read_lines,
+    run_known_by,
     usage_history_to_json,
 )
 from germane.importers.report import ImportReport, ProgressCallback, Run
 from germane.importers.sources import batches, read_text, translated_os_errors, unreadable
 from germane.importers.sync import sync, sync_items
 from germane.model.change import UsageHistory, UsageRecord, version_of
+from germane.model.extraction import LearningRun
 from germane.model.learning import Example, OutcomeRecord
-from germane.model.memory import LifecycleEvent, LifecycleState, Memory
+from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
 from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ def _import_export(
     """Restore an export. All versions of a memory are skipped if one has a secret, so it is read twice."""
     read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
     refused = _ids_with_secrets(read(), run) if run.unchecked is None else frozenset()
-    records: list[UsageRecord | Learns] = []
+    records: list[UsageRecord | LearningRun | Learns] = []
     ids: dict[str, str] = {}
     for lines in batches(read(), batch):
         records += [line for line in lines if not isinstance(line, tuple)]
@@ -137,7 +139,9 @@ def _import_export(
             if one is not None
         }
     if records:
-        run.usage_records = engine.import_usage_history(_usage_history(records, ids))
+        kept = [each for each in records if not (isinstance(each, LearningRun) and _has_secret(each, run))]
+        history = _usage_history(kept, ids, refused)
+        run.usage_records = engine.import_usage_history(history)
 
 
 def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
@@ -151,11 +155,29 @@ def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
     return frozenset(refused)
 
 
-def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
-    """The usage records of memories in this store, with their ids in this store."""
+def _has_secret(learned: LearningRun, run: Run) -> bool:
+    """Whether a text of a learning run looks like a secret, so that the run is skipped."""
+    proposals = [each.proposal for each in learned.decisions]
+    texts = [text for each in proposals for text in (each.content, *(one.text for one in each.quotes))]
+    if run.unchecked is not None or not any(texts):
+        return False
+    return run.holds_secret(Draft(content="\n".join(texts), source=f"learning run {learned.id}"))
+
+
+def _usage_history(
+    records: Sequence[UsageRecord | LearningRun | Learns], ids: Mapping[str, str], refused: Collection[str]
+) -> UsageHistory:
+    """The usage records of memories in this store, with their ids in this store.
+
+    Learning runs come without the texts of memories that were refused.
+    """
     given = 0
     mapped: list[UsageRecord] = []
+    runs: list[LearningRun] = []
     for one in records:
+        if isinstance(one, LearningRun):
+            runs.append(run_known_by(one.without(memories=refused), ids))
+            continue
         if isinstance(one, bool):
             continue
         record = one
@@ -169,6 +191,7 @@ def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, st
         showings=tuple(one for one in mapped if isinstance(one, Example)),
         outcomes=tuple(one for one in mapped if isinstance(one, OutcomeRecord)),
         events=tuple(one for one in mapped if isinstance(one, LifecycleEvent)),
+        runs=tuple(runs),
     )
 
 

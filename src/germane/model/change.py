@@ -265,17 +265,19 @@ class UsageHistory:
     """All usage records of an agent, each kind in the order of reporting; `learns`: whether learning is on.
 
     `showings` say which memories contexts showed and whether they were used, `outcomes` how work turned out
-    with them, `events` what moved them from stage to stage. The counts of a memory (`access_count`, its
-    lifecycle state) belong to the memory and aren't included.
+    with them, `events` what moved them from stage to stage. `runs` are the learning runs with their texts,
+    the earliest first. The counts of a memory (`access_count`, its lifecycle state) belong to the memory and
+    aren't included.
     """
 
     learns: bool = False
     showings: tuple[Example, ...] = ()
     outcomes: tuple[OutcomeRecord, ...] = ()
     events: tuple[LifecycleEvent, ...] = ()
+    runs: tuple[LearningRun, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.showings) + len(self.outcomes) + len(self.events)
+        return len(self.showings) + len(self.outcomes) + len(self.events) + len(self.runs)
 
     def __bool__(self) -> bool:
         # Whether an agent learns is worth storing even before anything was reported.

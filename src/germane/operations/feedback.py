@@ -13,8 +13,17 @@ import numpy as np
 from germane.errors import InvalidInput
 from germane.ids import by_short_id
 from germane.ledger import Assembly
-from germane.model.change import ImportUsage, RecordOutcome, RecordUse, UsageHistory, UsageRecord, version_of
+from germane.model.change import (
+    ImportUsage,
+    RecordOutcome,
+    RecordRun,
+    RecordUse,
+    UsageHistory,
+    UsageRecord,
+    version_of,
+)
 from germane.model.context import Context, Entry, Item, Ranked
+from germane.model.extraction import LearningRun
 from germane.model.learning import (
     Example,
     Feedback,
@@ -30,7 +39,7 @@ from germane.operations.search import RecallResult
 from germane.ranking.learning import NAMED, SHOWN, signals_of
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.location import FEEDBACK, LIFECYCLE
+from germane.stores.location import FEEDBACK, LEARNING, LIFECYCLE
 from germane.working_sets import WorkingSetItem
 
 Named: TypeAlias = str | Memory | Item | Ranked | WorkingSetItem
@@ -366,7 +375,7 @@ _BATCH = 1000
 def usage_history(session: AgentContext) -> UsageHistory:
     """All that the store keeps of it; what the store can't keep is empty."""
     feedback, lifecycle = FEEDBACK.of(session.store), LIFECYCLE.of(session.store)
-    agent = session.agent
+    agent, runs = session.agent, LEARNING.of(session.store)
     learns = feedback is not None and feedback.learning(agent, None).on
     examples = feedback.examples(agent) if feedback else ()
     evidence = feedback.outcomes(agent) if feedback else None
@@ -376,6 +385,7 @@ def usage_history(session: AgentContext) -> UsageHistory:
         showings=tuple(sorted(examples, key=lambda one: (one.given, one.context, one.memory_id))),
         outcomes=tuple(sorted(attested, key=lambda one: (one.at, one.context, one.memory_id))),
         events=lifecycle.events(agent) if lifecycle else (),
+        runs=tuple(reversed(runs.runs(agent))) if runs else (),
     )
 
 
@@ -386,7 +396,17 @@ def import_usage_history(session: AgentContext, given: UsageHistory) -> int:
     it again changes nothing. Learning is switched on where it was on there and no use was reported here.
     """
     _settle_learning(session, given)
-    return sum(_apply_imports(session, batch) for batch in _batches(_changes(session, given)))
+    new = sum(_apply_imports(session, batch) for batch in _batches(_changes(session, given)))
+    return new + _import_runs(session, given.runs)
+
+
+def _import_runs(session: AgentContext, runs: Sequence[LearningRun]) -> int:
+    """Store the runs that aren't known. They mark no message as read, since no message comes with them."""
+    log = LEARNING.of(session.store)
+    new = [each for each in runs if log is not None and log.get(session.agent, each.id) is None]
+    for each in new:
+        session.store.apply(session.agent, [RecordRun(run=each.evolve(since=0, through=0))])
+    return len(new)
 
 
 def _settle_learning(session: AgentContext, given: UsageHistory) -> None:
