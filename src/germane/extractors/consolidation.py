@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import regex
@@ -30,6 +31,26 @@ _ENDS: Final = regex.compile(
 _FEELING: Final = (
     "love like enjoy adore prefer hate dislike detest stand fan fond longer anymore more stop quit give gave "
     "given up really very much always never user also now still can cannot"
+)
+_USUAL: Final = {
+    "named": "name is",
+    "works": "works at",
+    "cannot": "can't",
+    "owns": "has",
+    "age": "",
+    "set": "is",
+}
+_SAME_WORDS: Final = regex.compile(
+    r"(?P<named>'s name is\b|\b(?:is |are )?(?:called|named)\b)|\b(?P<works>works? (?:for|at))\b"
+    r"|\b(?P<cannot>cannot|can not)\b|\b(?P<owns>owns?|has got)\b|\b(?P<age>years old)\b"
+    r"|\b(?P<set>is (?:scheduled|set|planned) for|is on|takes place on|: )"
+)
+_WORDS: Final = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'-]*(?:[.,:]\p{N}+)*")
+_LEFT_OUT: Final = frozenset(("a", "an", "the", "is", "are", "on", "at", "every", "each", "our"))
+_WEEKDAY: Final = regex.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?")
+_DAY_FIRST: Final = regex.compile(
+    r"\b(\d{1,2})(?:st|nd|rd|th)?(?: of)? ((?:january|february|march|april|may|june|july|august|september|"
+    r"october|november|december)\b)"
 )
 _VALUE: Final = regex.compile(r"(?<=\S )\p{Lu}[\p{L}\p{M}\p{N}'’-]*|\d+(?:[.,:]\d+)*")
 
@@ -164,6 +185,8 @@ def _says_same(new: Memory, other: Memory, cosine: float, language: str, *, keye
         return True
     if cosine > NEARLY_IDENTICAL and could_be_same(new.content, other.content):
         return True
+    if language == "english" and _wording(new.content) == _wording(other.content):
+        return True
     if keyed:
         mine, theirs = _values(new.content), _values(other.content)
         return bool(mine) and mine <= theirs and _denies(new.content) == _denies(other.content)
@@ -175,6 +198,28 @@ def _says_same(new: Memory, other: Memory, cosine: float, language: str, *, keye
         and core == _core(other.content, language)
         and _values(new.content) == _values(other.content)
     )
+
+
+@lru_cache(maxsize=10_000)
+def _wording(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The words of a statement in their order, and apart from them its weekdays, which stand anywhere.
+
+    Words that state the same are one, and articles and the like are left out: "the dog is called Rex" and
+    "the dog's name is Rex", "on 3 May" and "on May 3".
+    """
+    plain = _SAME_WORDS.sub(_usual, text.casefold().replace("’", "'").rstrip(" .!"))
+    plain = _DAY_FIRST.sub(r"\2 \1", plain)
+    words = [word for word in _WORDS.findall(plain) if word not in _LEFT_OUT]
+    days = frozenset(word for word in words if _WEEKDAY.fullmatch(word))
+    return tuple(_stem(word) for word in words if word not in days), days
+
+
+def _usual(match: regex.Match[str]) -> str:
+    return _USUAL[next(name for name, found in match.groupdict().items() if found)]
+
+
+def _stem(word: str) -> str:
+    return next(iter(query_terms(word)), word)
 
 
 def _opposes(one: str, other: str, language: str) -> bool:

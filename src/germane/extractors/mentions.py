@@ -88,7 +88,9 @@ _USUAL: Final = {
 _LONGEST_FIRST: Final = sorted({*_CLASS, *_USUAL}, key=lambda word: (-len(word), word))
 _RELATIVE: Final = rf"(?:best friend|{'|'.join(_LONGEST_FIRST)})(?:-in-law)?"
 _WORD: Final = r"\b\p{Lu}[\p{L}\p{M}\p{N}-]*+(?:['’](?!s\b)[\p{L}\p{M}]++)*+"
-_NAME: Final = rf"{_WORD}(?: (?:\p{{Lu}}\.|{_WORD})){{0,3}}+"
+_TITLES: Final = frozenset(("dr", "mr", "mrs", "ms", "mx", "prof", "mme"))
+_TITLE: Final = r"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Mme)\.? "
+_NAME: Final = rf"(?:{_TITLE})?{_WORD}(?: (?:\p{{Lu}}\.|{_WORD})){{0,3}}+"
 _OWNED: Final = (
     rf"(?:\b(?P<self>[Mm]y|(?:[Tt]he )?[Uu]ser['’]s|[Tt]heir)|(?P<owner>{_NAME})['’]s?) "
     r"(?:(?P<which>older|younger|elder|eldest|youngest|little|big|twin|late) )?"
@@ -106,6 +108,7 @@ _RELATED: Final = tuple(
     regex.compile(text)
     for text in (
         rf"{_OWNED}{_GIVES_NAME} (?P<name>{_NAME}){_ENDED}",
+        rf"{_OWNED} is (?P<name>{_TITLE}{_NAME}|{_WORD} (?:\p{{Lu}}\.|{_WORD})){_ENDED}",
         rf"{_OWNED} (?P<name>{_NAME})",
         rf"^{_OWNED}, (?P<name>{_NAME})(?=, {_NO_LIST}\p{{Ll}})",
         rf"(?P<name>{_NAME}) is {_OWNED}(?!['’])",
@@ -142,7 +145,7 @@ _DOUBT: Final = regex.compile(
     r"\w+n['’]t)\b",
     regex.IGNORECASE,
 )
-_SENTENCES: Final = regex.compile(r"(?<!\b\p{Lu}\.)(?<=[.!?])\s+|\n+")
+_SENTENCES: Final = regex.compile(r"(?<!\b(?:\p{Lu}|Dr|Mr|Mrs|Ms|Mx|Prof|Mme)\.)(?<=[.!?])\s+|\n+")
 _SELF: Final = frozenset({"user", "me", "i", "myself"})
 _DAYS: Final = (
     "monday tuesday wednesday thursday friday saturday sunday yesterday today tomorrow january february "
@@ -173,6 +176,8 @@ def node_of(text: str) -> Node | None:
 def name_of(text: str) -> Name:
     """The words of a name, without those that are none, such as a weekday."""
     words = [word.casefold() for word in regex.sub(r"['’]s?$", "", text).replace("’", "'").split()]
+    if words and words[0].rstrip(".") in _TITLES:
+        words[0] = words[0].rstrip(".")
     while len(words) > 1 and (words[0] in _NEVER or _is_stop_word(words[0])):
         words.pop(0)
     while len(words) > 1 and words[-1] in _NEVER:

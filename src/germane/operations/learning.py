@@ -441,9 +441,9 @@ class LearningBatch:
         starts: datetime | None = new.valid_from or new.created_at
         if old.valid_from is not None and starts is not None and starts <= old.valid_from:
             starts = new.created_at
-        first, last = made.proposal.quotes[0], made.proposal.quotes[-1]
-        corrects = first != last and new.valid_from is None and is_correction(last.text)
-        if corrects and (old.source or "").endswith(f"#{first.message}"):
+        quotes = made.proposal.quotes
+        corrects = len(quotes) > 1 and new.valid_from is None and is_correction(quotes[-1].text)
+        if corrects and (old.source or "").endswith(f"#{quotes[0].message}"):
             # It corrects what was stated before, which never held.
             starts = old.valid_from
         after = new.evolve(
