@@ -18,7 +18,7 @@ import pytest
 import germane
 from germane import Engine, Memory
 from germane.errors import UnreadableSource
-from germane.importers import ImportReport, Layout, import_source, layout_of, read, write_block
+from germane.importers import ImportReport, Layout, export_jsonl, import_source, layout_of, read, write_block
 
 FILES = Path(__file__).parents[1] / "imports"
 MARCH = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -414,3 +414,25 @@ def test_an_interrupted_import_goes_on(engine: Engine) -> None:
         import_source(engine, str(FILES / "mcp_memory.jsonl"), batch=2, progress=stop)
     report = import_source(engine, str(FILES / "mcp_memory.jsonl"))
     assert (report.created, report.known) == (2, 2)
+
+
+def test_a_person_can_vouch_for_what_an_import_brings(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Tea\n\nThe user takes tea without sugar.\n", encoding="utf-8")
+    with germane.open(":memory:", agent="bea", embedder=None) as engine:
+        import_source(engine, str(FILES / "mem0" / "get_all.json"), trust="agent")
+        import_source(engine, str(notes), trust="owner")
+        assert [each.trust.value for each in engine.memories() if "without sugar" in each.content] == ["owner"]
+        theirs = [each for user in ("ann", "ben") for each in engine.for_user(user).memories() if each.user]
+        assert {each.trust.value for each in theirs} == {"agent"}
+        # The next version of a text that nobody vouches for anew is external.
+        notes.write_text("# Tea\n\nThe user takes tea with honey.\n", encoding="utf-8")
+        import_source(engine, str(notes))
+        assert [each.trust.value for each in engine.memories() if "honey" in each.content] == ["external"]
+        with pytest.raises(germane.InvalidInput, match="trust='mine'"):
+            import_source(engine, str(notes), trust="mine")
+        export = tmp_path / "memories.jsonl"
+        with export.open("w", encoding="utf-8") as file:
+            export_jsonl(engine.memories(), file)
+        with pytest.raises(germane.InvalidInput, match="has the trust of each memory"):
+            import_source(engine, str(export), trust="owner")

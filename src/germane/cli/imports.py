@@ -65,13 +65,22 @@ def _import(
     project: _Project = None,
     root: options.Root = None,
     allow_secrets: _AllowSecrets = False,
+    trust: Annotated[
+        str | None, opt("--trust TRUST", "Who vouches for the texts: owner or agent; default: external.")
+    ] = None,
     dry_run: Annotated[bool, opt("--dry-run", "Store nothing; report what an import would do.")] = False,
 ) -> None:
     """A second import changes nothing; edited text becomes the next version of its memory. It can be
     interrupted: the next import continues. Text that looks like a secret is not stored. Exits with 1 if
     anything was left out.
     """
-    settings = {"prune": prune, "project": project, "root": root, "allow_secrets": allow_secrets}
+    settings = {
+        "prune": prune,
+        "project": project,
+        "root": root,
+        "allow_secrets": allow_secrets,
+        "trust": trust,
+    }
     results: list[_Result] = []
     with _on_copy(call) if dry_run else call.engine(makes=True) as engine:
         for source in sources:

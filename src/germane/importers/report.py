@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,8 +14,9 @@ from typing import Any, TypeAlias, TypeVar
 from germane.errors import InvalidInput, MissingExtra
 from germane.importers.reconciliation import ORIGIN, ContinuedMemory, place_of
 from germane.importers.sources import Skipped
-from germane.model.memory import Draft, Memory, RememberResult
+from germane.model.memory import Draft, Memory, RememberResult, Trust
 from germane.model.text import left_open
+from germane.model.validation import checked_word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +110,15 @@ _ALLOWED = "secrets were allowed"
 class Run:
     """The counts of one import."""
 
-    def __init__(self, *, progress: ProgressCallback | None = None, allow_secrets: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        progress: ProgressCallback | None = None,
+        allow_secrets: bool = False,
+        trust: Trust | str | None = None,
+    ) -> None:
         self._progress = progress
+        self._trust = None if trust is None else checked_word(Trust, trust, name="trust")
         self._reported: dict[str, int] = {}
         self.unchecked = _ALLOWED if allow_secrets else None if can_find_secrets() else _NO_DETECTOR
         self.skipped: list[Skipped] = []
@@ -123,12 +131,18 @@ class Run:
         self.seen = 0
         self.seen_of: int | None = None
 
+    def trusted(self, item: _Item) -> _Item:
+        """The item with the trust of the import, if the caller gave one and it is a text from outside."""
+        given = self._trust if item.trust == Trust.EXTERNAL else None
+        return item if given is None else replace(item, trust=given)
+
     def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[RememberResult | None]:
         """Write a batch. If the engine refuses it, write each item alone, so that only bad items are lost.
 
         Returns one result per item, None for a refused item.
         """
         applied: list[RememberResult | None]
+        items = [self.trusted(item) for item in items]
         try:
             applied = [*write(items)]
         except InvalidInput:

@@ -186,7 +186,7 @@ def _supersede(engine: Engine, head: Memory, draft: Draft, run: Run) -> None:
     try:
         if head.status is Status.FORGOTTEN:
             engine.restore(head.id)
-        run.revise(_as_next_version(engine, head, draft))
+        run.revise(_as_next_version(engine, head, run.trusted(draft)))
         run.note_open_fence(draft)
     except (StaleRevision, NotFound, InvalidInput) as error:
         changed = "its memory was changed meanwhile; import again"

@@ -37,7 +37,7 @@ from germane.importers.sync import sync, sync_items
 from germane.model.change import UsageHistory, UsageRecord, version_of
 from germane.model.extraction import LearningRun
 from germane.model.learning import Example, OutcomeRecord
-from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
+from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory, Trust
 from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def import_source(
     root: Path | str | None = None,
     prune: bool = False,
     allow_secrets: bool = False,
+    trust: Trust | str | None = None,
 ) -> ImportReport:
     """Import a source, `batch` memories per transaction, and return a report.
 
@@ -67,6 +68,9 @@ def import_source(
     forgotten until it returns. `project` is the name of the project of the files, which separates the
     projects of an agent. `root` is the folder that paths are relative to, by default `project_root`.
 
+    Texts of files are external, so that a context only quotes rules and preferences among them. With `trust`
+    you vouch for those that are new or changed. An export has the trust of each memory.
+
     A part that looks like a secret is skipped with the rule and the place unless `allow_secrets` is set; in
     an export, all versions of the memory are skipped. A draft that the engine refuses and an unreadable file
     of a folder are skipped with the reason. If the source itself becomes unreadable, UnreadableSource names
@@ -75,14 +79,19 @@ def import_source(
     `progress` is called after each batch, and while files or lines are examined before the first batch. An
     import can be interrupted at any time: stored batches stay, and the next import continues. `renditions_of`
     makes the renditions of export lines without them.
-    Raises InvalidInput for a batch size below 1, for `project`, `root` or `prune` with a source that isn't a
-    file or folder of a project, and for a source outside `root`. Raises MissingExtra for a folder without
-    that extra.
+    Raises InvalidInput for a batch size below 1, for `trust` with an export, for `project`, `root` or `prune`
+    with a source that isn't a file or folder of a project, and for a source outside `root`. Raises
+    MissingExtra for a folder without that extra.
     """
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
     layout, path = layout_of(source), path_of(source)
-    run = Run(progress=progress, allow_secrets=allow_secrets)
+    if layout is Layout.EXPORT and trust is not None:
+        raise InvalidInput(
+            f"trust={str(trust)!r} goes with texts from outside; {source!r} is an export, which has the "
+            "trust of each memory. Leave it out."
+        )
+    run = Run(progress=progress, allow_secrets=allow_secrets, trust=trust)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
         owner = project_of(path, name=project, root=root)
         _import_files(engine, owner, path, run, prune=prune, batch=batch)
