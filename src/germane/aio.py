@@ -19,6 +19,7 @@ from germane.engine.handle import open as open_engine
 from germane.engine.space import Space
 from germane.operations.conversation import Conversation
 from germane.operations.ledger import Ledger
+from germane.operations.quarantine import Quarantine
 from germane.operations.working_set import WorkingSet, Wrapping
 from germane.protocols import TokenCounter
 from germane.working_sets import WorkingSetItem
@@ -27,6 +28,7 @@ __all__ = [
     "AsyncConversation",
     "AsyncEngine",
     "AsyncLedger",
+    "AsyncQuarantine",
     "AsyncSpace",
     "AsyncStoreHandle",
     "AsyncWorkingSet",
@@ -241,6 +243,18 @@ class AsyncLedger:
     replay = _awaited(Ledger.replay)
 
 
+class AsyncQuarantine:
+    """A quarantine whose verbs are awaited. `quarantine` is the synchronous one behind it."""
+
+    def __init__(self, quarantine: Quarantine, running: _Running | None = None) -> None:
+        self.quarantine = self._behind = quarantine
+        self._running = running or _Running()
+
+    list = _awaited(Quarantine.list)
+    release = _awaited(Quarantine.release)
+    purge = _awaited(Quarantine.purge)
+
+
 class AsyncConversation:
     """A conversation whose verbs are awaited. `conversation` is the synchronous one behind it."""
 
@@ -341,6 +355,7 @@ class _Verbs:
     observe = _awaited(Engine.observe)
     metrics = _awaited(Engine.metrics)
     ledger = _awaited_as(AsyncLedger, Engine.ledger)
+    quarantine = _awaited_as(AsyncQuarantine, Engine.quarantine)
     outcome = _awaited(Engine.outcome)
     set_learning = _awaited(Engine.set_learning)
     reset_learning = _awaited(Engine.reset_learning)

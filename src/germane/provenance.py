@@ -21,6 +21,7 @@ __all__ = [
     "DerivationStep",
     "ImportOrigin",
     "LearningOrigin",
+    "QuarantinedMemory",
     "QuotedMessage",
     "Revocation",
     "VersionOrigin",
@@ -28,6 +29,11 @@ __all__ = [
 
 DERIVED_FROM: Final = "_derived_from"
 """The metadata that names the memories from which one was derived: a list of ids, or a mapping by ids."""
+
+QUARANTINE: Final = "_quarantine"
+"""The metadata of a memory in quarantine: the rules that marked it, and what it replaces once released."""
+RELEASED: Final = "_released"
+"""The metadata of a memory that was released: the rules that had marked it, and when it was released."""
 
 CONVERSATION: Final = "conversation:"
 """What the source of a memory learned from a conversation begins with."""
@@ -149,6 +155,25 @@ class Revocation:
     def memories(self) -> tuple[str, ...]:
         """The ids of the memories of which a version was removed, each once."""
         return tuple(dict.fromkeys(split_id(each)[0] for each in self.versions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedMemory:
+    """A memory in quarantine, the names of the rules that marked it, and since when.
+
+    `replaces` is the id of the memory whose next version it becomes when it is released; None for none.
+    """
+
+    memory: Memory
+    rules: tuple[str, ...]
+    at: datetime
+    replaces: str | None = None
+
+
+def quarantine_of(memory: Memory) -> tuple[str, ...]:
+    """The rules that keep a memory in quarantine; none for one that isn't."""
+    noted = memory.metadata.get(QUARANTINE) if memory.status is Status.FORGOTTEN else None
+    return tuple(map(str, noted.get("rules", ()))) if isinstance(noted, Mapping) else ()
 
 
 def sources_of(memory: Memory) -> tuple[str, ...]:

@@ -69,6 +69,8 @@ class Store(NamedTuple):
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("store")
     db = filled(folder)
+    run("remember", "The key is AKIAIOSFODNN7QWERTYU.", db=db)
+    marked = json.loads(run("quarantine", "list", "--json", db=db).out)["memories"][0]["memory"]["id"]
     run("remember", "Never log a password.", "--kind", "constraint", db=db)
     run("assemble", "Postgres", "--record", db=db)
     run("space", "create", "team", db=db)
@@ -87,12 +89,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     learned = run("learn", "from", "talk", "--json", db=db).json()["runs"][0]["id"]
     fact, assembly = id_of(db, "Postgres port"), run("ledger", "list", "--json", db=db).json()[0]["id"]
     arguments = {
-        "ID": fact,
-        "ID...": fact,
+        **dict.fromkeys(("ID", "ID..."), fact),
         "QUERY": "Postgres",
         "TEXT": "A new note on the weather.",
-        "OUTCOME": "success",
-        "RESULT": "success",
+        **dict.fromkeys(("OUTCOME", "RESULT"), "success"),
         "ANSWER": "Postgres runs on port 5433.",
         "SPACE": "team",
         "MEMBER": "default",
@@ -105,6 +105,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "FILE...": str(talk),
         "FOLDER": str(data),
         "SOURCE...": str(notes),
+        **dict.fromkeys(("quarantine release ID", "quarantine purge ID"), marked),
         "memory review ID": id_of(db, "ChromaDB"),
         "memory record-trigger ID": id_of(db, "log a password"),
         "space create SPACE": "another",
@@ -120,7 +121,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "db remove": ("--agent", "nobody", "--yes"),
         "demo": ("--project", str(folder), "--budgets", "500"),
         "db purge-user": ("--yes",),
-        **dict.fromkeys(("memory purge", "memory revoke", "space disband"), ("--yes",)),
+        **dict.fromkeys(("memory purge", "memory revoke", "quarantine purge", "space disband"), ("--yes",)),
         "eval run": ("--baselines", "none", "--budgets", "100"),
         "eval kinds": ("--peers", "none", "--budgets", "100"),
     }

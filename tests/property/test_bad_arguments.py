@@ -294,6 +294,7 @@ _RESULTS = tuple(
         "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer Attempt",
         "Entity EntityFact EntityReport NameMerge",
         "Derivation DerivationStep ImportOrigin LearningOrigin QuotedMessage Revocation VersionOrigin",
+        "QuarantinedMemory",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
         "SearchResult SetStatus SetVector Slice RecordRun Reinstate PurgeConversation",

@@ -163,7 +163,7 @@ def hold(session: Session) -> None:
     take("working", "remove", fact)
     take("working", "clear")
     take("working", "events")
-    take("working", "touch", fact, named="not held")
+    take("working", "touch", fact, named="not marked")
 
 
 def share(session: Session) -> None:
@@ -259,6 +259,11 @@ def operate(session: Session) -> None:
     take("db", "index", "--agent", "ada")
     take("db", "distribute")
     take("db", "remove", "--agent", "ada", "--yes")
+    for number in range(2):
+        take("remember", f"Key {number} is AKIAIOSFODNN7QWERTY{number}.", named="a secret")
+    marked = take("quarantine", "list")["memories"][0]["memory"]["id"]
+    take("quarantine", "release", marked)
+    take("quarantine", "purge", "--yes")
     take("memory", "trace-back", session.id("port 5433"))
     take("memory", "revoke", session.id("port 5433"), "--yes")
     take("memory", "purge", session.id("ChromaDB"), "--yes")

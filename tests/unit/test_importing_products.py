@@ -422,7 +422,9 @@ def test_a_person_can_vouch_for_what_an_import_brings(tmp_path: Path) -> None:
     with germane.open(":memory:", agent="bea", embedder=None) as engine:
         import_source(engine, str(FILES / "mem0" / "get_all.json"), trust="agent")
         import_source(engine, str(notes), trust="owner")
-        assert [each.trust.value for each in engine.memories() if "without sugar" in each.content] == ["owner"]
+        assert [each.trust.value for each in engine.memories() if "without sugar" in each.content] == [
+            "owner"
+        ]
         theirs = [each for user in ("ann", "ben") for each in engine.for_user(user).memories() if each.user]
         assert {each.trust.value for each in theirs} == {"agent"}
         # The next version of a text that nobody vouches for anew is external.

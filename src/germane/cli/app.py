@@ -215,6 +215,5 @@ def _main(
 ) -> None:
     """Memory for LLM agents: the best context for a token budget, and what is left out of it.
 
-    Every command takes --db STORE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json;
-    commands of one agent take --user NAME (or GERMANE_USER).
+    Commands take --db (or GERMANE_DB), --agent (GERMANE_AGENT), --user (GERMANE_USER) and --json.
     """

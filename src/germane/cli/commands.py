@@ -42,6 +42,9 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
     "provenance": {
         "memory trace-back": "Show where a memory comes from: its sources, and theirs in turn.",
         "memory revoke": "Delete all that comes from one source, permanently.",
+        "quarantine list": "List the memories that are never shown, and why.",
+        "quarantine release": "Let a memory out of quarantine, so that results show it.",
+        "quarantine purge": "Delete one memory in quarantine, or all, permanently.",
     },
     "contexts": {
         "assemble": "Build the best context for a query within a token budget.",
@@ -150,6 +153,7 @@ COMMANDS: Mapping[str, Command] = {
 
 GROUPS: Mapping[str, str] = {
     "memory": "List, read and change stored memories.",
+    "quarantine": "Review what is stored and never shown.",
     "context": "Explain, refresh and learn from contexts.",
     "ledger": "Inspect, compare and measure recorded assemblies.",
     "working": "Manage working sets: what an agent has in mind.",

@@ -26,6 +26,7 @@ from germane.encoding import to_json
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 from germane.model.text import bar, counted, cut, table
+from germane.provenance import quarantine_of
 
 if TYPE_CHECKING:
     from germane import Ranked, RecallResult
@@ -47,7 +48,7 @@ def _remember(
     force: Annotated[bool, opt("--force", "Store it whatever its quality.")] = False,
 ) -> None:
     """Text of low quality (small talk, a passing state, a non-answer, an episode repeated within two days) is
-    refused unless --force is given.
+    refused, and a secret is put into quarantine, unless --force is given.
     """
     from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
 
@@ -56,7 +57,10 @@ def _remember(
         done = engine.remember_many([draft], reconcile=reconcile, quality="refuse", force=force)[0]
     updated = f", {done.what}" if done.updated else ""
     known = f"Known already, seen {done.memory.seen_count} times{updated}"
-    call.answer(done, memory_line("Remembered" if done.created else known, done.memory))
+    verb = "Remembered" if done.created else known
+    if rules := quarantine_of(done.memory):
+        verb = f"Stored in quarantine ({', '.join(rules)}) and not shown; see `germane quarantine`"
+    call.answer(done, memory_line(verb, done.memory))
 
 
 @command("recall", space=True)

@@ -1,4 +1,4 @@
-"""The commands `memory trace-back` and `memory revoke`: origins of memories, and removal by origin."""
+"""The commands `memory trace-back`, `memory revoke` and `quarantine …`: origins, and what is suspicious."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Annotated
 from germane.cli import options
 from germane.cli.call import Call, command, id_of
 from germane.cli.options import arg, opt
+from germane.cli.output import label_of, memory_line, print_columns, print_text
 from germane.model.context import short_id
 from germane.model.text import counted
+
+_LABEL = 60
 
 
 @command("memory trace-back", space=True)
@@ -44,3 +47,45 @@ def _revoke(
     if made.contexts:
         lines.append(f"Recorded contexts that showed any: {', '.join(map(short_id, made.contexts))}.")
     call.answer(made, "\n".join(lines))
+
+
+@command("quarantine list", space=True)
+def _list(
+    call: Call, *, limit: Annotated[int, opt("--limit N", "The maximum number of memories.", min=1)] = 50
+) -> None:
+    with call.open() as engine:
+        found = engine.quarantine().list(limit=limit)
+    if call.prints({"memories": found}):
+        return
+    if not found:
+        print_text("Nothing is in quarantine.")
+        return
+    columns = {
+        "id": lambda each: short_id(each.memory.id),
+        "since": lambda each: f"{each.at:%Y-%m-%d}",
+        "rules": lambda each: ", ".join(each.rules),
+        "source": lambda each: each.memory.source or "",
+        "memory": lambda each: label_of(each.memory, _LABEL),
+    }
+    print_columns(found, columns)
+
+
+@command("quarantine release", space=True)
+def _release(call: Call, memory_id: options.Target) -> None:
+    """Read it first: `germane memory show` prints it. The release stands in the history of the memory."""
+    with call.open(writes=True) as engine:
+        memory = engine.quarantine().release(id_of(engine, memory_id))
+    call.answer({"memory": memory}, memory_line("Released", memory))
+
+
+@command("quarantine purge", space=True)
+def _purge(
+    call: Call,
+    memory_id: Annotated[str | None, arg("[ID]", "Only this memory; default: all in quarantine.")] = None,
+    *,
+    yes: options.Yes = False,
+) -> None:
+    with call.open(writes=True) as engine:
+        whole = None if memory_id is None else id_of(engine, memory_id)
+        purged = engine.quarantine().purge(whole, confirm=yes)
+    call.answer({"purged": purged}, f"Purged {counted(purged, 'memory')}.")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named
     from germane.operations.lifecycle import UpkeepCallback, Voucher
+    from germane.operations.quarantine import Quarantine
     from germane.operations.search import RecallResult
     from germane.operations.working_set import WorkingSet
     from germane.provenance import Derivation, Revocation
@@ -140,8 +141,7 @@ class MemoryMethods:
             expires_at=expires_at,
             ttl=ttl,
         )
-        judged: Quality = "keep" if force else quality
-        return self.remember_many([draft], reconcile=reconcile, quality=judged)[0].memory
+        return self.remember_many([draft], reconcile=reconcile, quality=quality, force=force)[0].memory
 
     def remember_many(
         self,
@@ -151,6 +151,7 @@ class MemoryMethods:
         reconcile: bool | Reconcile = False,
         quality: Quality = "mark",
         force: bool = False,
+        allow_secrets: bool = False,
     ) -> tuple[RememberResult, ...]:
         """Store many memories, a thousand to a transaction; all are checked before the first is stored.
 
@@ -158,13 +159,21 @@ class MemoryMethods:
         should. With `reconcile` a fact that says nearly the same as a known one confirms it, and one that
         says something similar of the same subject replaces it. What is hardly worth keeping (empty talk,
         passing states, answers that answer nothing) is stored with a mark, or refused with
-        `quality="refuse"`; `force` asks no such question. A draft with a key is stored by itself, as
-        `remember` does. Raises InvalidInput, UnknownKind or NotWorthKeeping.
+        `quality="refuse"`. What looks like a secret, and what is external and looks like an instruction to a
+        model, is stored in quarantine: see `quarantine`. `force` asks no such question, and `allow_secrets`
+        none about secrets. A draft with a key is stored by itself, as `remember` does. Raises InvalidInput,
+        UnknownKind or NotWorthKeeping.
         """
         judged: Quality = "keep" if force else quality
         with self._embedding.woken():
             return operations.memories.remember_many(
-                self._session, drafts, revive=revive, reconcile=reconcile, quality=judged
+                self._session,
+                drafts,
+                revive=revive,
+                reconcile=reconcile,
+                quality=judged,
+                screens=not force,
+                allow_secrets=allow_secrets,
             )
 
     def import_memories(
@@ -265,6 +274,10 @@ class MemoryMethods:
         Returns how many versions went. Raises PurgeNotConfirmed or NotFound.
         """
         return operations.memories.purge_many(self._session, memory_ids, confirm=confirm)
+
+    def quarantine(self) -> Quarantine:
+        """What is stored and never shown, since a rule marked it: to list, to release and to purge."""
+        return operations.quarantine.quarantine(self._session)
 
     def trace_back(self, memory_id: str) -> Derivation:
         """Where a memory comes from: its versions, quoted messages, learning runs, import and merges.

@@ -24,6 +24,7 @@ from germane.model.memory import Trust
 from germane.model.text import own_text
 from germane.ranking.similarity import words_of
 from germane.retrieval.quality import quality_flag_of
+from germane.retrieval.suspicion import findings_of, secrets_in
 from germane.retrieval.tokenizer import query_terms
 
 GROUNDED: Final = 0.6
@@ -97,6 +98,7 @@ def _reasons(
     language: str,
 ) -> Iterator[str]:
     yield from _of_fields(proposal, known, kinds)
+    yield from _suspicious(proposal, messages)
     if not proposal.quotes:
         yield "It quotes no message."
         return
@@ -122,6 +124,13 @@ def _reasons(
     yield from _ungrounded(proposal, language)
     if question is not None:
         yield from _unanswered(proposal, question, language)
+
+
+def _suspicious(proposal: Proposal, messages: Mapping[str, Message]) -> Iterator[str]:
+    quoted = all(quote.message in messages for quote in proposal.quotes) and bool(proposal.quotes)
+    is_external = quoted and trust_of(proposal, messages) is Trust.EXTERNAL
+    for rule in findings_of(proposal.content) if is_external else secrets_in(proposal.content):
+        yield f"It looks like a secret or an instruction to a model ({rule})."
 
 
 def _question(proposal: Proposal, messages: Mapping[str, Message]) -> Quote | None:

@@ -17,6 +17,7 @@ from germane.importers.sources import Skipped
 from germane.model.memory import Draft, Memory, RememberResult, Trust
 from germane.model.text import left_open
 from germane.model.validation import checked_word
+from germane.provenance import quarantine_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +163,9 @@ class Run:
         for item, one in zip(items, applied, strict=True):
             if one is not None and isinstance(item, Draft):
                 self.note_open_fence(item)
+            if one is not None and one.created and (rules := quarantine_of(one.memory)):
+                reason = f"stored in quarantine ({', '.join(rules)}); `germane quarantine list` shows it"
+                self.passed_over.append(Skipped(source=_name_of(one.memory), reason=reason))
         if items:
             self.show_progress(items[-1].source)
         return applied
@@ -186,6 +190,11 @@ class Run:
             after = one.draft.metadata[ORIGIN]["key"]
             before, share = str(place_of(one.head)), round(one.share, 2)
             self.moved.append(Moved(id=one.head.id, before=before, after=after, share=share))
+
+    @property
+    def allows_secrets(self) -> bool:
+        """Whether texts that look like a secret were allowed, so that they are stored like any other."""
+        return self.unchecked == _ALLOWED
 
     def require_detector(self) -> None:
         """Raise MissingExtra if secrets can't be detected and weren't allowed."""
@@ -227,7 +236,11 @@ class Run:
 
 
 def _written(memory: Memory, *, revised: bool) -> Written:
-    return Written(id=memory.id, source=memory.source or memory.content[:60], revised=revised)
+    return Written(id=memory.id, source=_name_of(memory), revised=revised)
+
+
+def _name_of(memory: Memory) -> str:
+    return memory.source or memory.content[:60]
 
 
 def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -26,7 +27,7 @@ from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_o
 from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, batches, unreadable
 from germane.importers.vaults import is_in_vault
-from germane.model.memory import Draft, Memory, Status
+from germane.model.memory import Draft, Memory, RememberResult, Status
 from germane.model.query import Filter
 from germane.model.text import counted
 from germane.operations.read import pages
@@ -149,7 +150,9 @@ def _sync_group(engine: Engine, group: Sequence[Draft], run: Run, *, product: st
             reason = f"not taken over: a memory with the key {draft.key!r} is stored, and stays as it is"
             run.passed_over.append(Skipped(source=str(draft.source), reason=reason))
     for several in batches(new, batch):
-        run.store(several, lambda items: engine.remember_many(items, revive=False))
+        run.store(
+            several, lambda items: engine.remember_many(items, revive=False, allow_secrets=run.allows_secrets)
+        )
     for number, (head, draft) in enumerate(matches.changed):
         if number % _CHANGES_A_STEP == 0:
             run.show_progress(draft.source)
@@ -169,7 +172,9 @@ def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
     """Store new drafts. A draft with the text of a superseded version gets a unique source."""
     todo, count = list(drafts), 1
     while todo:
-        stored = run.store(todo, lambda items: engine.remember_many(items, revive=False))
+        stored = run.store(
+            todo, lambda items: engine.remember_many(items, revive=False, allow_secrets=run.allows_secrets)
+        )
         past = [
             draft
             for draft, one in zip(todo, stored, strict=True)
@@ -179,6 +184,11 @@ def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
         run.known -= len(past)
         count += 1
         todo = [replace(draft, source=f"{draft.metadata[ORIGIN]['key']}~v{count}") for draft in past]
+
+
+def _writing(engine: Engine, run: Run) -> Callable[[Sequence[Draft]], Sequence[RememberResult]]:
+    """What stores drafts and leaves forgotten ones forgotten."""
+    return partial(engine.remember_many, revive=False, allow_secrets=run.allows_secrets)
 
 
 def _supersede(engine: Engine, head: Memory, draft: Draft, run: Run) -> None:

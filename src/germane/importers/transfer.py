@@ -110,7 +110,7 @@ def import_source(
         for drafts in batches(read(source, on_skip=run.skipped.append), batch):
             accepted = [draft for draft in drafts if not run.holds_secret(draft, file)]
             run.read += len(drafts) - len(accepted)
-            run.store(accepted, lambda items: engine.remember_many(items, revive=False))
+            run.store(accepted, partial(engine.remember_many, revive=False, allow_secrets=run.allows_secrets))
     return run.report()
 
 

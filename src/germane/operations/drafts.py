@@ -46,6 +46,7 @@ from germane.operations.context import AgentContext
 from germane.operations.expiry import TIMES, times_of
 from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
 from germane.operations.read import by_key, get, head_of, mark_outdated, store_version, stored_pages
+from germane.provenance import QUARANTINE
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.retrieval.quality import quality_flag_of
@@ -99,6 +100,9 @@ def keep(
     latest: dict[str, Memory] = {}
     results: list[RememberResult] = []
     for one, memory in zip(stored, memories, strict=True):
+        if QUARANTINE in memory.metadata:
+            results.append(one)
+            continue
         fields = given.get(memory.id, frozenset())
         known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
         now = replace(one, memory=known) if fields and not one.created else one
@@ -124,7 +128,10 @@ def import_memories(
     `lifecycle_states` says by `Memory.ref` what is counted of their lives. What is there already stays as it
     is.
     """
-    owned = [memory.evolve(agent=session.agent) for memory in memories]
+    owned = [
+        screened(memory) if memory.trust is Trust.EXTERNAL and memory.superseded_by is None else memory
+        for memory in (each.evolve(agent=session.agent) for each in memories)
+    ]
     return tuple(_stored(session, owned, revive=False, lifecycle_states=lifecycle_states or {}))
 
 
@@ -292,7 +299,8 @@ def inserts_of(
         Insert(
             memory=memory,
             vector=vector,
-            revive=revive,
+            # What looks like an instruction doesn't come out of quarantine by being said again.
+            revive=revive and QUARANTINE not in memory.metadata,
             lifecycle=session.kinds.of(memory).lifecycle,
             lifecycle_state=lifecycle_states.get(memory.ref),
             # An import says of which day a memory is, or else it is the same one on any day.
@@ -539,3 +547,33 @@ def _is_known(session: AgentContext, memory: Memory) -> bool:
         if same or normalised(other.content) == normalised(memory.content):
             return True
     return False
+
+
+# What looks like an instruction to a model, or like a secret, is stored in quarantine.
+
+
+def screened(memory: Memory, *, replaces: str | None = None, secrets: bool = True) -> Memory:
+    """The memory as it is to be stored: in quarantine where a rule marks its text.
+
+    Texts of the owner and the agent are searched for secrets alone. What is in quarantine replaces nothing:
+    `replaces` is the id of the memory that it follows once it is released.
+    """
+    from germane.retrieval.suspicion import SECRET, findings_of, secrets_in  # noqa: PLC0415 - Contexts don't need it.
+
+    texts = [memory.content, memory.subject or "", *_texts(memory.metadata)]
+    find = findings_of if memory.trust is Trust.EXTERNAL else secrets_in
+    found = dict.fromkeys(rule for text in texts if text for rule in find(text))
+    rules = [rule for rule in found if secrets or not rule.startswith(SECRET)]
+    if not rules:
+        return memory
+    found_by = {"rules": rules, "replaces": replaces, "key": memory.key}
+    noted = {QUARANTINE: {name: value for name, value in found_by.items() if value is not None}}
+    apart = memory.evolve(
+        status=Status.FORGOTTEN, key=None, metadata=MappingProxyType({**memory.metadata, **noted})
+    )
+    return apart if memory.key is None else apart.evolve(content_hash=content_hash_of(apart))
+
+
+def _texts(metadata: Any) -> list[str]:
+    """The texts that metadata adds to what templates show; names that begin with an underscore show none."""
+    return [value for name, value in metadata.items() if isinstance(value, str) and not name.startswith("_")]

@@ -29,6 +29,7 @@ from germane.operations.drafts import (
     keep,
     memory_of,
     renew_renditions,
+    screened,
     updated,
     upsert,
     weighed,
@@ -41,6 +42,7 @@ from germane.operations.inputs import (
 )
 from germane.operations.lifecycle import move, restored
 from germane.operations.read import checked_quotations, current, get_many, head_of, store_version, whole_id
+from germane.provenance import QUARANTINE, quarantine_of
 from germane.ranking.similarity import could_be_same, normalised
 from germane.retrieval.tokenizer import query_terms
 
@@ -52,17 +54,21 @@ def remember_many(
     revive: bool = True,
     reconcile: bool | Reconcile = False,
     quality: Quality = "mark",
+    screens: bool = True,
+    allow_secrets: bool = False,
 ) -> tuple[RememberResult, ...]:
     """Store drafts in order. All of them are checked before the first is stored.
 
-    With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
-    UnknownKind or NotWorthKeeping.
+    With `reconcile` each is stored by itself, so that it meets those before it. With `screens` what looks
+    like an instruction to a model or like a secret goes to quarantine. Raises InvalidInput, UnknownKind or
+    NotWorthKeeping.
     """
     rules = rules_of(reconcile)
     now = as_utc(session.clock(), name="clock")
     made, given = _memories(session, list(drafts), now)
     judged = weighed(session, made, quality)
     memories = checked_quotations(session, [memory for memory, _ in judged])
+    memories = [screened(each, secrets=not allow_secrets) for each in memories] if screens else memories
     store = partial(_stored_one, session, rules=rules, revive=revive, given=given, now=now)
     if rules is None and all(memory.key is None for memory in memories):
         stored = keep(session, memories, revive=revive, given=given, at=now)
@@ -85,6 +91,8 @@ def _stored_one(
 ) -> RememberResult:
     """What became of one memory: its key says which one it replaces, or else the rules do."""
     fields = given.get(memory.id, frozenset())
+    if QUARANTINE in memory.metadata:
+        return keep(session, [memory], revive=False, at=now)[0]
     if memory.key is not None:
         return upsert(session, memory, revive=revive, given=fields, at=now)
     met = None if rules is None else _reconciled(session, memory, rules, given, now)
@@ -249,7 +257,8 @@ def supersede(
 ) -> Memory:
     """Store a draft as the next version of a memory; what it leaves open stays as it was.
 
-    Raises NotFound, InvalidInput, or StaleRevision, as `revise` does.
+    A draft that goes to quarantine is stored as a memory of its own, and replaces the other one when it is
+    released. Raises NotFound, InvalidInput, or StaleRevision, as `revise` does.
     """
     now = as_utc(session.clock(), name="clock")
     old = _expected(session, memory_id, expected, before="it is superseded")
@@ -265,7 +274,11 @@ def supersede(
         session=old.session if given.session is None else given.session,
         key=old.key if given.key is None else given.key,
     )
-    new = memory_of(session, whole, now=now).evolve(id=old.id, version=old.version + 1)
+    made = memory_of(session, whole, now=now)
+    apart = screened(made, replaces=old.id)
+    if apart is not made:
+        return keep(session, [apart], revive=False, at=now)[0].memory
+    new = made.evolve(id=old.id, version=old.version + 1)
     new = new.evolve(expires_at=new.expires_at or old.expires_at)
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector, at=now)
@@ -288,6 +301,11 @@ def restore(session: AgentContext, memory_id: str) -> Memory:
     Raises NotFound, or InvalidInput when the memory is in use or superseded.
     """
     memory = current(session, memory_id)
+    if rules := quarantine_of(memory):
+        raise InvalidInput(
+            f"Memory {memory_id!r} is in quarantine ({', '.join(rules)}). Look at it, and release it with "
+            "`quarantine().release()` or `germane quarantine release`."
+        )
     if memory.status not in (Status.FORGOTTEN, Status.ARCHIVED):
         raise InvalidInput(
             f"Memory {memory_id!r} is {memory.status}; only a forgotten or an archived one can be restored."

@@ -89,7 +89,7 @@ def found_messages(
     several = [by_passages(passage_search(session, query, one), one) for one in found]
     if gated and query.informative:
         several = [_gated(one, query) for one in several]
-    # Who appends a question before asking it knows what it says.
+    # Who appends a question before asking it knows what it says. What is suspicious is never shown.
     return _without_texts(joined_results(several), among.texts | {parsed.question.text.strip()})
 
 
@@ -187,9 +187,16 @@ def _without_texts(found: SearchResult, texts: frozenset[str]) -> SearchResult:
         place
         for place, one in enumerate(table.memories)
         # As it is shown, and without the role before it.
-        if texts.isdisjoint((one.content, one.content.partition(": ")[2]))
+        if texts.isdisjoint((one.content, one.content.partition(": ")[2])) and not _is_suspicious(one)
     ]
     return replace(found, slices=(table.at(left),))
+
+
+def _is_suspicious(turn: Memory) -> bool:
+    """Whether a turn has a secret, or is external and looks like an instruction to a model."""
+    from germane.retrieval.suspicion import findings_of, secrets_in  # noqa: PLC0415 - Only for conversations.
+
+    return bool(findings_of(turn.content) if turn.trust is Trust.EXTERNAL else secrets_in(turn.content))
 
 
 def gathered_messages(

@@ -156,9 +156,14 @@ def expand(session: AgentContext, memory_id: str) -> str:
     """The whole text of a memory, fenced like everything that goes to a model.
 
     It is meant as the result of a tool call, beside the context and not inside it. Raises NotFound, or
-    InvalidInput for a short id that several memories have.
+    InvalidInput for a short id that several memories have, and for a memory in quarantine.
     """
-    return "\n".join(fence(get(session, memory_id).renditions.at(Level.FULL).text))
+    from germane.provenance import quarantine_of  # noqa: PLC0415 - Contexts don't need it.
+
+    memory = get(session, memory_id)
+    if rules := quarantine_of(memory):
+        raise InvalidInput(f"Memory {memory_id!r} is in quarantine ({', '.join(rules)}), so it isn't shown.")
+    return "\n".join(fence(memory.renditions.at(Level.FULL).text))
 
 
 def whole_id(session: AgentContext, name: str) -> str:

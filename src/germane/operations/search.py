@@ -438,7 +438,19 @@ def filter_of(
     }
     # A filter checks each of its fields, and most calls name none.
     changes: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, ())}
-    return replace(base, **changes) if changes else base
+    made = replace(base, **changes) if changes else base
+    return made if made.statuses and Status.FORGOTTEN not in made.statuses else _shown_alone(made)
+
+
+def _shown_alone(where: Filter) -> Filter:
+    """The filter without what is in quarantine, which only an explicit release shows."""
+    from germane.filters import And, Comparison, Condition, Not  # noqa: PLC0415 - Few ask for what is forgotten.
+    from germane.provenance import QUARANTINE  # noqa: PLC0415 - As above.
+
+    shown = Not(Comparison(QUARANTINE, "exists"))
+    if isinstance(where.where, Condition):
+        return replace(where, where=And((where.where, shown)))
+    return replace(where, where=shown)
 
 
 def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:

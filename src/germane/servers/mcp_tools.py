@@ -162,8 +162,10 @@ class MemoryTools:
         draft = {"content": content, "kind": kind, "subject": subject, "tags": _words(tags)}
         if replaces is not None:
             memory = engine.supersede(_bare(replaces), draft)
-            return f"Stored as [{_short(memory.id)}], version {memory.version}."
+            return _quarantined(memory) or f"Stored as [{_short(memory.id)}], version {memory.version}."
         (done,) = engine.remember_many([draft])
+        if marked := _quarantined(done.memory):
+            return marked
         what = "Stored" if done.created else "Known already"
         return f"{what}: [{_short(done.memory.id)}]."
 
@@ -254,6 +256,8 @@ class MemoryTools:
         """Store a memory in a space; its id, and whether it was known."""
         with self.engine.space(space) as entered:
             (done,) = entered.remember_many([{"content": content, "kind": kind, "tags": _words(tags)}])
+        if marked := _quarantined(done.memory):
+            return marked
         what = "Stored" if done.created else "Known already"
         return f"{what}: [{_short(done.memory.id)}]."
 
@@ -430,6 +434,14 @@ def _origin(memory: Memory) -> str:
     from germane.model.context import origin_of  # noqa: PLC0415 - The first answer of a server doesn't count.
 
     return origin_of(memory.trust, memory.source, memory.created_at)
+
+
+def _quarantined(memory: Memory) -> str:
+    """What a tool answers about a memory that went to quarantine; empty for any other."""
+    from germane.provenance import quarantine_of  # noqa: PLC0415 - As above.
+
+    rules = ", ".join(quarantine_of(memory))
+    return f"Put into quarantine, since it matches {rules}: no result shows it." if rules else ""
 
 
 def _uri(memory_id: str) -> str:

@@ -16,7 +16,7 @@ from germane.model.learning import Feedback, LearningReport, ObserveResult, Outc
 from germane.model.memory import LifecycleEvent, LifecycleState, Memory, RememberResult, Renditions
 from germane.model.plan import Frame
 from germane.model.request import RequestState
-from germane.provenance import Derivation, Revocation
+from germane.provenance import Derivation, QuarantinedMemory, Revocation
 from germane.servers import conversations, verbs
 from germane.servers.endpoints import FORMS, Route, SpaceName
 from germane.servers.shared import known_conversation
@@ -99,14 +99,6 @@ def _memory() -> list[Route]:
         Route(method="GET", path=f"{one}/text", verb=verbs.expand, returns={"text": str}, **on),
         Route(
             method="GET",
-            path=f"{one}/trace-back",
-            verb=verbs.trace_back,
-            returns={"derivation": Derivation, "text": str},
-            **on,
-        ),
-        Route(method="POST", path="/revoke", verb=Engine.revoke, returns=Revocation, may=_ADMIN, **on),
-        Route(
-            method="GET",
             path=f"{one}/history",
             verb=verbs.history,
             returns=_page("versions", Memory, int),
@@ -147,6 +139,46 @@ def _memory() -> list[Route]:
             without=frozenset({"memory_id"}),
         ),
         Route(method="GET", path="/changes", verb=verbs.changes, returns=_page("changes", LoggedChange, int)),
+    ]
+
+
+def _origins() -> list[Route]:
+    """Where memories come from, and what is in quarantine."""
+    on: dict[str, Any] = {"in_space": True}
+    one = "/memories/{memory_id}"
+    return [
+        Route(
+            method="GET",
+            path=f"{one}/trace-back",
+            verb=verbs.trace_back,
+            returns={"derivation": Derivation, "text": str},
+            **on,
+        ),
+        Route(
+            method="GET",
+            path="/quarantine",
+            verb=verbs.quarantined,
+            returns=_page("memories", QuarantinedMemory, str),
+            **on,
+        ),
+        Route(
+            method="POST",
+            path="/quarantine/{memory_id}/release",
+            verb=verbs.release,
+            returns=Memory,
+            wrap="memory",
+            may=_ADMIN,
+            **on,
+        ),
+        Route(
+            method="DELETE",
+            path="/quarantine",
+            verb=verbs.purge_quarantine,
+            returns={"purged": int},
+            may=_ADMIN,
+            **on,
+        ),
+        Route(method="POST", path="/revoke", verb=Engine.revoke, returns=Revocation, may=_ADMIN, **on),
     ]
 
 
@@ -524,6 +556,7 @@ def all_routes() -> list[Route]:
     return [
         *_memories(),
         *_memory(),
+        *_origins(),
         *_contexts(),
         *_ledger(),
         *_conversations(),

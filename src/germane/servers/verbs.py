@@ -109,6 +109,25 @@ def trace_back(engine: Engine, memory_id: str) -> dict[str, Any]:
     return {"derivation": derivation, "text": str(derivation)}
 
 
+def quarantined(engine: Engine, *, limit: Page = 50, after: str | None = None) -> dict[str, Any]:
+    """The memories in quarantine with the rules that marked them, the latest first, a page at a time."""
+    found = engine.quarantine().list(limit=limit + 1, after=after)
+    page = page_of("memories", found, limit, "at")
+    return {**page, "after": found[limit - 1].memory.id if len(found) > limit else None}
+
+
+def release(engine: Engine, memory_id: str) -> Memory:
+    """Release a memory from quarantine, so that results show it. Raises NotFound or InvalidInput."""
+    return engine.quarantine().release(memory_id)
+
+
+def purge_quarantine(
+    engine: Engine, *, memory_id: str | None = None, confirm: bool = False
+) -> dict[str, int]:
+    """Remove one memory in quarantine, or all, for good. Needs `confirm`."""
+    return {"purged": engine.quarantine().purge(memory_id, confirm=confirm)}
+
+
 def supersede(
     engine: Engine, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
 ) -> Memory:
