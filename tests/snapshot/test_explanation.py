@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from inline_snapshot import snapshot
 from rich.cells import cell_len
 
-from germane import Context, Level, Reason, TimeRange, Trace
+from germane import Context, InvalidInput, Level, Reason, TimeRange, Trace
 from germane.ledger import EmptyReason, Entry, Question, SectionUsage, TraceNote
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -47,8 +48,8 @@ def trace(**fields: Any) -> Trace:
     return Trace(**values)
 
 
-def explain(account: Trace, *, tokens: int) -> str:
-    return Context(text="", tokens=tokens, items=(), trace=account).explain()
+def explain(account: Trace, *, tokens: int, columns: int = 110) -> str:
+    return Context(text="", tokens=tokens, items=(), trace=account).explain(columns=columns)
 
 
 def why_of(parts: Mapping[str, float], score: float) -> str:
@@ -192,6 +193,57 @@ def test_no_line_is_wider_than_110_columns() -> None:
     )
 
     assert max(map(cell_len, shown.splitlines())) <= 110
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 99, 100, 110, 200])
+def test_a_terminal_of_any_width_is_filled_and_never_exceeded(columns: int) -> None:
+    shown = explain(WHOLE, tokens=900, columns=columns)
+    assert max(map(cell_len, shown.splitlines())) <= columns
+    for word in ("identity", "A fourth container"[: columns - 20], "lexical 0.50 + semantic 0.25"):
+        assert word in shown
+
+
+def test_in_a_narrow_terminal_a_memory_stands_below_its_figures() -> None:
+    assert explain(WHOLE, tokens=900, columns=60) == snapshot("""\
+Context     900 of 1,000 tokens (90%), counted by o200k
+Plan        layered, as of 2026-11-20 12:00 UTC
+Question    What did we decide about Redis in May?
+Time        from 2026-05-01 00:00 and before 2026-06-01 00:…
+Looked for  decid, redi
+
+Note  Required memories needed 20 tokens beyond their
+      shares.
+
+SECTION   share  flowed  used  in  out
+identity     50            50   1    0  ████████
+facts       100     +20   120   2    2  ████████████████████
+episodes     80     -20     0   0    0  ░░░░░░░░░░
+
+3 of 5 candidates are in.
+IN        level    tokens  score
+identity  full         42
+  20500001  I am newton, 日本語も読みます。
+  always shown
+facts     summary      61   0.75
+  20500002  Redis was measured against an UNLOGGED table.
+  lexical 0.50 + semantic 0.25
+facts     micro         9   0.40
+  20500003  No Redis [31mfor now
+  lexical
+
+2 left out.
+OUT: over_budget (1), no level of it fitted what its sectio…
+  facts  short by 12 tokens  0.75
+    20500004  A fourth container.
+OUT: duplicate (1), the same text already stands in the con…
+  facts    0.75
+    20500005  Redis was measured against an UNLOGGED table.
+""")
+
+
+def test_fewer_than_40_columns_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="columns=39 is too narrow for a table: use 40 or more"):
+        explain(WHOLE, tokens=900, columns=39)
 
 
 def test_a_budget_of_nothing_is_explained_too() -> None:

@@ -11,7 +11,7 @@ from germane import InvalidInput
 from germane.cli import options
 from germane.cli.call import Call, command
 from germane.cli.options import arg, opt
-from germane.cli.output import print_table, print_text, warn
+from germane.cli.output import columns_of_output, print_table, print_text, warn
 from germane.encoding import to_json
 from germane.errors import MessageNotFound, UnreadableSource
 from germane.model.text import cut, line_of
@@ -177,7 +177,7 @@ def _request(
             spaces=spaces,
         )
     value = {"session": session, **to_json(request), "arguments": request.arguments(cache=cache)}
-    call.answer(value, request.explain)
+    call.answer(value, lambda: request.explain(columns=columns_of_output()))
 
 
 def _named(engine: Engine, session: str) -> Conversation:

@@ -14,7 +14,7 @@ from germane import InvalidInput
 from germane.cli import options
 from germane.cli.call import Call, command, id_of, recorded
 from germane.cli.options import Filters, arg, opt
-from germane.cli.output import print_text, warn, warn_of_context, why_empty
+from germane.cli.output import columns_of_output, print_text, warn, warn_of_context, why_empty
 from germane.errors import UnreadableSource
 from germane.model.text import table
 
@@ -260,7 +260,7 @@ def _project(
     if call.prints(context):
         return
     if explain:
-        print_text(context.explain().removesuffix("\n"))
+        print_text(context.explain(columns=columns_of_output()).removesuffix("\n"))
         return
     text = marked(context.text) if form is _Format.AGENTS_MD else context.text
     _print_context(call, context, text if write is None else "")

@@ -10,7 +10,7 @@ import germane
 from germane import InvalidInput, MissingExtra
 from germane.cli.call import Call, command
 from germane.cli.options import arg, numbers_of, opt, place_of
-from germane.cli.output import is_terminal, print_text
+from germane.cli.output import columns_of_output, is_terminal, print_text
 from germane.errors import UnreadableSource
 from germane.model.text import harmless
 
@@ -320,7 +320,7 @@ def _show(title: str, context: Context) -> None:
     _heading(title)
     _print_coloured(context.text)
     _heading(f"{context.trace.budget:,} tokens: the explanation")
-    _print_coloured(context.explain().removesuffix("\n"))
+    _print_coloured(context.explain(columns=columns_of_output()).removesuffix("\n"))
 
 
 def _heading(title: str) -> None:

@@ -13,6 +13,7 @@ from germane.cli import options
 from germane.cli.call import Call, command, id_of
 from germane.cli.options import Filters, arg, fields_of, opt
 from germane.cli.output import (
+    columns_of_output,
     label_of,
     memory_line,
     print_columns,
@@ -443,7 +444,6 @@ def _report_step(done: int, of: int, step: UpkeepStep | None) -> None:
 # Statistics and the health of the store.
 
 _BAR = 40
-_WIDTH = 110
 _USUAL_LANGUAGE = "english"
 _FOUND_WRONG = 1
 
@@ -454,11 +454,12 @@ def _stats(call: Call) -> None:
         stats = engine.stats()
     if call.prints(stats):
         return
-    print_text("\n".join(cut(line, _WIDTH) for line in table(_rows(stats))))
+    columns = columns_of_output()
+    print_text("\n".join(cut(line, columns) for line in table(_rows(stats))))
     if stats.by_kind:
         most = max(stats.by_kind.values())
         bars = [
-            (kind, f"{count:,}", bar(count, count, scale=most, columns=_BAR))
+            (kind, f"{count:,}", bar(count, count, scale=most, columns=min(_BAR, columns // 2)))
             for kind, count in sorted(stats.by_kind.items(), key=lambda each: (-each[1], each[0]))
         ]
         print_text("\n" + "\n".join(table(bars, right=(1,))))

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import typer
 
 from germane.encoding import to_json
-from germane.model.text import cut, harmless, line_of, table, width
+from germane.model.text import COLUMNS, cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
     from germane import Context, Memory
     from germane.ledger import EmptyReason, TraceNote
 
 _LABEL = 70
+_NARROWEST = 40
 _UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
 _LEAST = 24
 """The minimum width of the last column of a table, including the gap before it."""
@@ -36,6 +37,11 @@ _SECONDS_BETWEEN_LINES: Final = 2.0
 def is_terminal() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout.isatty()
+
+
+def columns_of_output() -> int:
+    """The width of the terminal, or the usual one of an account that isn't printed on a terminal."""
+    return max(_NARROWEST, get_terminal_size().columns) if is_terminal() else COLUMNS
 
 
 def print_json(value: Any, *, on_a_line: bool = False) -> None:

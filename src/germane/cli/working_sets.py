@@ -13,6 +13,7 @@ from germane.cli import options
 from germane.cli.call import Call, command, id_of, stopped_by_signals
 from germane.cli.options import arg, opt
 from germane.cli.output import (
+    columns_of_output,
     label_of,
     memory_line,
     print_columns,
@@ -190,7 +191,7 @@ def _assemble(
             record=record,
         )
     if not call.prints(context):
-        print_text(context.explain() if explain else context.text)
+        print_text(context.explain(columns=columns_of_output()) if explain else context.text)
         warn_each(context.trace.notes)
 
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
+from typing import NamedTuple
 
 from germane.model.memory import Level, Memory, Trust
 from germane.model.query import Candidate, Filter, Order, TimeRange
-from germane.model.text import bar, counted, cut, day_in_words, line_of, table, width
+from germane.model.text import (
+    COLUMNS,
+    bar,
+    checked_columns,
+    counted,
+    cut,
+    day_in_words,
+    line_of,
+    table,
+    width,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +83,12 @@ class Context:
             tokens += item.tokens
         return tokens
 
-    def explain(self) -> str:
-        """A table for people: what is in, at which level and why; what is out, why, and by how much."""
-        return explain(self.trace, tokens=self.tokens)
+    def explain(self, *, columns: int = COLUMNS) -> str:
+        """A table for people: what is in, at which level and why; what is out, why, and by how much.
+
+        No line is longer than `columns`, 40 or more. Raises InvalidInput for fewer.
+        """
+        return explain(self.trace, tokens=self.tokens, columns=checked_columns(columns))
 
 
 # What a refresh says: whether a context still serves, why not, and the one that does.
@@ -298,8 +312,9 @@ class Trace:
 ESTIMATED = "estimated"
 """The code of the note that says that the counts of a trace are estimates."""
 
-_COLUMNS = 110
 _BAR = 24
+_WIDE, _NORMAL = 100, 80
+"""Columns from which on a memory stands beside its figures: where it is in, and where it is left out."""
 _WHY = 44
 """Columns for the parts of a score: what layered plans need, and enough is left to know a memory by."""
 _INCLUDED_PER_SECTION = 12
@@ -328,8 +343,8 @@ _EMPTY_REASONS = {
 }
 
 
-def explain(trace: Trace, *, tokens: int) -> str:
-    """The account of one assembly as plain text of at most 110 columns.
+def explain(trace: Trace, *, tokens: int, columns: int = COLUMNS) -> str:
+    """The account of one assembly as plain text of at most so many columns.
 
     In this order: the question and how it was understood; the notes; the budget of each section;
     what is in, at which level and why; where it comes from; what is out, why, and by how many tokens it
@@ -337,13 +352,13 @@ def explain(trace: Trace, *, tokens: int) -> str:
     """
     parts = [
         _header(trace, tokens),
-        _notes(trace),
-        _sections(trace.sections),
-        _included(trace),
+        _notes(trace, columns),
+        _sections(trace.sections, columns),
+        _included(trace, columns),
         _origins(trace),
-        _excluded(trace.excluded),
+        _excluded(trace.excluded, columns),
     ]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return "\n\n".join("\n".join(cut(line, columns) for line in part) for part in parts if part) + "\n"
 
 
 def sentence_of(empty_reason: EmptyReason) -> str:
@@ -396,7 +411,7 @@ def _header(trace: Trace, tokens: int) -> list[str]:
         rows.append(("Time", _range(question.when)))
     if question.terms:
         rows.append(("Looked for", ", ".join(map(line_of, question.terms))))
-    return [cut(line, _COLUMNS) for line in table(rows)]
+    return table(rows)
 
 
 def _range(when: TimeRange) -> str:
@@ -405,16 +420,18 @@ def _range(when: TimeRange) -> str:
     return f"{' and '.join(filter(None, [since, until])) or 'any'} UTC"
 
 
-def _notes(trace: Trace) -> list[str]:
+def _notes(trace: Trace, columns: int) -> list[str]:
     texts = [note.text for note in trace.notes]
     if trace.empty_reason is not None:
         texts.insert(0, sentence_of(trace.empty_reason))
-    return [line for text in texts for line in _wrapped(line_of(text), first="Note  ", rest="      ")]
+    return [
+        line for text in texts for line in _wrapped(line_of(text), columns, first="Note  ", rest="      ")
+    ]
 
 
-def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
-    """The text in lines of at most the table's width, broken at spaces where there are any."""
-    lines, columns = [first], _COLUMNS
+def _wrapped(text: str, columns: int, *, first: str, rest: str) -> list[str]:
+    """The text in lines of at most so many columns, broken at spaces where there are any."""
+    lines = [first]
     for word in text.split(" "):
         shown = cut(word, columns - width(rest))
         gap = "" if lines[-1] in (first, rest) else " "
@@ -425,10 +442,10 @@ def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
     return lines
 
 
-def _sections(sections: Sequence[SectionUsage]) -> list[str]:
+def _sections(sections: Sequence[SectionUsage], columns: int) -> list[str]:
     if not sections:
         return []
-    rows = [("SECTION", "share", "flowed", "used", "in", "out", "")]
+    rows = [("SECTION", "share", "flowed", "used", "in", "out")]
     scale = max((max(_given(section), section.used) for section in sections), default=0)
     rows.extend(
         (
@@ -438,18 +455,20 @@ def _sections(sections: Sequence[SectionUsage]) -> list[str]:
             f"{section.used:,}",
             f"{section.included}",
             f"{section.excluded}",
-            bar(section.used, _given(section), scale=scale, columns=_BAR),
         )
         for section in sections
     )
-    return [cut(line, _COLUMNS) for line in table(rows, right=(1, 2, 3, 4, 5))]
+    heading, *lines = table(rows, right=(1, 2, 3, 4, 5))
+    free = max(0, min(_BAR, columns - width(heading) - len("  ")))
+    bars = [bar(each.used, _given(each), scale=scale, columns=free) for each in sections]
+    return [heading, *(f"{line}  {drawn}".rstrip() for line, drawn in zip(lines, bars, strict=True))]
 
 
 def _given(section: SectionUsage) -> int:
     return section.share + section.flowed
 
 
-def _included(trace: Trace) -> list[str]:
+def _included(trace: Trace, columns: int) -> list[str]:
     included = trace.included
     if not included:
         return [
@@ -457,16 +476,43 @@ def _included(trace: Trace) -> list[str]:
             if trace.entries
             else "No candidates were found."
         ]
-    rows = [("IN", "level", "tokens", "score", "why", "memory")]
+    rows = [_Row(("IN", "level", "tokens", "score"), "memory", ("why",))]
     for name in dict.fromkeys(entry.section for entry in included):
         entries = [entry for entry in included if entry.section == name]
-        listed = entries[:_INCLUDED_PER_SECTION]
-        cells = [row for entry in listed for row in _included_rows(entry)]
-        if more := len(entries) - len(listed):
-            cells.append(("", "", "", "", f"… and {more} more ({name})"))
-        rows.extend(("" if number else name, *shown) for number, shown in enumerate(cells))
+        rows += [_included_row(each, name) for each in entries[:_INCLUDED_PER_SECTION]]
+        if (more := len(entries) - _INCLUDED_PER_SECTION) > 0:
+            rows.append(_Row((name, "", "", ""), f"… and {more} more ({name})", ("",)))
     heading = f"{len(included)} of {len(trace.entries)} candidates are in."
-    return [heading, *(cut(line, _COLUMNS) for line in table(rows, right=(2, 3)))]
+    return [heading, *(_beside(rows) if columns >= _WIDE else _below(rows))]
+
+
+class _Row(NamedTuple):
+    """A memory of a list: its section and figures, its name, and the parts of its score in lines."""
+
+    figures: tuple[str, str, str, str]
+    name: str
+    why: Sequence[str]
+
+
+def _beside(rows: Sequence[_Row]) -> list[str]:
+    """The rows as a table: a section is named once, and further parts of a score have lines of their own."""
+    cells: list[tuple[str, ...]] = []
+    section = ""
+    for (name, *figures), memory, (why, *further) in rows:
+        cells.append(("" if name == section else name, *figures, why, memory))
+        cells += [("", "", "", "", line, "") for line in further]
+        section = name
+    return table(cells, right=(2, 3))
+
+
+def _below(rows: Sequence[_Row]) -> list[str]:
+    """The rows as a table of the figures, each memory and the parts of its score in lines below them."""
+    figures = table([row.figures for row in rows], right=(2, 3))
+    lines = figures[:1]
+    for line, row in zip(figures[1:], rows[1:], strict=True):
+        lines += [line] if row.figures[1] else []
+        lines += [f"  {text}" for text in (row.name, *row.why) if text]
+    return lines
 
 
 def _origins(trace: Trace) -> list[str]:
@@ -479,20 +525,13 @@ def _origins(trace: Trace) -> list[str]:
     if more := len(listed) - len(rows):
         rows.append(("", f"… and {more} more"))
     heading = ["Where they come from:"] if rows else []
-    return [*heading, *(cut(f"  {line}", _COLUMNS) for line in table(rows))]
+    return [*heading, *(f"  {line}" for line in table(rows))]
 
 
-def _included_rows(entry: Entry) -> list[tuple[str, str, str, str, str]]:
-    """The row of an entry, and further ones for the parts of its score that would displace its name."""
-    why, *further = _parts_in_lines(why_of(entry.parts, entry.score) or "always shown")
-    first = (
-        str(entry.level or ""),
-        f"{entry.tokens:,}",
-        f"{entry.score:.2f}" if entry.parts else "",
-        why,
-        _named(entry),
-    )
-    return [first, *(("", "", "", line, "") for line in further)]
+def _included_row(entry: Entry, section: str) -> _Row:
+    score = f"{entry.score:.2f}" if entry.parts else ""
+    why = _parts_in_lines(why_of(entry.parts, entry.score) or "always shown")
+    return _Row((section, str(entry.level or ""), f"{entry.tokens:,}", score), _named(entry), why)
 
 
 def _parts_in_lines(why: str) -> list[str]:
@@ -512,7 +551,7 @@ def _named(entry: Entry) -> str:
     return f"{short_id(entry.memory_id)}  {line_of(entry.label)}".rstrip()
 
 
-def _excluded(excluded: Sequence[Entry]) -> list[str]:
+def _excluded(excluded: Sequence[Entry], columns: int) -> list[str]:
     if not excluded:
         return []
     lines = [f"{len(excluded)} left out."]
@@ -520,11 +559,11 @@ def _excluded(excluded: Sequence[Entry]) -> list[str]:
         entries = [entry for entry in excluded if entry.reason is reason]
         if entries:
             lines.append(f"OUT: {reason} ({len(entries)}), {_REASONS[reason]}")
-            lines.extend(_excluded_rows(reason, entries))
-    return [cut(line, _COLUMNS) for line in lines]
+            lines.extend(_excluded_rows(reason, entries, columns))
+    return lines
 
 
-def _excluded_rows(reason: Reason, entries: Sequence[Entry]) -> Iterable[str]:
+def _excluded_rows(reason: Reason, entries: Sequence[Entry], columns: int) -> list[str]:
     """The candidates that came closest: by score, and by order of the plan where scores are equal."""
     closest = sorted(entries, key=lambda entry: -entry.score)[:_EXCLUDED_PER_REASON]
     rows = [
@@ -532,11 +571,16 @@ def _excluded_rows(reason: Reason, entries: Sequence[Entry]) -> Iterable[str]:
             entry.section,
             f"short by {counted(entry.short_by, 'token')}" if entry.short_by else "",
             f"{entry.score:.2f}" if entry.parts else "",
-            _named(entry),
         )
         for entry in closest
     ]
-    more = len(entries) - len(closest)
-    if more:
-        rows.append(("", "", "", f"… and {more} more ({reason})"))
-    return (f"  {line}" for line in table(rows, right=(1, 2)))
+    names = [_named(entry) for entry in closest]
+    if more := len(entries) - len(closest):
+        rows.append(("", "", ""))
+        names.append(f"… and {more} more ({reason})")
+    if columns >= _NORMAL:
+        beside = [(*row, name) for row, name in zip(rows, names, strict=True)]
+        return [f"  {line}" for line in table(beside, right=(1, 2))]
+    figures = table(rows, right=(1, 2))
+    pairs = zip(figures, names, strict=True)
+    return [line for first, name in pairs for line in (f"  {first}", f"    {name}") if line.strip()]

@@ -13,10 +13,9 @@ from germane.encoding import to_json
 from germane.errors import InvalidInput
 from germane.model.context import Context, Reason, TraceNote
 from germane.model.conversation import LeftOut, Provider, client_arguments
-from germane.model.text import bar, counted, cut, table
+from germane.model.text import COLUMNS, bar, checked_columns, counted, cut, table
 from germane.model.validation import checked_fields, checked_value, forms_of
 
-_COLUMNS = 110
 _BAR = 24
 _SHOWN = 8
 _REASONS = {
@@ -228,8 +227,11 @@ class Request:
         """
         return self.state.calibrate(usage)
 
-    def explain(self) -> str:
-        """A table for people: what each part was offered and takes, and what is left out and why."""
+    def explain(self, *, columns: int = COLUMNS) -> str:
+        """A table for people: what each part was offered and takes, and what is left out and why.
+
+        No line is longer than `columns`, 40 or more. Raises InvalidInput for fewer.
+        """
         share = self.tokens / self.limit if self.limit else 0.0
         rows = [
             ("Request", f"{self.tokens:,} of {self.limit:,} tokens ({share:.0%}), by {self.counter}"),
@@ -238,7 +240,7 @@ class Request:
         ]
         notes = [f"Note  {note.text}" for note in self.notes]
         lines = [*table(rows), *notes, "", *self._parts(), *self._left_out()]
-        return "\n".join(cut(line, _COLUMNS) for line in lines) + "\n"
+        return "\n".join(cut(line, checked_columns(columns)) for line in lines) + "\n"
 
     def _parts(self) -> list[str]:
         scale = max((part.used for part in self.parts), default=0)

@@ -12,6 +12,10 @@ from typing import Final
 
 from germane.errors import InvalidInput
 
+COLUMNS: Final = 110
+"""Columns of a table for people, where its reader's terminal isn't known."""
+
+_FEWEST_COLUMNS = 40
 _WIDE = ("W", "F")
 _FILLED, _FREE = "█", "░"
 
@@ -56,6 +60,13 @@ def cut(text: str, columns: int) -> str:
             break
         fitting.append(character)
     return "".join(fitting).rstrip(" …") + "…" if columns > 0 else ""
+
+
+def checked_columns(columns: object) -> int:
+    """The columns of a table. Raises InvalidInput for fewer than 40."""
+    if isinstance(columns, bool) or not isinstance(columns, int) or columns < _FEWEST_COLUMNS:
+        raise InvalidInput(f"columns={columns!r} is too narrow for a table: use {_FEWEST_COLUMNS} or more.")
+    return columns
 
 
 def cell(text: str, columns: int, *, right: bool = False) -> str:
