@@ -45,7 +45,7 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=255, goal=175),
-    Figure("lines of Python", limit=80_386, goal=41_000),
+    Figure("lines of Python", limit=80_391, goal=41_000),
     Figure("core: Python files", limit=169, goal=125),
     Figure("core: lines of Python", limit=56_876, goal=31_000),
     Figure("lines of SQL", limit=2_811, goal=2_600),

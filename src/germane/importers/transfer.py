@@ -86,21 +86,11 @@ def import_source(
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
     layout, path = layout_of(source), path_of(source)
-    if layout is Layout.EXPORT and trust is not None:
-        raise InvalidInput(
-            f"trust={str(trust)!r} goes with texts from outside; {source!r} is an export, which has the "
-            "trust of each memory. Leave it out."
-        )
+    _check_options(source, layout, project=project, root=root, prune=prune, trust=trust)
     run = Run(progress=progress, allow_secrets=allow_secrets, trust=trust)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
         owner = project_of(path, name=project, root=root)
         _import_files(engine, owner, path, run, prune=prune, batch=batch)
-    elif prune or project is not None or root is not None:
-        named = f"project={project!r}" if project is not None else f"root={str(root)!r}"
-        option = "prune=True" if prune else named
-        raise InvalidInput(
-            f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
-        )
     elif layout in FOREIGN:
         sync_items(engine, read(source, on_skip=run.passed_over.append), run, product=layout, batch=batch)
     elif layout is Layout.EXPORT:
@@ -112,6 +102,21 @@ def import_source(
             run.read += len(drafts) - len(accepted)
             run.store(accepted, partial(engine.remember_many, revive=False, allow_secrets=run.allows_secrets))
     return run.report()
+
+
+def _check_options(source: str, layout: Layout, *, prune: bool, trust: object, **files: object) -> None:
+    """Raise InvalidInput for an option that a source of the layout doesn't take."""
+    if layout is Layout.EXPORT and trust is not None:
+        raise InvalidInput(
+            f"trust={str(trust)!r} goes with texts from outside; {source!r} is an export, which has the "
+            "trust of each memory. Leave it out."
+        )
+    named = [f"{name}={str(value)!r}" for name, value in files.items() if value is not None]
+    if layout not in (Layout.PROJECT, Layout.MARKDOWN) and (prune or named):
+        option = "prune=True" if prune else named[0]
+        raise InvalidInput(
+            f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
+        )
 
 
 def _import_files(engine: Engine, owner: Project, path: Path, run: Run, *, prune: bool, batch: int) -> None:
@@ -148,8 +153,8 @@ def _import_export(
             if one is not None
         }
     if records:
-        kept = [each for each in records if not (isinstance(each, LearningRun) and _has_secret(each, run))]
-        history = _usage_history(kept, ids, refused)
+        clean = [each for each in records if not (isinstance(each, LearningRun) and _has_secret(each, run))]
+        history = _usage_history(clean, ids, refused)
         run.usage_records = engine.import_usage_history(history)
 
 
