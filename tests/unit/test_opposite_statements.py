@@ -47,6 +47,9 @@ def test_what_excludes_a_known_memory_is_a_contradiction(known: str, stated: str
         ("The user is a junior developer at Nordwind.", "I'm a senior developer now."),
         ("The user uses the Basic plan.", "I upgraded to the Plus plan on Monday."),
         ("The user doesn't eat fish.", "I eat salmon every Friday now."),
+        ("The team deploys twice a week.", "We deploy daily now."),
+        ("The user uses Qualtrics for surveys.", "We use LimeSurvey for surveys now."),
+        ("The user's phone number is 06 12 34 56 78.", "New phone number since today: 06 98 76 54 32"),
     ],
 )
 def test_a_sign_of_change_makes_a_revision_of_it(known: str, stated: str) -> None:
@@ -62,6 +65,8 @@ def test_a_sign_of_change_makes_a_revision_of_it(known: str, stated: str) -> Non
         ("The user is vegan.", "My cat eats fish every morning."),
         ("The user can't cook.", "I drive to work every day."),
         ("The user likes tea.", "I like coffee."),
+        ("The user uses Postgres for orders.", "We use Docker for tests now."),
+        ("The team deploys twice a week.", "We meet daily now."),
     ],
 )
 def test_statements_about_other_things_stand_beside_each_other(known: str, stated: str) -> None:

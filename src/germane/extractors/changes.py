@@ -30,7 +30,10 @@ _TYPES: Final = {
         "time": r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o['’]clock)(?!\w)|\b\d{1,2}:\d\d\b"
         r"|\bnoon\b|\bmidnight\b",
         "ordinal": r"\b\d{1,2}(?:st|nd|rd|th)\b",
-        "number": r"(?<![\w.])[$€£]?\d+(?:[.,:]\d+)*%?(?!\w)",
+        "frequency": r"\b(?:hourly|daily|weekly|fortnightly|monthly|yearly)\b"
+        r"|\b(?:once|twice|\w+ times) (?:an?|per|each) \w+"
+        r"|\bevery (?:other |second |\d+ )?(?:hours?|days?|weeks?|months?|years?|morning|evening|night)\b",
+        "number": r"\+?\b\d+(?:[ -]\d{2,}){2,}\b|(?<![\w.])[$€£]?\d+(?:[.,:]\d+)*%?(?!\w)",
     }.items()
 }
 """The types of values, the more specific first: what one has matched is no value of a later one."""
@@ -195,7 +198,7 @@ def _terms(text: str, language: str) -> set[str]:
     return set(query_terms(text, language=language))
 
 
-_EMPTY: Final = frozenset(query_terms("user we our date time trying using working project plan now"))
+_EMPTY: Final = frozenset(query_terms("user we our team date time trying using working project plan now"))
 
 
 # Statements that exclude each other.

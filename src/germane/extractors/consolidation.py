@@ -13,7 +13,7 @@ from typing import Final
 
 import regex
 
-from germane.extractors.changes import change_of, on_other_topics, opposes, says_change, stays
+from germane.extractors.changes import Change, change_of, on_other_topics, opposes, says_change, stays
 from germane.lifecycle import NEARLY_IDENTICAL, least_trust
 from germane.model.extraction import Proposal, ProposalOutcome
 from germane.model.memory import Memory, Status
@@ -32,6 +32,8 @@ _FEELING: Final = (
     "love like enjoy adore prefer hate dislike detest stand fan fond longer anymore more stop quit give gave "
     "given up really very much always never user also now still can cannot"
 )
+_FRAME: Final = 2
+"""The words that two statements with different names share at least, so that one replaces the other."""
 _USUAL: Final = {
     "named": "name is",
     "works": "works at",
@@ -131,6 +133,8 @@ def _against(new: Memory, other: Memory, proposal: Proposal, language: str) -> V
     if not is_denial:
         about = new.subject or ""
         change = change_of(new.content, other.content, subject=about, language=language, quoted=quoted)
+        if change is None and _is_replaced(new, other, quoted, language):
+            change = Change("value", stated=True)
     if change is not None and change.stated:
         return _revised(new, other, f"It says that the {change.value} has changed.")
     if change is not None:
@@ -140,6 +144,14 @@ def _against(new: Memory, other: Memory, proposal: Proposal, language: str) -> V
     if ends or (not is_denial and says_change(f"{new.content}\n{quoted}", language)):
         return _revised(new, other, "It says that this ended or began again.")
     return _contradicts(other, "A known memory says the opposite.")
+
+
+def _is_replaced(new: Memory, other: Memory, quoted: str, language: str) -> bool:
+    """Whether a statement says that there is another name now, in at least two of the same words."""
+    if new.kind == "preference" or not says_change(f"{new.content}\n{quoted}", language):
+        return False
+    shared = _without(other, _values(other.content), language)
+    return len(shared) >= _FRAME and _other_value(new, other, language)
 
 
 def _another(new: Memory, other: Memory, proposal: Proposal, language: str) -> Verdict | None:
