@@ -29,11 +29,12 @@ _TYPES: Final = {
         "weekday": r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
         "time": r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o['’]clock)(?!\w)|\b\d{1,2}:\d\d\b"
         r"|\bnoon\b|\bmidnight\b",
-        "ordinal": r"\b\d{1,2}(?:st|nd|rd|th)\b",
+        "ordinal": r"\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth)\b",
         "frequency": r"\b(?:hourly|daily|weekly|fortnightly|monthly|yearly)\b"
         r"|\b(?:once|twice|\w+ times) (?:an?|per|each) \w+"
         r"|\bevery (?:other |second |\d+ )?(?:hours?|days?|weeks?|months?|years?|morning|evening|night)\b",
-        "number": r"\+?\b\d+(?:[ -]\d{2,}){2,}\b|(?<![\w.])[$€£]?\d+(?:[.,:]\d+)*%?(?!\w)",
+        "number": r"\+?\b\d+(?:[ -]\d{2,}){2,}\b|(?<![\w.])[$€£]?\d+(?:[.,:]\d+)*%?(?!\w)"
+        r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
     }.items()
 }
 """The types of values, the more specific first: what one has matched is no value of a later one."""
@@ -42,7 +43,13 @@ _REPLACED: Final = regex.compile(
     r"(?P<old>[^,.;]{1,40}?) (?:to|with|by|for) (?P<new>[^,.;]{1,60})",
     regex.IGNORECASE,
 )
-_BESIDE: Final = regex.compile(r"(?:(\p{L}+) )?(?<![\w.])[$€£]?\d+(?:[.,:]\d+)*%?(?: (\p{L}+))?")
+_BESIDE: Final = regex.compile(
+    r"(?:(\p{L}+) )?(?<![\w.])(?:[$€£]?\d+(?:[.,:]\d+)*%?|\b(?:two|three|four|five|six|seven|eight|nine|ten|"
+    r"eleven|twelve)\b)(?: (\p{L}+))?"
+)
+_RELATIVE_BY_NAME: Final = regex.compile(
+    r"The user['’]s (?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?)(?:['’]s name)? is"
+)
 _HELPERS: Final = frozenset(
     {
         "doctor",
@@ -83,9 +90,11 @@ def change_of(
     """
     patterns = change_patterns(language)
     stated = patterns is not None and says_change(f"{new}\n{quoted}", language)
-    if patterns is not None and _person(new, patterns) == _person(old, patterns):
-        if _is_over(new, old, patterns, language) or _is_renamed(new, old, language):
-            return Change("value", stated=True)
+    same_person = patterns is not None and _person(new, patterns) == _person(old, patterns)
+    may_end = patterns is not None and (same_person or _has_parted(new, old, patterns))
+    if patterns is not None and may_end and _ends(new, old, patterns, language):
+        return Change("value", stated=True)
+    if patterns is not None and same_person:
         slot = _has_other_value(new, old, patterns, language, stated=stated)
         if slot or _differs_in_value(new, old, patterns.opposites):
             changes = stated or (slot and not _is_constant(new, patterns.opposites))
@@ -140,6 +149,15 @@ def _person(text: str, patterns: ChangePatterns) -> str:
     return "" if match is None or match["who"].casefold() in _HELPERS else match["who"].casefold()
 
 
+def _has_parted(new: str, old: str, patterns: ChangePatterns) -> bool:
+    """Whether a statement ends something of the subject's, where an earlier one names the partner."""
+    return not _person(new, patterns) and _RELATIVE_BY_NAME.match(old) is not None
+
+
+def _ends(new: str, old: str, patterns: ChangePatterns, language: str) -> bool:
+    return _is_over(new, old, patterns, language) or _is_renamed(new, old, language)
+
+
 def _is_over(new: str, old: str, patterns: ChangePatterns, language: str) -> bool:
     """Whether a statement says that what the earlier one states has ended, by half of its words or more."""
     if patterns.ends.search(old):
@@ -164,8 +182,9 @@ def _has_other_value(new: str, old: str, patterns: ChangePatterns, language: str
         mine, theirs = slot.search(new), slot.search(old)
         if mine is None or theirs is None or not (stated or always):
             continue
-        if mine.groupdict().get("what") == theirs.groupdict().get("what"):
-            return not _terms(mine["value"], language) & _terms(theirs["value"], language)
+        alike = mine.groupdict().get("what") == theirs.groupdict().get("what")
+        if alike and not _terms(mine["value"], language) & _terms(theirs["value"], language):
+            return True
     now, before = _terms(new, language), _terms(old, language)
     return stated and any(
         group & now and group & before and not group & now & before for group in patterns.exclusive
@@ -219,10 +238,15 @@ def _topic_of(text: str, patterns: OppositePatterns) -> frozenset[str]:
 
 
 def _differs_in_value(one: str, other: str, patterns: OppositePatterns) -> bool:
-    """Whether both statements give a value of one property, in the same words but for names and figures."""
+    """Whether both statements give a value of one property, in the same words but for names and figures.
+
+    Of a property that one has for good any other words will do.
+    """
     mine, theirs = patterns.topic.match(one), patterns.topic.match(other)
     if mine is None or theirs is None or _topic_of(one, patterns) != _topic_of(other, patterns):
         return False
+    if _is_constant(one, patterns):
+        return not set(query_terms(mine["value"])) & set(query_terms(theirs["value"]))
     values = [_NAME_OR_FIGURE.findall(match["value"]) for match in (mine, theirs)]
     if not all(values) or {each.casefold() for each in values[0]} & {each.casefold() for each in values[1]}:
         return False
