@@ -91,7 +91,7 @@ def change_of(
     patterns = change_patterns(language)
     stated = patterns is not None and says_change(f"{new}\n{quoted}", language)
     same_person = patterns is not None and _person(new, patterns) == _person(old, patterns)
-    may_end = patterns is not None and (same_person or _has_parted(new, old, patterns))
+    may_end = patterns is not None and (same_person or _names_partner(new, old, patterns))
     if patterns is not None and may_end and _ends(new, old, patterns, language):
         return Change("value", stated=True)
     if patterns is not None and same_person:
@@ -149,7 +149,7 @@ def _person(text: str, patterns: ChangePatterns) -> str:
     return "" if match is None or match["who"].casefold() in _HELPERS else match["who"].casefold()
 
 
-def _has_parted(new: str, old: str, patterns: ChangePatterns) -> bool:
+def _names_partner(new: str, old: str, patterns: ChangePatterns) -> bool:
     """Whether a statement ends something of the subject's, where an earlier one names the partner."""
     return not _person(new, patterns) and _RELATIVE_BY_NAME.match(old) is not None
 
