@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -160,7 +161,8 @@ class Section:
 
     def __post_init__(self) -> None:
         # Made once, since every search needs it.
-        object.__setattr__(self, "admits", _admits(self))
+        rule = (self.trust, self.trust_kinds, self.quoted)
+        object.__setattr__(self, "admits", _admits(self.where, *rule, ordered=self.order is not None))
         headed = self.heading or self.text or self.own_heading or self.by_session
         if self.reverse and self.style is Style.BULLETS:
             raise InvalidPlan(
@@ -188,23 +190,26 @@ _TRUSTS = tuple(Trust)
 _USER = "user"
 
 
-def _admits(section: Section) -> Filter | None:
-    """The section's own filter together with its rule of trust; None where it has neither."""
-    if section.trust is Trust.EXTERNAL:
-        return section.where
+@lru_cache(maxsize=64)
+def _admits(
+    where: Filter | None, trust: Trust, kinds: tuple[str, ...], quoted: bool, *, ordered: bool
+) -> Filter | None:
+    """A section's own filter together with its rule of trust; None where it has neither.
+
+    Sections of one rule share it, so that a search finds its mask once.
+    """
+    if trust is Trust.EXTERNAL:
+        return where
     from germane.model.conditions import Comparison, Condition, Not, Or  # noqa: PLC0415 - Few filters have one.
 
-    trusted = tuple(each.value for each in _TRUSTS[: _TRUSTS.index(section.trust) + 1])
-    rule: Condition = Comparison("trust", "in", trusted)
-    if section.trust_kinds:
-        of_kinds = Comparison("kind", "in", section.trust_kinds)
-        rule = Or((rule, Not(Or((of_kinds, Comparison("subject", "=", _USER))))))
-    rule = Not(rule) if section.quoted else rule
-    if section.where is None:
+    rule: Condition = Comparison("trust", "in", tuple(map(str, _TRUSTS[: _TRUSTS.index(trust) + 1])))
+    if kinds:
+        rule = Or((rule, Not(Or((Comparison("kind", "in", kinds), Comparison("subject", "=", _USER))))))
+    rule = Not(rule) if quoted else rule
+    if where is None:
         # By relevance the search's own filter says which statuses are found.
-        return Filter(where=rule, statuses=() if section.order is None else (Status.ACTIVE,))
-    own = section.where.where
-    return replace(section.where, where=rule & own if isinstance(own, Condition) else rule)
+        return Filter(where=rule, statuses=(Status.ACTIVE,) if ordered else ())
+    return replace(where, where=rule & where.where if isinstance(where.where, Condition) else rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

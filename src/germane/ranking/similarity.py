@@ -424,11 +424,15 @@ def crowding(sections: Sequence[Sequence[Ranked]]) -> set[str]:
     A limit holds only where others are there to be crowded out, and doesn't depend on the budget, so that a
     larger one shows no less.
     """
-    if all(memory.trust is not _EXTERNAL for ranked in sections for memory in memories_of(ranked)):
+    outside = [
+        (score, memory)
+        for ranked in sections
+        for memory, score in zip(memories_of(ranked), scores_of(ranked), strict=True)
+        if memory.trust is _EXTERNAL and is_outside(memory)
+    ]
+    if len(outside) <= _OF_A_SOURCE:
         return set()
-    scored = [(one.score, one.memory) for ranked in sections for one in ranked]
-    outside = [(score, memory) for score, memory in scored if is_outside(memory)]
-    mixed = len(outside) < len(scored)
+    mixed = len(outside) < sum(map(len, sections))
     late: set[str] = set()
     taken: Counter[str] = Counter()
     several = mixed or len({source_of(memory) for _, memory in outside}) > 1
@@ -502,6 +506,11 @@ def having(parts: Parts, name: str, count: int) -> NDArray[np.bool_]:
 def memories_of(ranked: Sequence[Ranked]) -> Sequence[Memory]:
     """The memories of a ranking, in its order."""
     return ranked.memories if isinstance(ranked, Ranking) else [one.candidate.memory for one in ranked]
+
+
+def scores_of(ranked: Sequence[Ranked]) -> Sequence[float]:
+    """The scores of a ranking, in its order."""
+    return ranked.scores if isinstance(ranked, Ranking) else [one.score for one in ranked]
 
 
 def at_places(ranked: Sequence[Ranked], places: Sequence[int]) -> Sequence[Ranked]:

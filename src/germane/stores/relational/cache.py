@@ -87,6 +87,7 @@ class AgentCache(ABC):
         self._seq = 0
         self.columns = Columns()
         self._masks: dict[Filter | None, NDArray[np.bool_]] = {}
+        self._latest: dict[int, tuple[Filter | None, NDArray[np.bool_]]] = {}
         self._unexpired: NDArray[np.bool_] | None = None
         self._expired = 0
         self._records: dict[int, Memory] = {}
@@ -163,6 +164,7 @@ class AgentCache(ABC):
 
     def _drop_results(self) -> None:
         """Forget what depends on all memories, or on the time."""
+        self._latest = {}
         self._sessions = {}
         self._firsts = {}
         self._found = {}
@@ -216,6 +218,9 @@ class AgentCache(ABC):
         if where is not None and where.when is not None:
             # Every question may name another time, and the columns have what it is compared with.
             return self._of_filter(connection, where.whenever) & self.columns.of_time(where.when)
+        latest = self._latest.get(id(where))  # Slices share filters, which take long to hash.
+        if latest is not None and latest[0] is where:
+            return latest[1]
         mask = self._masks.pop(where, None)
         if mask is None:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
@@ -225,6 +230,9 @@ class AgentCache(ABC):
         self._masks[where] = mask
         if len(self._masks) > _MOST_MASKS:
             del self._masks[next(iter(self._masks))]
+        if len(self._latest) >= _MOST_MASKS:
+            self._latest = {}
+        self._latest[id(where)] = where, mask
         return mask
 
     def _condition(
