@@ -76,7 +76,7 @@ FORMS: Mapping[str, Form] = {
     "RecallResult": Form("ranked", {"results": "ranked"}),
     "RememberResult": Form("quality_flag updated", {"what": "what"}),
     "Replay": Form("assembly context", {"id": "assembly.id", "tokens": "context.tokens"}),
-    "Request": Form("state memory calibration stable head texts costs origins shortened"),
+    "Request": Form("state memory stable head texts costs origins shortened"),
     "Selection": Form("notes scores"),
     "Revocation": Form("", {"memories": "memories"}),
     "SpaceInfo": Form("joined"),

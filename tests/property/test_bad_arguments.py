@@ -291,7 +291,7 @@ _RESULTS = tuple(
         "Removal Rendition Renditions Replay Request SectionUsage Selection SpaceEvent SpaceInfo",
         "StoreStats StoreUsage Trace TraceNote Upkeep UpkeepStep UsageHistory ValueChange VectorIndex",
         "SessionSummary Weights WorkingSetEvent WorkingSetItem DemoQuestion Kinds AccessKey NewKey",
-        "LoggedChange RestServer Decision Effect LearningRun MemoryState ModelAnswer Attempt",
+        "LoggedChange RequestState RestServer Decision Effect LearningRun MemoryState ModelAnswer Attempt",
         "Entity EntityFact EntityReport NameMerge",
         "Derivation DerivationStep ImportOrigin LearningOrigin QuotedMessage Revocation VersionOrigin",
         "QuarantinedMemory",
