@@ -152,7 +152,7 @@ def test_only_what_is_concerned_is_written_anew(postgres_database: str) -> None:
     assert changed == set(erasure.tables)
     assert {each.removesuffix(f"_{part}") for each in changed} == {
         *("memories", "texts", "tags", "places", "lex", "vectors", "unembedded", "shown", "outcomes", "held"),
-        *("lives", "life_events", "assemblies", "assembled", "learning_runs", "replies"),
+        *("lives", "life_events", "assemblies", "assembled", "learning_runs", "replies", "memory_blocks"),
     }
     with germane.open(postgres_database, agent="ada") as engine:
         engine.conversation("standup").purge(confirm=True)

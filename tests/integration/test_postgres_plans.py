@@ -173,7 +173,8 @@ def test_the_script_of_the_partitions_may_run_again(postgres_owner: Connection) 
     ("name", "values"),
     [
         ("records", {"nums": "[1]"}),
-        ("cache_rows", {"above": 0, "below": 9}),
+        ("block_rows", {"above": 0, "below": 9, "short": 9, "limit": -1}),
+        ("memory_blocks", {"above": 0, "below": 9}),
         ("nums_by_head", {"hashes": '["h"]'}),
         ("changes", {"seq": 0}),
         ("similarities", {"asked": "[1,0,0,0,0,0,0,0]"}),

@@ -106,6 +106,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "spaces": {"space": None, "created_at": 1, "joined": 1},
     "members": {"space": None, "rights": "read", "role": "active", "joined_at": 1, "place": 1},
     "space_events": {"space": None, "number": 1, "what": "remember", "by": None},
+    "memory_blocks": {"above": 0, "memories": 1, "entries": b"", "words": b""},
     "replies": {"name": _ID, "at": 1, "mark": _ID, "answer": _ID},
 }
 """What a row has besides the agent's number, which None stands for, and its memory's."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from germane.stores.relational.cache import Caches, ResidentCache
+from germane.stores.relational.cache import Caches
+from germane.stores.relational.resident_cache import ResidentCache
 
 
 class Sized(ResidentCache):

@@ -147,15 +147,18 @@ def test_every_query_runs(name: str) -> None:
     [
         "admitted",
         "admitted_among",
-        "cache_rows",
+        "block_rows",
         "cache_vectors",
         "changes",
         "find_newest",
+        "memory_block_vectors",
+        "memory_blocks",
         "message_lex",
         "num",
         "record_by_id",
         "record_by_version",
         "records",
+        "unusual_memories",
         "versions",
     ],
 )
@@ -165,10 +168,11 @@ def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
     values = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     connection.close()
-    searched = [step for step in plan if re.search(r"memories|texts|lex|vectors|changes", step)]
+    searched = [step for step in plan if re.search(r"memories|texts|lex|vectors|changes|memory_blocks", step)]
     assert searched
     assert all(
-        re.search(r"rowid|seq>|\(agent=\? AND (?:id|chain)|by_time \(agent=\?\)", step) for step in searched
+        re.search(r"rowid|num>|seq>|\(agent=\? AND (?:id|chain)|by_time \(agent=\?\)", step)
+        for step in searched
     )
     assert name in {"num", "record_by_version", "versions"} or not any("TEMP B-TREE" in step for step in plan)
 

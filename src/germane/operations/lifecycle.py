@@ -347,10 +347,10 @@ def maintain(
         done += _do(session, step, now, last=step.task is not steps[number % len(steps)].task)
         if progress is not None:
             progress(number, len(steps), step)
-    # Only stores in tables have answers to requests.
-    remove_replies = getattr(MAINTENANCE.of(session.store), "remove_replies", None)
-    if remove_replies is not None and not dry_run:
-        remove_replies(session.agent, now)
+    # Only stores in tables have answers to requests, and blocks of memories.
+    tidy = getattr(MAINTENANCE.of(session.store), "tidy", None)
+    if tidy is not None and not dry_run:
+        tidy(session.agent, now)
     return Upkeep(steps=steps, done=done, dry_run=dry_run, flagged=tuple(_flagged(session)))
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,58 +105,81 @@ def summed(keys: NDArray[np.int64], values: NDArray[np.int64]) -> tuple[NDArray[
     return keys[starts], np.add.reduceat(values, starts)
 
 
-class _Sorted:
-    """Postings in ascending order, each in 2 bytes, or up to 5 with many documents; a hash is there once.
+class PostingsBlock:
+    """The postings of consecutive documents, each in 2 bytes, or up to 5 with many documents.
 
-    Slot and frequency share 16 bits where they fit: `_bits` of these are the frequency's, and 0 says that
-    `_frequencies` holds them.
+    Documents are numbered from 0 in the order of `lengths`, the number of terms of each. A hash is stored
+    once. Slot and frequency share 16 bits where they fit: `bits` of these are the frequency's, and 0 says
+    that `_frequencies` holds them.
     """
 
-    def __init__(self, postings: NDArray[np.uint64]) -> None:
-        """`postings` ascend, packed as by `_packed`."""
+    def __init__(self, lengths: NDArray[np.int32], bits: int, arrays: Sequence[NDArray[Any]]) -> None:
+        """The arrays are the hashes, where the postings of each start, the slots and the frequencies."""
+        self.lengths, self.bits, self.arrays = lengths, bits, tuple(arrays)
+        self._terms, self._starts, self._slots, self._frequencies = arrays
+
+    @classmethod
+    def of_postings(cls, postings: NDArray[np.uint64], lengths: NDArray[np.int32]) -> PostingsBlock:
+        """The block of postings that ascend, packed as by `_packed`."""
         hashes = (postings >> _HASH_SHIFT).astype(np.uint32)
         slots = (postings >> _SLOT_SHIFT) & _SLOT_MASK
         differs = np.ones(hashes.size, dtype=np.bool_)
         differs[1:] = hashes[1:] != hashes[:-1]
         firsts = np.flatnonzero(differs)
-        self._terms = hashes[firsts]
         most = np.iinfo(np.uint16).max
-        self._starts = np.append(firsts, hashes.size).astype(np.uint16 if hashes.size <= most else np.uint32)
+        starts = np.append(firsts, hashes.size).astype(np.uint16 if hashes.size <= most else np.uint32)
         frequencies = postings & _FREQUENCY_MASK
         last, bits = int(slots.max(initial=0)), int(frequencies.max(initial=0)).bit_length()
-        self._bits = np.uint64(bits if (last + 1) << bits <= most else 0)
-        if self._bits:
-            slots, frequencies = slots << self._bits | frequencies, frequencies[:0]
-        self._slots = slots.astype(np.uint16 if last <= most else np.uint32)
-        self._frequencies = frequencies.astype(np.uint8)
+        bits = bits if (last + 1) << bits <= most else 0
+        if bits:
+            slots, frequencies = slots << np.uint64(bits) | frequencies, frequencies[:0]
+        slots = slots.astype(np.uint16 if last <= most else np.uint32)
+        return cls(lengths, bits, (hashes[firsts], starts, slots, frequencies.astype(np.uint8)))
+
+    @classmethod
+    def of_records(
+        cls,
+        lengths: NDArray[np.int32],
+        counts: NDArray[np.int64],
+        hashes: NDArray[np.uint32],
+        frequencies: NDArray[np.uint8],
+    ) -> PostingsBlock:
+        """The block of forward records laid end to end; `counts` says how many terms each document has."""
+        slots = np.repeat(np.arange(len(lengths), dtype=np.uint64), counts)
+        return cls.of_postings(np.sort(_packed(hashes, slots, frequencies)), lengths)
 
     @property
     def size(self) -> int:
+        """How many postings there are."""
         return self._slots.size
 
     @property
     def nbytes(self) -> int:
-        arrays = (self._terms, self._starts, self._slots, self._frequencies)
-        return sum(each.nbytes for each in arrays)
+        """How much memory they take."""
+        return sum(each.nbytes for each in self.arrays)
 
-    def of(self, hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
-        """The packed postings of each of these terms, without its hash."""
+    def of(self, hashes: NDArray[np.uint64], first: int) -> list[NDArray[np.uint64]]:
+        """The packed postings of each of these terms, without its hash; `first` is the first slot."""
         wanted = hashes.astype(np.uint32)
         starts = self._starts[np.searchsorted(self._terms, wanted)].tolist()
         stops = self._starts[np.searchsorted(self._terms, wanted, side="right")].tolist()
-        return [self._packed(slice(*ends)) for ends in zip(starts, stops, strict=True)]
+        return [self._packed(slice(*ends), first) for ends in zip(starts, stops, strict=True)]
 
-    def all(self) -> NDArray[np.uint64]:
+    def all(self, first: int) -> NDArray[np.uint64]:
         """All of them, packed."""
         hashes = np.repeat(self._terms, np.diff(self._starts)).astype(np.uint64)
-        return self._packed(slice(None)) | hashes << _HASH_SHIFT
+        return self._packed(slice(None), first) | hashes << _HASH_SHIFT
 
-    def _packed(self, part: slice) -> NDArray[np.uint64]:
-        found = self._slots[part].astype(np.uint64)
-        if not self._bits:
-            return found << _SLOT_SHIFT | self._frequencies[part]
-        frequencies = found & ((np.uint64(1) << self._bits) - np.uint64(1))
-        return found >> self._bits << _SLOT_SHIFT | frequencies
+    def _packed(self, part: slice, first: int) -> NDArray[np.uint64]:
+        slots: NDArray[np.uint64] = self._slots[part].astype(np.uint64)
+        frequencies: NDArray[Any] = self._frequencies[part]
+        if self.bits:
+            frequencies = slots & np.uint64((1 << self.bits) - 1)
+            slots >>= np.uint64(self.bits)
+        slots += np.uint64(first)
+        slots <<= _SLOT_SHIFT
+        slots |= frequencies
+        return slots
 
 
 class Postings:
@@ -166,7 +191,8 @@ class Postings:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._main = _Sorted(np.empty(0, dtype=np.uint64))
+        self._blocks: tuple[PostingsBlock, ...] = ()
+        self._firsts: list[int] = []  # The slot of the first document of each block.
         self._tail = np.empty(0, dtype=np.uint64)
         self._waiting: list[NDArray[np.uint64]] = []
         self._waiting_size = 0
@@ -214,15 +240,23 @@ class Postings:
         order = np.argsort(ordinals, kind="stable")
         slots = np.empty(documents, dtype=np.uint64)
         slots[order] = np.arange(documents, dtype=np.uint64)
-        made = cls()
-        made._main = _Sorted(np.sort(_packed(hashes, np.repeat(slots, counts), frequencies)))
-        made._ordinals = np.asarray(ordinals, dtype=np.int64)[order]
-        if np.any(made._ordinals[1:] == made._ordinals[:-1]):
+        ordinals = np.asarray(ordinals, dtype=np.int64)[order]
+        if np.any(ordinals[1:] == ordinals[:-1]):
             raise InvalidInput("Two documents have the same ordinal; give each document its own.")
-        made._lengths = np.asarray(lengths, dtype=np.int32)[order]
-        made._alive = np.ones(documents, dtype=np.bool_)
-        made._settled = made._used = documents
-        made._documents, made._tokens = whole or (documents, int(made._lengths.sum()))
+        postings = np.sort(_packed(hashes, np.repeat(slots, counts), frequencies))
+        made = cls()
+        made._take(
+            [PostingsBlock.of_postings(postings, np.asarray(lengths, dtype=np.int32)[order])], ordinals
+        )
+        if whole is not None:
+            made._documents, made._tokens = whole
+        return made
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[PostingsBlock]) -> Postings:
+        """An index of the documents of several blocks, whose ordinals count from 0 through all of them."""
+        made = cls()
+        made._take(blocks, np.arange(sum(len(each.lengths) for each in blocks), dtype=np.int64))
         return made
 
     @property
@@ -238,8 +272,9 @@ class Postings:
     @property
     def nbytes(self) -> int:
         """About how much memory the index takes, in bytes."""
-        arrays = (self._main, self._tail, self._ordinals, self._lengths, self._alive)
-        return sum(each.nbytes for each in arrays) + 8 * self._waiting_size + 100 * len(self._late)
+        arrays = (self._tail, self._ordinals, self._lengths, self._alive)
+        blocks = sum(each.nbytes for each in self._blocks)
+        return blocks + sum(each.nbytes for each in arrays) + 8 * self._waiting_size + 100 * len(self._late)
 
     def add(self, ordinal: int, forward: Forward) -> None:
         """Add a document. One that has this ordinal already is replaced.
@@ -304,11 +339,13 @@ class Postings:
     def _of_terms(self, hashes: Sequence[int]) -> list[NDArray[np.uint64]]:
         """The postings of each distinct term, those of dead documents left out."""
         terms = np.array(list(dict.fromkeys(hashes)), dtype=np.uint64)
-        found = self._main.of(terms)
-        if self._tail.size:
+        several = [each.of(terms, first) for each, first in zip(self._blocks, self._firsts, strict=True)]
+        if self._tail.size or not several:
             firsts = terms << _HASH_SHIFT
-            late = _between(self._tail, firsts, firsts | np.uint64(0xFFFFFFFF))
-            found = [np.concatenate(both) for both in zip(found, late, strict=True)]
+            several.append(_between(self._tail, firsts, firsts | np.uint64(0xFFFFFFFF)))
+        found = several[0]
+        if len(several) > 1:
+            found = [np.concatenate(own) for own in zip(*several, strict=True)]
         if self._documents < self._used:
             found = [each[self._alive[_slots(each)]] for each in found]
         return found
@@ -355,9 +392,8 @@ class Postings:
         """Sort what waits into the tail; merge when tail or dead documents have become many."""
         dead = self._used - self._documents
         late = self._waiting_size + self._tail.size
-        if late > max(_SMALLEST_TAIL, self._main.size // _TAIL_SHARE) or dead > max(
-            64, self._used // _TAIL_SHARE
-        ):
+        settled = sum(each.size for each in self._blocks)
+        if late > max(_SMALLEST_TAIL, settled // _TAIL_SHARE) or dead > max(64, self._used // _TAIL_SHARE):
             self._merge()
         elif self._waiting:
             self._tail = np.sort(np.concatenate([self._tail, *self._waiting]))
@@ -369,17 +405,30 @@ class Postings:
         order = live[np.argsort(self._ordinals[live], kind="stable")]
         renamed = np.zeros(self._used, dtype=np.uint64)
         renamed[order] = np.arange(order.size, dtype=np.uint64)
-        postings = np.concatenate([self._main.all(), self._tail, *self._waiting])
+        settled = [each.all(first) for each, first in zip(self._blocks, self._firsts, strict=True)]
+        postings = np.concatenate([*settled, self._tail, *self._waiting])
         slots = _slots(postings)
         remaining = alive[slots]
         postings, slots = postings[remaining], slots[remaining]
         keep_ends = ~(_SLOT_MASK << _SLOT_SHIFT)
-        self._main = _Sorted(np.sort((postings & keep_ends) | (renamed[slots] << _SLOT_SHIFT)))
+        postings = np.sort((postings & keep_ends) | (renamed[slots] << _SLOT_SHIFT))
+        self._take([PostingsBlock.of_postings(postings, self._lengths[order])], self._ordinals[order])
+
+    def _take(self, blocks: Sequence[PostingsBlock], ordinals: NDArray[np.int64]) -> None:
+        """Hold the documents of these blocks and no others; `ordinals` ascend."""
+        self._blocks, self._firsts = tuple(blocks), _starts(blocks)
         self._tail = np.empty(0, dtype=np.uint64)
         self._waiting, self._waiting_size, self._late = [], 0, {}
-        self._ordinals, self._lengths = self._ordinals[order], self._lengths[order]
-        self._alive = np.ones(order.size, dtype=np.bool_)
-        self._settled = self._used = order.size
+        self._ordinals = ordinals
+        self._lengths = np.concatenate([np.empty(0, dtype=np.int32), *(each.lengths for each in blocks)])
+        self._alive = np.ones(ordinals.size, dtype=np.bool_)
+        self._settled = self._used = self._documents = ordinals.size
+        self._tokens = int(self._lengths.sum())
+
+
+def _starts(blocks: Sequence[PostingsBlock]) -> list[int]:
+    """The slot of the first document of each block."""
+    return list(accumulate((len(each.lengths) for each in blocks), initial=0))[:-1]
 
 
 def _packed(

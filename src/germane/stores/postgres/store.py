@@ -17,11 +17,13 @@ from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailabl
 from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
+from germane.retrieval.vectors import VectorRows, exact_cosines
 from germane.stores.postgres.connection import NUMBER, PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
-from germane.stores.relational.cache import MOST_CACHE_BYTES, ROWS_AT_ONCE, AgentCache, ResidentCache
-from germane.stores.relational.cosines import FetchedCosines
+from germane.stores.relational.cache import MOST_CACHE_BYTES, AgentCache
+from germane.stores.relational.memory_blocks import ROWS_AT_ONCE
+from germane.stores.relational.resident_cache import ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.signals import Columns
 from germane.stores.relational.store import RelationalStore
@@ -86,15 +88,9 @@ class PostgresStore(RelationalStore):
     def _as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
         return copy_past(self._connections, agent, point, self._embedding)
 
-    def _new_cache(self, agent: str) -> AgentCache:
-        return ServedCache(agent)
-
-    def _cache(self, agent: str) -> AgentCache:
-        cache = super()._cache(agent)
-        if isinstance(cache, ServedCache) and cache.is_worth_keeping:
-            cache = ResidentCache(agent)
-            self._caches.replace(agent, cache)
-        return cache
+    def _fitting(self, cache: AgentCache, memories: int) -> AgentCache:
+        is_large = memories > _MOST_CACHED and isinstance(cache, ResidentCache)
+        return ServedCache(cache.name) if is_large else cache
 
     def _schema_version(self, connection: Connection) -> int:
         return version_of(connection)
@@ -399,34 +395,21 @@ _WIDER: Final = 4
 _NARROWEST: Final = 400
 _WIDEST: Final = 1000
 
-# After so many queries an agent is cached whole in this process, with at most so many memories. Loading 1,000
-# takes as long as five questions that are answered without.
-_OFTEN: Final = 2
+# An agent with at most so many memories is cached whole in this process.
 _MOST_CACHED: Final = 20_000
 
 
 class ServedCache(AgentCache):
-    """Keeps what filters, orders and sessions need of each memory; asks the server for the rest.
-
-    So the first queries of an agent are fast. After some queries the whole agent is cached, unless it is
-    large: `is_worth_keeping` says when.
-    """
+    """The cache of a large agent: what filters, orders and sessions need. The server has the rest."""
 
     def __init__(self, name: str, *, indexed_from: int = WORTH_IT) -> None:
         """An index of the agent's vectors is used where there are `indexed_from` memories or more."""
         super().__init__(name)
-        self._queries = 0
         self._indexed_from = indexed_from
         self._is_indexed: bool | None = None
 
-    @property
-    def is_worth_keeping(self) -> bool:
-        """Whether the agent is queried often enough, and small enough, to be cached whole."""
-        return self._queries >= _OFTEN and self.columns.used <= _MOST_CACHED
-
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
         """The postings of these terms, found by the server's index, with the counts of all."""
-        self._queries += 1
         if not self.columns.used:
             # The server has no statistics of an agent that isn't known.
             return Postings()
@@ -464,8 +447,19 @@ class ServedCache(AgentCache):
             self.columns.append(some)
 
 
-class ServedCosines(FetchedCosines):
-    """The server's cosines say which vectors are near."""
+class ServedCosines:
+    """The server's cosines say which vectors are near; those are read, each once, and compared exactly.
+
+    So a cosine has the same bits as where all vectors are in this process.
+    """
+
+    def __init__(self, connection: Connection, agent: int, columns: Columns, vector: Vector) -> None:
+        """`connection` is in the transaction in which the columns caught up."""
+        self._connection, self._agent, self._columns = connection, agent, columns
+        self._query = np.asarray(vector, dtype=np.float32)
+        self._vectors: list[tuple[NDArray[np.int64], list[bytes]]] = []
+        self._read = np.zeros(columns.used, dtype=np.bool_)
+        self._exact = np.full(columns.used, np.nan)
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         """At least the `limit` nearest admitted memories; more where rounding might decide."""
@@ -482,6 +476,35 @@ class ServedCosines(FetchedCosines):
         ordinals, rough = self.similarities
         found[ordinals] = rough
         return found
+
+    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosine of each memory; NaN for one without a vector."""
+        self._fetch(ordinals)
+        return self._exact[ordinals]
+
+    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The cosine with the weighted sum of the vectors in each row of memories, -1 for none."""
+        self._fetch(ordinals[ordinals >= 0])
+        rows = VectorRows(self._query.size)
+        for there, packed in self._vectors:
+            rows.put(there, packed)
+        return rows.compare(self._query).mixed(ordinals, weights)
+
+    def _fetch(self, ordinals: NDArray[np.int64]) -> None:
+        """Read the vectors of these memories that weren't read yet."""
+        wanted = np.zeros(len(self._read), dtype=np.bool_)
+        wanted[ordinals] = True
+        missing = np.flatnonzero(wanted & ~self._read)
+        self._read[missing] = True
+        if not len(missing):
+            return
+        nums = {"agent": self._agent, "nums": json.dumps(self._columns.nums[missing].tolist())}
+        if found := list(self._packed(nums)):
+            known, packed = zip(*found, strict=True)
+            there = self._columns.ordinals(np.array(known, dtype=np.int64))
+            vectors = np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(there), -1)
+            self._exact[there] = exact_cosines(vectors, self._query)
+            self._vectors.append((there, list(packed)))
 
     @cached_property
     def similarities(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -18,6 +18,7 @@ from germane.stores.relational.settings import (
     ListedAgent,
     all_of_them,
     everyone,
+    pack_agent,
     store_embedding,
     stored_embedding,
 )
@@ -96,6 +97,8 @@ def copy_agent(
                     f"What was copied of agent {name!r} to {target.location} isn't what {source.location} "
                     "holds, so nothing of it was stored. Run `germane db doctor` on both, and report this."
                 )
+            if "lex" in tables:
+                pack_agent(into, present.agent)
     return AgentCopy(agent=name, rows=rows, sha256=digest, was_there=not rows)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 from threading import Lock, RLock
@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from germane.ids import id_text
 from germane.ledger import CacheUsage
 from germane.model.memory import Memory, Vector
 from germane.model.query import (
@@ -33,28 +34,18 @@ from germane.model.query import (
 )
 from germane.renditions.passages import LONG_TOKENS
 from germane.retrieval.bm25 import Postings, Sessions
-from germane.retrieval.tokenizer import Forward
-from germane.retrieval.vectors import QuantisedRows, VectorRows
-from germane.stores.relational.signals import (
-    Columns,
-    Cosines,
-    UnreadRow,
-    filtered,
-    places_for,
-    stored,
-)
-from germane.stores.relational.tables import UNREADABLE, Connection, damaged, microseconds, span
+from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
+from germane.stores.relational.tables import Connection, microseconds, moment, numbered_memory, span
 from germane.stores.sql import queries
 
 _MOST_MASKS: Final = 32
 _MOST_SEARCHES: Final = 4
 _MOST_FOUND: Final = 5000  # Candidates of one search; its records are cached besides those of the cache.
-ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
 _MOST_UNREAD: Final = 5000  # Looking through more texts takes longer than reading the records of a search.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
-_OFTEN: Final = 3
+OFTEN: Final = 10
 """After so many uses since an agent was loaded or shed, what a search needs of it is cached as it is read."""
 
 # Past this share of purged memories the arrays are reloaded.
@@ -276,7 +267,7 @@ class AgentCache(ABC):
 
         None is unread of an agent that is used often, so that the next searches find them cached.
         """
-        if self._uses >= _OFTEN or self.columns.used > _MOST_UNREAD:
+        if self._uses >= OFTEN or self.columns.used > _MOST_UNREAD:
             return {**self.records(connection, ordinals)}
         late = self._of_filter(connection, None)
         waiting = [ordinal for ordinal in ordinals if late[ordinal] and ordinal not in self._records]
@@ -373,112 +364,50 @@ def as_array(nums: set[int]) -> NDArray[np.int64]:
     return np.fromiter(sorted(nums), dtype=np.int64, count=len(nums))
 
 
-# An agent's cache that holds its postings and vectors as well, so that nothing of them is read again.
+# Records that are read after a search, when ranking has chosen among its memories.
 
 
-class ResidentCache(AgentCache):
-    """The cache of a database in the same process, which is quick to read whole and scores nothing itself."""
+class UnreadRow(UnreadMemory):
+    """A memory in a table whose record is unread, with the columns that are cached of it."""
 
-    def _empty(self) -> None:
-        super()._empty()
-        self._postings = Postings()
-        self._vectors: VectorRows | None = None
-        self._codes: QuantisedRows | None = None
+    __slots__ = ("_columns",)
+
+    def __init__(self, records: UnreadRecords, ordinal: int, kind: str, columns: Columns) -> None:
+        super().__init__(records, ordinal, kind)
+        self._columns = columns
 
     @property
-    def nbytes(self) -> int:
-        """About how much memory the cache takes."""
-        vectors = sum(each.nbytes for each in (self._vectors, self._codes) if each is not None)
-        return super().nbytes + self._postings.nbytes + vectors
+    def id(self) -> str:
+        """The id of the memory."""
+        return id_text(self._columns.raw_id(self.number))
 
-    def _shed(self) -> None:
-        if self._vectors is not None:
-            # The windows of turns compare with all vectors.
-            turns = self.columns.has_sessions
-            self._codes = None if turns else self._vectors.quantised(self.columns.used)
-            self._vectors = None
+    @property
+    def ref(self) -> str:
+        """The same: it is the current version."""
+        return self.id
 
-    def postings(
-        self,
-        connection: Connection,  # noqa: ARG002 - All of them are here.
-        hashes: Sequence[int],  # noqa: ARG002 - As above.
-    ) -> Postings:
-        """The agent's whole index."""
-        return self._postings
+    @property
+    def created_at(self) -> datetime:
+        """When the memory was made."""
+        return moment(self._columns.created.item(self.number))
 
-    def compared(self, connection: Connection, vector: Vector) -> Cosines:
-        """How near the agent's vectors are to this one.
 
-        They are loaded at the first comparison, and after they were shed when the agent is used often again.
-        """
-        if self._codes is not None and self._uses < _OFTEN and not self.columns.has_sessions:
-            from germane.stores.relational.cosines import QuantisedCosines  # noqa: PLC0415 - Loaded when used.
+def stored(
+    connection: Connection, agent: int, name: str, columns: Columns, ordinals: Sequence[int]
+) -> dict[int, Memory]:
+    """The records of these ordinals that are in the snapshot, of the agent of this number and name."""
+    rows = rows_of(connection, "records", agent, columns, ordinals)
+    return {ordinal: numbered_memory(row, name)[1] for ordinal, row in rows}
 
-            return QuantisedCosines(connection, self.agent, self.columns, vector, self._codes)
-        vectors, self._codes = self._vectors, None
-        if vectors is None:
-            vectors = self._vectors = VectorRows(vector.size, capacity=self.columns.used)
-            rows = connection.run("cache_vectors", span(self.agent))
-            while some := rows.fetchmany(ROWS_AT_ONCE):
-                self._put_vectors(some)
-        return vectors.compare(vector)
 
-    def _load(self, connection: Connection) -> None:
-        rows = connection.run("cache_rows", span(self.agent))
-        lengths: list[int] = []
-        hashes: list[bytes] = []
-        frequencies: list[bytes] = []
-        while some := rows.fetchmany(ROWS_AT_ONCE):
-            *columns, its_lengths, its_hashes, its_frequencies = zip(*some, strict=True)
-            self.columns.append_columns(columns)
-            lengths += its_lengths
-            hashes += its_hashes
-            frequencies += its_frequencies
-        self._postings = Postings.from_arrays(
-            np.arange(self.columns.used, dtype=np.int64),
-            np.array(lengths, dtype=np.int64),
-            np.fromiter(map(len, frequencies), dtype=np.int64, count=len(frequencies)),
-            np.frombuffer(b"".join(hashes), dtype="<u4"),
-            np.frombuffer(b"".join(frequencies), dtype=np.uint8),
-        )
-
-    def _add(self, connection: Connection, place: dict[str, int]) -> None:
-        rows = connection.run("cache_rows", place).fetchall()
-        ordinals = self.columns.append([columns for *columns, _, _, _ in rows])
-        for ordinal, (*_, length, hashes, frequencies) in zip(ordinals.tolist(), rows, strict=True):
-            forward = Forward(
-                hashes=np.frombuffer(hashes, dtype="<u4"),
-                frequencies=np.frombuffer(frequencies, dtype=np.uint8),
-                length=length,
-            )
-            self._postings.add(ordinal, forward)
-
-    def _lose(self, ordinal: int) -> None:
-        self._codes = None
-        self._postings.remove(ordinal)
-        if self._vectors is not None:
-            self._vectors.remove(ordinal)
-
-    def _embedded(self, connection: Connection, renewed: set[int], added: set[int]) -> None:
-        if renewed or added:
-            self._codes = None
-        if self._vectors is None:
-            return
-        for ordinal in self.columns.ordinals(as_array(renewed)).tolist():
-            # It may have none any more.
-            self._vectors.remove(ordinal)
-        values = {"agent": self.agent, "nums": json.dumps(sorted(renewed | added))}
-        self._put_vectors(connection.run("vectors", values))
-
-    def _put_vectors(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        found = list(rows)
-        if found and self._vectors is not None:
-            ordinals = self.columns.ordinals(np.array([num for num, _ in found], dtype=np.int64))
-            try:
-                self._vectors.put(ordinals, [packed for _, packed in found])
-            except UNREADABLE as error:
-                remedy = "make all vectors anew with `germane embedder use NAME --again`"
-                raise damaged(f"The vectors of agent {self.name!r}", error, remedy) from error
+def rows_of(
+    connection: Connection, query: str, agent: int, columns: Columns, ordinals: Sequence[int]
+) -> Iterator[tuple[int, Sequence[Any]]]:
+    """The rows of a query that begin with the nums of these ordinals, each after its ordinal."""
+    nums = columns.nums[ordinals].tolist()
+    ordinal_of = dict(zip(nums, ordinals, strict=True))
+    rows = connection.run(query, {"agent": agent, "nums": json.dumps(nums)})
+    return ((ordinal_of[row[0]], row) for row in rows)
 
 
 # The caches of a process, of agents or of conversations, within a limit of memory.

@@ -445,6 +445,7 @@ class ConversationIndex:
             return None
         if self._vectors is None or self._model != vectors.model:
             self._vectors, self._model = VectorRows(vector.size, capacity=len(self._firsts)), vectors.model
+            self._vectors.widen()
             self._unembedded = dict.fromkeys(np.flatnonzero(self._columns.alive).tolist())
         if self._unembedded:
             self._embed(vectors)

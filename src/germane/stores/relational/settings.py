@@ -15,6 +15,7 @@ from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
+from germane.stores.relational.memory_blocks import check_blocks, pack_some
 from germane.stores.relational.tables import (
     UNREADABLE,
     AgentRow,
@@ -126,12 +127,14 @@ class MaintenanceTables:
             else:
                 connection.run("remove_reply", values)
 
-    def remove_replies(self, agent: str, now: datetime) -> None:
-        """Remove the answers to an agent's requests that are older than a day."""
+    def tidy(self, agent: str, now: datetime) -> None:
+        """Remove the answers to an agent's requests that are older than a day, and pack its memories."""
         if self._connections.read_only:
             return
         with self._connections.writing(agent) as connection:
-            remove_replies(connection, number_of(connection, agent), now, gives_up=_DAY)
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
+            remove_replies(connection, known.agent, now, gives_up=_DAY)
+            pack_agent(connection, known.agent)
 
     def drop_vectors(self) -> None:
         """Remove the vectors of all agents, so that the model that the store was opened with makes new ones.
@@ -244,10 +247,18 @@ def drop_vectors(connection: Connection, embedding: EmbeddingIdentity, location:
         connection.run("purge_vectors", span(agent))
         connection.run("insert_all_unembedded", span(agent))
         connection.run("drop_message_vectors", {"agent": agent})
+        connection.run("unpack_all_vectors", {"agent": agent})
         connection.run("advance_agent", {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0})
         connection.run("insert_change", (agent, seq + 1, 0, "reindex", None, None))
     # Noted now, so that a process with the model of before can store no more of its vectors.
     store_embedding(connection, embedding)
+
+
+def pack_agent(connection: Connection, agent: int) -> None:
+    """Pack all of an agent's memories that are in no block."""
+    embedding = stored_embedding(dict(connection.run("settings").fetchall()))
+    while pack_some(connection, agent, embedding):
+        pass
 
 
 def stored_embedding(settings: dict[str, str]) -> EmbeddingIdentity | None:
@@ -307,6 +318,7 @@ def _reindex(connection: Connection, location: str) -> None:
 def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) -> None:
     terms = 0
     place = span(agent)
+    connection.run("remove_blocks", place)
     while rows := connection.run("forwards_to_renew", place).fetchall():
         try:
             renewed = [_lex_row_of(num, agent, language, texts) for num, *texts in rows]
@@ -318,6 +330,7 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
         place["above"] = renewed[-1].num
     values = {"agent": agent, "seq": seq + 1, "terms": terms}
     connection.run("set_agent_terms", values)
+    pack_agent(connection, agent)
     connection.run("insert_change", (agent, seq + 1, 0, "reindex", None, None))
 
 
@@ -487,6 +500,7 @@ def check_agent(
             of = {"id": id_text(raw), "heads": sum(heads), "model": embedding or "any model"}
             yield Finding(code=code, text=text.format(**of), remedy=remedy)
     yield from _check_index(connection, agent, language)
+    yield from check_blocks(connection, agent, embedding)
     if embedding is not None:
         yield from _check_vectors(connection, agent, embedding.dimension)
 

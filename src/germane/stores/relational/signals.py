@@ -6,7 +6,7 @@ Over the arrays of one agent's cache.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import repeat
 from typing import Any, Protocol
@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.ids import id_text
-from germane.model.memory import Memory
-from germane.model.query import Filter, Order, Query, TimeRange, UnreadMemory, UnreadRecords
+from germane.model.query import Filter, Order, Query, TimeRange
 from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
@@ -26,8 +24,6 @@ from germane.stores.relational.tables import (
     Connection,
     Dialect,
     microseconds,
-    moment,
-    numbered_memory,
     placeholder,
 )
 from germane.stores.sql import queries
@@ -301,18 +297,47 @@ class Columns:
     def append_columns(self, given: Sequence[Sequence[Any]]) -> None:
         """The same from the seven columns of the rows."""
         nums, ids, kinds, created, importance, sessions, expires = given
-        start, stop = self.used, self.used + len(nums)
+        ordinals = self._append(
+            nums=nums,
+            ids=np.frombuffer(b"".join(ids), dtype="S16"),
+            _kinds=_numbers_of(kinds, self._codes),
+            created=created,
+            _importance=importance,
+            _sessions=_numbers_of(sessions, self._numbers),
+        )
+        self.set_expiry(ordinals, expires)
+
+    def append_block(
+        self, rows: NDArray[Any], kinds: Sequence[str], sessions: Sequence[str]
+    ) -> NDArray[np.int64]:
+        """Add the rows of a block, in which kinds and sessions are places in these lists; their ordinals.
+
+        A session of -1 is none. None of them expires until `set_expiry` says so.
+        """
+        codes = np.array(_numbers_of(kinds, self._codes), dtype=np.int32)
+        numbers = np.array([*_numbers_of(sessions, self._numbers), -1], dtype=np.int32)
+        ordinals = self._append(
+            nums=rows["num"],
+            ids=rows["id"],
+            _kinds=codes[rows["kind"]],
+            created=rows["created"],
+            _importance=rows["importance"],
+            _sessions=numbers[rows["session"]],
+        )
+        if self._expires is not None:
+            self._expires[ordinals] = _NEVER
+        return ordinals
+
+    def _append(self, **given: Any) -> NDArray[np.int64]:
+        """Add a value to each of the arrays of these names, for each of some memories; their ordinals."""
+        start, stop = self.used, self.used + len(given["nums"])
         if stop > len(self.nums):
             self._grow(max(stop, len(self.nums) * 3 // 2, _FEWEST))
-        self._sessions[start:stop] = _numbers_of(sessions, self._numbers)
-        self.nums[start:stop] = nums
-        self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
-        self._kinds[start:stop] = _numbers_of(kinds, self._codes)
-        self.created[start:stop] = created
-        self._importance[start:stop] = importance
+        for name, values in given.items():
+            getattr(self, name)[start:stop] = values
         self._alive[start:stop] = True
         self.used = stop
-        self.set_expiry(np.arange(start, stop, dtype=np.int64), expires)
+        return np.arange(start, stop, dtype=np.int64)
 
     def set_expiry(self, ordinals: NDArray[np.int64], expires: Sequence[int | None]) -> None:
         """Note when these memories expire; None for never."""
@@ -427,52 +452,6 @@ def _numbers_of(names: Sequence[str | None], known: dict[Any, int]) -> list[int]
         if name is not None:
             known.setdefault(name, len(known))
     return list(map(known.get, names, repeat(-1)))
-
-
-# Records that are read after a search, when ranking has chosen among its memories.
-
-
-class UnreadRow(UnreadMemory):
-    """A memory in a table whose record is unread, with the columns that are cached of it."""
-
-    __slots__ = ("_columns",)
-
-    def __init__(self, records: UnreadRecords, ordinal: int, kind: str, columns: Columns) -> None:
-        super().__init__(records, ordinal, kind)
-        self._columns = columns
-
-    @property
-    def id(self) -> str:
-        """The id of the memory."""
-        return id_text(self._columns.raw_id(self.number))
-
-    @property
-    def ref(self) -> str:
-        """The same: it is the current version."""
-        return self.id
-
-    @property
-    def created_at(self) -> datetime:
-        """When the memory was made."""
-        return moment(self._columns.created.item(self.number))
-
-
-def stored(
-    connection: Connection, agent: int, name: str, columns: Columns, ordinals: Sequence[int]
-) -> dict[int, Memory]:
-    """The records of these ordinals that are in the snapshot, of the agent of this number and name."""
-    rows = rows_of(connection, "records", agent, columns, ordinals)
-    return {ordinal: numbered_memory(row, name)[1] for ordinal, row in rows}
-
-
-def rows_of(
-    connection: Connection, query: str, agent: int, columns: Columns, ordinals: Sequence[int]
-) -> Iterator[tuple[int, Sequence[Any]]]:
-    """The rows of a query that begin with the nums of these ordinals, each after its ordinal."""
-    nums = columns.nums[ordinals].tolist()
-    ordinal_of = dict(zip(nums, ordinals, strict=True))
-    rows = connection.run(query, {"agent": agent, "nums": json.dumps(nums)})
-    return ((ordinal_of[row[0]], row) for row in rows)
 
 
 # Filters as conditions in SQL.

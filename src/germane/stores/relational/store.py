@@ -37,7 +37,8 @@ from germane.stores.relational.cache import (
     MOST_CONVERSATION_BYTES,
     AgentCache,
     Caches,
-    ResidentCache,
+    rows_of,
+    stored,
 )
 from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
 from germane.stores.relational.settings import (
@@ -55,9 +56,7 @@ from germane.stores.relational.signals import (
     distinct,
     filtered,
     places_for,
-    rows_of,
     signals_for,
-    stored,
 )
 from germane.stores.relational.tables import (
     Connection,
@@ -159,6 +158,7 @@ class RelationalStore(ABC):
                 self._connections.acting,
             )
             applied = transaction.apply(changes)
+            writes.pack_after(transaction, known)
             if transaction.gone:
                 self._connections.note_purge(connection)
             for session in (sessions := writes.purged_sessions(changes)):
@@ -222,26 +222,10 @@ class RelationalStore(ABC):
         Raises EmbedderMismatch for a vector when another model has made the stored ones by now, and
         StoreUnavailable when the query's language isn't that of the agent any more.
         """
-        cache = self._cache(agent)
-        with cache.lock, self._connections.reading(agent) as connection:
-            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
-            if known.language is not None:
-                check_language(known.language, query.language, self._connections.location)
-            if query.vector is not None:
-                check_embedding(known.embedding, self._embedding)
-            cache.agent = known.agent
-            cache.catch_up(connection, known.seq)
-            cache.set_time(query.now)
-            found = search(
-                connection,
-                cache,
-                query,
-                embedding=known.embedding,
-                learning=known.learning_status,
-                read=self._reading(cache, known.agent) if query.deferred else None,
-            )
-        self._caches.settle(agent)
-        return replace(found, stamp=known.stamp, converses=bool(known.converses))
+        found = None
+        while found is None:
+            found = self._found(agent, query, self._caches.of(agent))
+        return found
 
     def stats(self, agent: str) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
@@ -362,6 +346,32 @@ class RelationalStore(ABC):
         for each in tuple(self.companions.values()):
             each.clear()
 
+    def _found(self, agent: str, query: Query, cache: AgentCache) -> SearchResult | None:
+        """The candidates for a query; None where another cache has taken the place of this one."""
+        with cache.lock, self._connections.reading(agent) as connection:
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
+            if known.language is not None:
+                check_language(known.language, query.language, self._connections.location)
+            if query.vector is not None:
+                check_embedding(known.embedding, self._embedding)
+            fitting = self._fitting(cache, known.memories)
+            if fitting is not cache:
+                self._caches.replace(agent, fitting)
+                return None
+            cache.agent = known.agent
+            cache.catch_up(connection, known.seq)
+            cache.set_time(query.now)
+            found = search(
+                connection,
+                cache,
+                query,
+                embedding=known.embedding,
+                learning=known.learning_status,
+                read=self._reading(cache, known.agent) if query.deferred else None,
+            )
+        self._caches.settle(agent)
+        return replace(found, stamp=known.stamp, converses=bool(known.converses))
+
     def _reading(self, cache: AgentCache, agent: int) -> Reading:
         """What reads later what a search of an agent's cache leaves unread, as it is by then."""
         columns = cache.columns
@@ -397,6 +407,8 @@ class RelationalStore(ABC):
 
     def _new_cache(self, agent: str) -> AgentCache:
         """An empty cache of an agent."""
+        from germane.stores.relational.resident_cache import ResidentCache  # noqa: PLC0415 - Loaded when used.
+
         return ResidentCache(agent)
 
     @abstractmethod
@@ -417,9 +429,9 @@ class RelationalStore(ABC):
         other._connections = connections  # noqa: SLF001 - It is a store of this very class.
         return other
 
-    def _cache(self, agent: str) -> AgentCache:
-        """The agent's cache, to be used by this call."""
-        return self._caches.of(agent)
+    def _fitting(self, cache: AgentCache, memories: int) -> AgentCache:  # noqa: ARG002 - Not every store asks.
+        """The cache for an agent with so many memories: this one, or another in its place."""
+        return cache
 
 
 def _conversation_cache(conversation: tuple[str, str]) -> ConversationCache:

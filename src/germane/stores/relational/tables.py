@@ -269,6 +269,7 @@ class AgentRow(NamedTuple):
     embedding_name: str | None = None
     embedding_dimension: str | None = None
     converses: int = 0
+    memories: int = 0
 
     @property
     def embedding(self) -> EmbeddingIdentity | None:

@@ -32,6 +32,7 @@ from germane.model.change import (
     version_of,
 )
 from germane.model.memory import MEMBERS, Cause, LifecycleSignal, Memory, Stage, Status, split_id
+from germane.stores.relational import memory_blocks
 from germane.stores.relational.inserts import (
     New,
     VersionRow,
@@ -59,6 +60,7 @@ from germane.stores.relational.lifecycle import (
 )
 from germane.stores.relational.tables import (
     AGENT_SHIFT,
+    AgentRow,
     Connection,
     Rows,
     memory_values,
@@ -79,6 +81,13 @@ def _moment_of(change: Change) -> datetime | None:
     if isinstance(change, Insert | Revise):
         return change.at or change.memory.updated_at
     return getattr(change, "at", None)
+
+
+def pack_after(transaction: WriteTransaction, known: AgentRow) -> None:
+    """Pack some memories that are in no block, once in so many changes; `known` is the agent before these."""
+    if known.seq // memory_blocks.FEWEST < transaction.seq // memory_blocks.FEWEST:
+        embedding = transaction.embedding or known.embedding
+        memory_blocks.pack_some(transaction.connection, transaction.agent, embedding)
 
 
 def erases(changes: Sequence[Change]) -> bool:
@@ -113,6 +122,8 @@ class WriteTransaction:
     touched: dict[str, datetime] = field(default_factory=dict)
     """When it has replaced, hidden or removed the current version of a memory, or changed when it expires."""
     changes: list[tuple[int, int, int, str, int | None, str | None]] = field(default_factory=list)
+    reworded: set[int] = field(default_factory=set)
+    """The numbers of the versions of which it has changed what a block has of them."""
     at: datetime | None = None
     """When the change that is applied just now is made, where it says so."""
 
@@ -130,6 +141,7 @@ class WriteTransaction:
             self._end_reflections(reflections or self._reflections())
         if self.changes:
             self.connection.many("insert_change", self.changes)
+            self._unpack()
         if self.purged:
             from germane.stores.relational.learning_runs import scrub_runs  # noqa: PLC0415 - Most writes purge nothing.
 
@@ -137,6 +149,15 @@ class WriteTransaction:
         counters = {"agent": self.agent, "seq": self.seq, "memories": self.memories, "terms": self.terms}
         self.connection.run("advance_agent", counters)
         return tuple(applied)
+
+    def _unpack(self) -> None:
+        """Take away the blocks of what is gone or reworded, and the packed vectors of what has others."""
+        gone = self.reworded.union(num for _, _, num, what, *_ in self.changes if what == "purge")
+        embedded = {num for _, _, num, what, *_ in self.changes if what == "vector"}
+        if gone:
+            memory_blocks.unpack(self.connection, self.agent, gone)
+        if embedded:
+            memory_blocks.unpack(self.connection, self.agent, embedded, vectors_only=True)
 
     def _apply_one(self, change: Change) -> Applied:
         how: dict[type, Callable[[Any], Applied]] = {
@@ -424,6 +445,7 @@ class WriteTransaction:
     def _reword(self, change: Reword) -> Applied:
         num = self._num(change.memory.version_id)
         self.connection.run("reword_texts", memory_values(change.memory, num, self.agent))
+        self.reworded.add(num)
         self._note(num, "see")
         return Applied(memory=self._load(num))
 
@@ -468,6 +490,7 @@ class WriteTransaction:
         num = left[-1].num
         self._note(num, "status", stood=Status(left[-1].status))
         self.connection.run("reinstate_memory", memory_values(change.memory, num, self.agent))
+        self.reworded.add(num)
         if change.lifecycle_state is not None:
             keep_counts(self.connection, self.agent, num, change.lifecycle_state)
         return Applied(memory=self._load(num))

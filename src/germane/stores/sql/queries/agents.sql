@@ -22,12 +22,13 @@ DELETE FROM settings WHERE name = :name;
 
 -- name: agent
 -- The agent's number, latest change and language; the latest judgement, outcome and event, and whether it learns;
--- the settings that a process has to agree with, and whether the agent has any conversation.
+-- the settings that a process has to agree with, whether the agent has any conversation, and how many memories.
 SELECT agent, seq, language, judged, attested, lived, learning,
        (SELECT value FROM settings WHERE name = 'tokenizer') AS tokenizer,
        (SELECT value FROM settings WHERE name = 'embedding_name') AS embedding_name,
        (SELECT value FROM settings WHERE name = 'embedding_dimension') AS embedding_dimension,
-       EXISTS (SELECT 1 FROM conversations WHERE conversations.agent = {sqlite: agents.agent}{postgres: number_of(:name)}) AS converses
+       EXISTS (SELECT 1 FROM conversations WHERE conversations.agent = {sqlite: agents.agent}{postgres: number_of(:name)}) AS converses,
+       memories
 FROM {states} WHERE {state_of :name};
 
 -- name: agents
