@@ -8,7 +8,7 @@ type, such as a weekday, and agree in what else they say.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import regex
@@ -116,6 +116,7 @@ def change_of(
     return Change(differing[0], stated=stated)
 
 
+@lru_cache(maxsize=1024)
 def says_change(text: str, language: str = "english") -> bool:
     """Whether a text says that something changed or corrects something."""
     patterns = change_patterns(language)
