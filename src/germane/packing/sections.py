@@ -17,7 +17,7 @@ from germane.model.context import Ranked, Reason
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section, Share
 from germane.model.query import Order
-from germane.ranking.similarity import memories_of, scores_of
+from germane.ranking.similarity import Ranking, memories_of
 
 if TYPE_CHECKING:
     from germane.packing.lines import LineCache, RenderedLine
@@ -138,7 +138,8 @@ def empty_blocks(
     seen: set[str] = set()
     blocks = []
     for section, ranked in zip(plan.sections, candidates, strict=True):
-        numbered = enumerate(zip(memories_of(ranked), scores_of(ranked), strict=True))
+        scores = ranked.scores if isinstance(ranked, Ranking) else [one.score for one in ranked]
+        numbered = enumerate(zip(memories_of(ranked), scores, strict=True))
         choices = [Choice(ranked, place, memory, score) for place, (memory, score) in numbered]
         for choice in choices if required or late else ():
             ref = choice.memory.ref

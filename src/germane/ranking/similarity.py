@@ -425,9 +425,9 @@ def crowding(sections: Sequence[Sequence[Ranked]]) -> set[str]:
     larger one shows no less.
     """
     outside = [
-        (score, memory)
+        (ranked.scores[place] if isinstance(ranked, Ranking) else ranked[place].score, memory)
         for ranked in sections
-        for memory, score in zip(memories_of(ranked), scores_of(ranked), strict=True)
+        for place, memory in enumerate(memories_of(ranked))
         if memory.trust is _EXTERNAL and is_outside(memory)
     ]
     if len(outside) <= _OF_A_SOURCE:
@@ -506,11 +506,6 @@ def having(parts: Parts, name: str, count: int) -> NDArray[np.bool_]:
 def memories_of(ranked: Sequence[Ranked]) -> Sequence[Memory]:
     """The memories of a ranking, in its order."""
     return ranked.memories if isinstance(ranked, Ranking) else [one.candidate.memory for one in ranked]
-
-
-def scores_of(ranked: Sequence[Ranked]) -> Sequence[float]:
-    """The scores of a ranking, in its order."""
-    return ranked.scores if isinstance(ranked, Ranking) else [one.score for one in ranked]
 
 
 def at_places(ranked: Sequence[Ranked], places: Sequence[int]) -> Sequence[Ranked]:
