@@ -17,7 +17,8 @@ __all__ = ["Node", "Understood", "Value", "nodes"]
 
 Value: TypeAlias = "Node | list[Value] | str"
 
-_TOKENS = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s(){}"\\])+')
+# In a text the server escapes spaces and brackets, and a quotation mark only at its beginning.
+_TOKENS = re.compile(r'[{}()]|"(?:\\.|[^\s(){}\\])*"|(?:\\.|[^\s(){}"\\])+')
 
 
 @dataclass(eq=False)
@@ -75,8 +76,10 @@ class Understood:
 
     def prepared(self, statement: str) -> Node:
         """The tree of a statement that isn't run."""
-        found = self.trees(f"PREPARE asked AS {statement}")
-        self._connection.execute(b"DEALLOCATE asked")
+        try:
+            found = self.trees(f"PREPARE asked AS {statement}")
+        finally:
+            self._connection.execute(b"DEALLOCATE ALL")
         # That of PREPARE itself is another.
         (tree,) = (each for each in found if each.number("commandType") != _UTILITY)
         return tree
