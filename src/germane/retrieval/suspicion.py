@@ -31,6 +31,8 @@ _UNSEEN: Final = regex.compile(
     r"|(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e01ef]+"
 )
 _SPACES: Final = regex.compile(r"\s+")
+_CODE: Final = regex.compile(r"(?s)```.*?```|`[^`\n]+`")
+"""Markdown's blocks and spans of code."""
 _MIXED: Final = regex.compile(r"\b(?=\w*\p{Latin})(?=\w*[\p{Cyrillic}\p{Greek}])\w+\b")
 _LATIN: Final = str.maketrans(
     "асеорхуіјѕԁһАВСЕНІКМОРТХοαινΑΒΕΗΙΚΜΝΟΡΤΧ", "aceopxyijsdhABCEHIKMOPTXoaivABEHIKMNOPTX"
@@ -62,12 +64,16 @@ _FEWEST_DISTINCT: Final = 6
 
 
 class _Rule(NamedTuple):
-    """A pattern by its name; a text without any of `needs`, in small letters, doesn't match."""
+    """A pattern by its name; a text without any of `needs`, in small letters, doesn't match.
+
+    With `in_code` false, what stands in Markdown's code isn't searched: there a marker is shown, not used.
+    """
 
     name: str
     pattern: regex.Pattern[str]
     needs: tuple[str, ...]
     raw: bool = False
+    in_code: bool = True
 
     def finds(self, text: str, lowered: str) -> bool:
         return any(each in lowered for each in self.needs) and self.pattern.search(text) is not None
@@ -108,11 +114,18 @@ def _hidden(text: str) -> Iterator[str]:
 
 
 def _addressing(text: str) -> Iterator[str]:
-    normalised = _SPACES.sub(" ", _normalised(text))
-    lowered = normalised.casefold()
+    whole = _searchable(text)
+    used = _searchable(_CODE.sub(" ", text)) if "`" in text else whole
     for rule in _rules()[0]:
-        if rule.finds(text if rule.raw else normalised, lowered):
+        raw, normalised, lowered = whole if rule.in_code else used
+        if rule.finds(raw if rule.raw else normalised, lowered):
             yield rule.name
+
+
+def _searchable(text: str) -> tuple[str, str, str]:
+    """The text, the same normalised with single spaces, and that in small letters."""
+    normalised = _SPACES.sub(" ", _normalised(text))
+    return text, normalised, normalised.casefold()
 
 
 def _normalised(text: str) -> str:
@@ -194,6 +207,7 @@ def _rules() -> tuple[tuple[_Rule, ...], tuple[_Rule, ...]]:
                     pattern=regex.compile(each["pattern"], flags),
                     needs=tuple(each["needs"]),
                     raw=each.get("raw", False),
+                    in_code=each.get("in_code", True),
                 )
                 for each in given[table]
             )
