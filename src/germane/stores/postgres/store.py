@@ -88,6 +88,9 @@ class PostgresStore(RelationalStore):
     def _as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
         return copy_past(self._connections, agent, point, self._embedding)
 
+    def _new_cache(self, agent: str) -> AgentCache:
+        return ResidentCache(agent, often=_OFTEN)
+
     def _fitting(self, cache: AgentCache, memories: int) -> AgentCache:
         is_large = memories > _MOST_CACHED and isinstance(cache, ResidentCache)
         return ServedCache(cache.name) if is_large else cache
@@ -394,6 +397,9 @@ _ROUNDING = 1e-4
 _WIDER: Final = 4
 _NARROWEST: Final = 400
 _WIDEST: Final = 1000
+
+# A record that is read later is waited for, so they are cached sooner than those of a file.
+_OFTEN: Final = 3
 
 # An agent with at most so many memories is cached whole in this process.
 _MOST_CACHED: Final = 20_000

@@ -244,10 +244,11 @@ def _fill(
         connection.run("widen_block", values)
         return True
     blocks = [block_of(rows)]
-    for last in _to_join(before, len(rows)):
-        own = {**gap, "above": last.above, "below": last.num + 1}
-        blocks.append(next(_blocks_and_rows(connection, own, connection.run("memory_blocks", own))))
-        gap["above"] = last.above
+    spans = [{**gap, "above": last.above, "below": last.num + 1} for last in _to_join(before, len(rows))]
+    # All are sent before the first is waited for.
+    for own, stored in [(own, connection.run("memory_blocks", own)) for own in spans]:
+        blocks.append(next(_blocks_and_rows(connection, own, stored)))
+        gap["above"] = own["above"]
     block = _joined(blocks[::-1])
     num = int(block.rows["num"][-1])
     own = {**gap, "below": num + 1}
