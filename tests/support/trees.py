@@ -76,10 +76,8 @@ class Understood:
 
     def prepared(self, statement: str) -> Node:
         """The tree of a statement that isn't run."""
-        try:
-            found = self.trees(f"PREPARE asked AS {statement}")
-        finally:
-            self._connection.execute(b"DEALLOCATE ALL")
+        found = self.trees(f"PREPARE asked AS {statement}")
+        self._connection.execute(b"DEALLOCATE asked")
         # That of PREPARE itself is another.
         (tree,) = (each for each in found if each.number("commandType") != _UTILITY)
         return tree
