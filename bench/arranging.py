@@ -17,6 +17,7 @@ from datetime import timedelta
 from functools import partial
 from statistics import quantiles
 from time import perf_counter
+from typing import get_args
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from germane.model.memory import Memory, Vector
 from germane.packing.layout import assemble_list
 from germane.packing.lines import RememberedLines
 from germane.plans.layered import working
-from germane.ranking.eviction import EVICTION_POLICIES, evict
+from germane.ranking.eviction import EvictionPolicy, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange, choose_strategy
 from germane.testing.fakes import START, make_memories
 from germane.tokens import CachedCounter, get_counter
@@ -94,7 +95,7 @@ def _cases(
         ),
         *(
             (f"evict a tenth, {name}", partial(evict, items, needed, now=_NOW, policy=name))
-            for name in EVICTION_POLICIES
+            for name in get_args(EvictionPolicy)
         ),
         (
             "choose a strategy by a question",

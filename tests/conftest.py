@@ -14,6 +14,7 @@ from support.databases import (
     postgres_server,
     postgres_store,
     postgres_store_database,
+    store,
 )
 from support.examples import QUICK, REST, examples
 
@@ -25,6 +26,7 @@ __all__ = [
     "postgres_server",
     "postgres_store",
     "postgres_store_database",
+    "store",
 ]
 
 # The machine that runs the tests may be slow or shared, so no example is failed for its time.

@@ -59,8 +59,6 @@ CORE_AT: Final = 3
 """Confirmations that make a fact a core one."""
 NEARLY_IDENTICAL: Final = 0.95
 """Cosine above which two facts say the same."""
-SAME_SUBJECT: Final = 0.80
-"""Cosine above which a fact replaces another of the same subject."""
 CONTRADICTED: Final = 0.2
 """What a contradiction takes from the confidence of a fact, down to 0."""
 SUMMARIZED_AFTER: Final = timedelta(days=30)

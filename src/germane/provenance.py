@@ -35,9 +35,11 @@ QUARANTINE: Final = "_quarantine"
 RELEASED: Final = "_released"
 """The metadata of a memory that was released: the rules that had marked it, and when it was released."""
 
+ORIGIN: Final = "origin"
+"""The metadata of an imported memory: the project, the file and the place in it."""
+
 CONVERSATION: Final = "conversation:"
 """What the source of a memory learned from a conversation begins with."""
-_IMPORTED: Final = "origin"
 _LABEL: Final = 60
 _BOUNDARIES: Final = ("#", "/", "@", ":", "~", "?", "\\")
 
@@ -188,7 +190,7 @@ def sources_of(memory: Memory) -> tuple[str, ...]:
 
 def import_of(memory: Memory) -> ImportOrigin | None:
     """The import that a memory came in with; None for any other."""
-    noted = memory.metadata.get(_IMPORTED)
+    noted = memory.metadata.get(ORIGIN)
     if not isinstance(noted, Mapping):
         return None
     texts = [noted.get(name) for name in ("project", "file", "key")]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 
 import germane
 from germane import Draft, Engine
 from germane.stores import copy_store, reindex_store
 from germane.testing.fakes import FixedClock
+from support.databases import sql_at
 
 NOW = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)
 WHOLE = [(300, True), (400, True)]
@@ -30,24 +28,6 @@ QUESTIONS = (
     "which decision about the attic was rejected?",
     "a warm light to read by",
 )
-
-
-@pytest.fixture(params=["file", "database"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store can be made: nothing is there yet."""
-    if request.param == "file":
-        return str(tmp_path / "agent.db")
-    return str(request.getfixturevalue("postgres_store"))
-
-
-def done(store: str, statement: str) -> list[tuple[Any, ...]]:
-    """What a statement finds or does behind germane's back."""
-    if store.startswith("postgresql:"):
-        with psycopg.connect(store, autocommit=True) as raw:
-            found = raw.execute(statement.encode())
-            return found.fetchall() if found.description else []
-    with closing(sqlite3.connect(store, isolation_level=None)) as file:
-        return file.execute(statement).fetchall()
 
 
 def opened(store: str) -> Engine:
@@ -83,7 +63,7 @@ def filled(store: str, count: int = 700, *, turns: bool = False) -> str:
 
 def blocks(store: str) -> list[tuple[int, bool]]:
     """How many memories each block has, and whether it has their vectors."""
-    rows = done(store, "SELECT memories, vectors IS NOT NULL FROM memory_blocks ORDER BY num")
+    rows = sql_at(store, "SELECT memories, vectors IS NOT NULL FROM memory_blocks ORDER BY num")
     return [(int(count), bool(vectors)) for count, vectors in rows]
 
 
@@ -103,7 +83,7 @@ def unpacked_answers(store: str, tmp_path: Path) -> list[Any]:
     """The same where no memory is in a block."""
     copy = str(tmp_path / f"copy-{len(list(tmp_path.iterdir()))}.db")
     copy_store(store, copy)
-    done(copy, "DELETE FROM memory_blocks")
+    sql_at(copy, "DELETE FROM memory_blocks")
     return answers(copy)
 
 
@@ -160,11 +140,11 @@ def test_a_purge_takes_the_block_away_and_maintain_packs_it_again(store: str, tm
 def test_a_damaged_block_is_not_used_and_named(store: str, column: str) -> None:
     filled(store)
     right = answers(store)
-    raw, num = done(store, f"SELECT {column}, num FROM memory_blocks ORDER BY num")[1]
+    raw, num = sql_at(store, f"SELECT {column}, num FROM memory_blocks ORDER BY num")[1]
     place = len(raw) // 2
     wrong = (raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]).hex()
     value = f"decode('{wrong}', 'hex')" if store.startswith("postgresql:") else f"x'{wrong}'"
-    done(store, f"UPDATE memory_blocks SET {column} = {value} WHERE num = {num}")
+    sql_at(store, f"UPDATE memory_blocks SET {column} = {value} WHERE num = {num}")
     assert answers(store) == right
     with opened(store) as engine:
         assert [each.code for each in engine.doctor()] == ["block"]
@@ -179,7 +159,7 @@ def test_a_block_of_other_memories_than_it_says_is_not_used(store: str) -> None:
     filled(store)
     right = answers(store)
     for change in ("above = above - 1", "num = num - 1", "above = above + 1"):
-        done(store, f"UPDATE memory_blocks SET {change} WHERE memories = 400")
+        sql_at(store, f"UPDATE memory_blocks SET {change} WHERE memories = 400")
         assert answers(store) == right
 
 

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 import germane
 from germane import Conversation, Message
 from germane.conversation import MessageRole, TextPart, ToolCall, ToolResult
 from germane.stores import copy_store
+from support.databases import sql_at
 
 BLOCK = 256
 WORDS = "redis cache index invoice tests walking 雨ですか getUserName path/to/file.cpp".split()  # noqa: SIM905 - Short.
 QUESTIONS = ("redis tests of the walker", "user name in file.cpp", "雨", "answer-17 case-40", "case-255")
-
-
-@pytest.fixture(params=["file", "database"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store can be made: nothing is there yet."""
-    if request.param == "file":
-        return str(tmp_path / "agent.db")
-    return str(request.getfixturevalue("postgres_store"))
-
-
-def done(store: str, statement: str) -> list[tuple[Any, ...]]:
-    """What a statement finds or does behind germane's back."""
-    if store.startswith("postgresql:"):
-        with psycopg.connect(store, autocommit=True) as raw:
-            found = raw.execute(statement.encode())
-            return found.fetchall() if found.description else []
-    with closing(sqlite3.connect(store, isolation_level=None)) as file:
-        return file.execute(statement).fetchall()
 
 
 def exchange(number: int) -> list[Message]:
@@ -66,7 +46,7 @@ def spoken(store: str, exchanges: int, *, first: int = 0) -> str:
 
 def packed(store: str) -> list[int]:
     """Which blocks are packed."""
-    rows = done(store, "SELECT num FROM message_lex WHERE packed IS NOT NULL ORDER BY num")
+    rows = sql_at(store, "SELECT num FROM message_lex WHERE packed IS NOT NULL ORDER BY num")
     return [((num & 0xFFFFFFFF) - 1) // BLOCK for (num,) in rows]
 
 
@@ -80,7 +60,7 @@ def answers(store: str, *, read_only: bool = False) -> list[Any]:
 
 
 def unpack(store: str) -> None:
-    done(store, "UPDATE message_lex SET packed = NULL")
+    sql_at(store, "UPDATE message_lex SET packed = NULL")
 
 
 def test_a_full_block_is_packed_when_it_is_appended(store: str) -> None:
@@ -103,10 +83,10 @@ def test_what_is_found_is_the_same_from_blocks_and_from_messages(store: str) -> 
 def test_blocks_of_an_older_version_are_packed_by_the_first_who_searches(store: str) -> None:
     spoken(store, 260)
     expected = answers(store)
-    rows = done(store, "SELECT num, packed FROM message_lex WHERE packed IS NOT NULL ORDER BY num")
+    rows = sql_at(store, "SELECT num, packed FROM message_lex WHERE packed IS NOT NULL ORDER BY num")
     unpack(store)
     assert answers(store) == expected
-    assert done(store, "SELECT num, packed FROM message_lex WHERE packed IS NOT NULL ORDER BY num") == rows
+    assert sql_at(store, "SELECT num, packed FROM message_lex WHERE packed IS NOT NULL ORDER BY num") == rows
 
 
 def test_the_first_who_assembles_packs_them_too(store: str) -> None:
@@ -183,10 +163,10 @@ def test_purged_messages_leave_no_byte(tmp_path: Path) -> None:
         call = {"id": "call-of-the-secret", "name": "look", "arguments": "{}"}
         talk.append("user", "swordfish halibut barracuda", group="group of the secret")
         talk.append("assistant", "", tool_calls=[call], group="group of the secret")
-    record = done(str(path), "SELECT hashes FROM message_lex ORDER BY num DESC LIMIT 2")[1][0]
+    record = sql_at(str(path), "SELECT hashes FROM message_lex ORDER BY num DESC LIMIT 2")[1][0]
     spoken(str(path), 100, first=40)
     traces = [b"call-of-the-secret", b"group of the secret", record]
-    (block,) = done(str(path), "SELECT packed FROM message_lex WHERE packed IS NOT NULL")[0]
+    (block,) = sql_at(str(path), "SELECT packed FROM message_lex WHERE packed IS NOT NULL")[0]
     assert all(trace in block for trace in traces)
     with germane.open(path, agent="ada", embedder=None) as engine:
         engine.conversation("chat").purge("group of the secret", confirm=True)
@@ -198,20 +178,20 @@ def test_purged_messages_leave_no_byte(tmp_path: Path) -> None:
 def test_a_block_that_cannot_be_read_is_packed_anew(bytes_: str, store: str) -> None:
     spoken(store, 100)
     expected = answers(store)
-    rows = done(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL")
+    rows = sql_at(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL")
     damaged = f"'\\x{bytes_}'::bytea" if store.startswith("postgresql:") else f"x'{bytes_}'"
-    done(store, f"UPDATE message_lex SET packed = {damaged} WHERE packed IS NOT NULL")
+    sql_at(store, f"UPDATE message_lex SET packed = {damaged} WHERE packed IS NOT NULL")
     assert answers(store) == expected
-    assert done(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL") == rows
+    assert sql_at(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL") == rows
 
 
 def test_another_language_has_blocks_of_its_own(store: str) -> None:
     spoken(store, 100)
-    rows = done(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL")
+    rows = sql_at(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL")
     with germane.open(store, agent="ada", embedder=None, language="german") as engine:
         found = engine.conversation("chat").ranked(4, query="tests walking")
-    assert len(done(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL")) == 1
-    assert done(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL") != rows
+    assert len(sql_at(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL")) == 1
+    assert sql_at(store, "SELECT packed FROM message_lex WHERE packed IS NOT NULL") != rows
     unpack(store)
     with germane.open(store, agent="ada", embedder=None, read_only=True) as engine:
         assert engine.conversation("chat").ranked(4, query="tests walking") == found

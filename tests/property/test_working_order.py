@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.protocols import Query
 from germane.ranking import Decay
-from germane.ranking.eviction import EVICTION_POLICIES, evict
+from germane.ranking.eviction import EvictionPolicy, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
 from germane.working_sets import AgeBasis, WorkingSetItem
@@ -78,7 +79,7 @@ def test_the_order_is_total_and_does_not_depend_on_the_order_given(
     assert again.notes == arranged.notes
 
 
-@given(working_sets(), st.integers(-5, 800), st.sampled_from(EVICTION_POLICIES), HOURS, st.integers())
+@given(working_sets(), st.integers(-5, 800), st.sampled_from(get_args(EvictionPolicy)), HOURS, st.integers())
 def test_an_eviction_frees_enough_or_says_what_is_in_the_way(
     items: list[WorkingSetItem], needed: int, policy: str, hours: int, seed: int
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import Draft, Engine, Trust
+from germane import Draft, Engine, Memory, Trust
 from germane.errors import InvalidInput
 from germane.testing.fakes import FixedClock, HashEmbedder
 from support.examples import examples
@@ -19,12 +19,15 @@ START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TOPICS = ("the oven is blue", "the shop opens at nine", "payments go to the gateway")
 CALL = {"id": "c", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
 
+ABOUT_ANOTHER = ("repeat", "revise", "supersede", "derive", "name a source")
+"""What makes a memory of one that is known."""
+
 steps = st.lists(
     st.tuples(
         st.sampled_from(
             [
-                *("remember", "repeat", "revise", "supersede", "key", "reconcile", "learn", "compact"),
-                *("summarize", "reflect", "maintain"),
+                *("remember", "key", "reconcile", "learn", "compact", "summarize", "reflect", "maintain"),
+                *ABOUT_ANOTHER,
             ]
         ),
         st.integers(0, 5),
@@ -60,15 +63,8 @@ class Graph:
         old = known[number % len(known)] if known else None
         text = f"The user says {topic}, {self.mark(trust)}"
         kind = ("fact", "preference", "note")[number % 3]
-        if step == "repeat" and old is not None:
-            again = Draft(content=old.content, kind=old.kind, subject=old.subject, trust="owner")
-            self.engine.remember_many([replace(again, source=old.source, key=old.key)])
-        elif step == "revise" and old is not None:
-            self.engine.revise(old.id, f"{old.content}, {self.mark(Trust.OWNER)}")
-        elif step == "supersede" and old is not None:
-            self.engine.supersede(
-                old.id, Draft(content=f"{old.content}, again", kind=old.kind, trust="owner")
-            )
+        if step in ABOUT_ANOTHER and old is not None:
+            self._about(step, old, known[-1], Draft(content=text, kind=kind, trust=trust))
         elif step == "key":
             self.engine.remember(text, kind=kind, key=f"key{number}", trust=trust, source=f"page{number % 2}")
         elif step == "reconcile":
@@ -81,6 +77,25 @@ class Graph:
             self.engine.maintain()
         else:
             self.engine.remember(text, kind=kind, trust=trust, source=f"page{number}")
+
+    def _about(self, step: str, old: Memory, latest: Memory, draft: Draft) -> None:
+        """Store what is made of a known memory, and says of itself that it has more trust."""
+        if step == "repeat":
+            again = Draft(content=old.content, kind=old.kind, subject=old.subject, trust="owner")
+            self.engine.remember_many([replace(again, source=old.source, key=old.key)])
+        elif step == "revise":
+            self.engine.revise(old.id, f"{old.content}, {self.mark(Trust.OWNER)}")
+        elif step == "supersede":
+            again = Draft(content=f"{old.content}, again", kind=old.kind, trust="owner")
+            self.engine.supersede(old.id, again)
+        elif step == "derive":
+            named = {"_derived_from": [old.id]}
+            self.engine.remember_many(
+                [replace(draft, content=f"{old.content}, so {draft.content}", metadata=named)]
+            )
+        else:
+            named = {"_derived_from": [latest.id]}
+            self.engine.revise(old.id, f"{old.content}, {latest.content}", metadata=named)
 
     def _converse(self, step: str, number: int, trust: Trust, topic: str) -> None:
         conversation = self.engine.conversation(f"talk{number}")

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import psycopg
 import pytest
 
 from germane.stores import migrate_store
@@ -33,7 +35,9 @@ __all__ = [
     "postgres_store",
     "postgres_store_database",
     "running",
+    "sql_at",
     "step_names",
+    "store",
     "version",
 ]
 
@@ -162,3 +166,22 @@ def migrated_database(address: str, *later: Migration, partitions: int = 0) -> t
 
     with closing(connections_to(address)) as connections:
         return migrate(connections, partitions=partitions, steps=(*migrations("postgres"), *later))
+
+
+@pytest.fixture(params=["file", "database"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store can be made, in a file and on a server: nothing is there yet."""
+    if request.param == "file":
+        return str(tmp_path / "agent.db")
+    return str(request.getfixturevalue("postgres_store"))
+
+
+def sql_at(store: str, statement: str) -> list[tuple[Any, ...]]:
+    """What a statement finds or does behind germane's back."""
+    if store.startswith("postgresql:"):
+        with psycopg.connect(store, autocommit=True) as raw:
+            found = raw.execute(statement.encode())
+            return found.fetchall() if found.description else []
+    with closing(sqlite3.connect(store, isolation_level=None)) as file:
+        file.execute("PRAGMA foreign_keys = ON")
+        return file.execute(statement).fetchall()

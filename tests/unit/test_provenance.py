@@ -52,9 +52,9 @@ def test_a_derivation_names_sources_of_sources_messages_and_runs(engine: Engine)
     assert derivation.steps[3].versions[0].trust == "external"
     assert str(derivation) == snapshot("""\
 c8a70639  note: Split uploads in Lisbon.
-  version 1: agent, 5 January 2026
+  version 1: external, 5 January 2026
   67a9c378  note: Split uploads.
-    version 1: agent, 5 January 2026
+    version 1: external, 5 January 2026
     82e2e662  fact: Uploads are limited to 40 MB.
       version 1: external, https://wiki.example/limits#api, 5 January 2026
   6baa9455  fact: The user lives in Lisbon.

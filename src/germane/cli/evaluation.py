@@ -61,11 +61,11 @@ class _Material(NamedTuple):
 
         path, records = self.file, None if self.records is None else Records(source=self.records)
         if self.demo and path is None and records is None:
-            from germane import demo  # noqa: PLC0415 - Only the demo needs it.
+            from germane import Trust, demo  # noqa: PLC0415 - Only the demo needs it.
 
             folder = Path(demo.__file__).parent
             path = folder / "questions.jsonl"
-            records = Records(source=folder / "memory.jsonl", now=demo.DEMO_NOW)
+            records = Records(source=folder / "memory.jsonl", now=demo.DEMO_NOW, trust=Trust.AGENT)
         elif self.demo or path is None:
             raise InvalidInput(
                 "Name either a FILE of questions, with --records where they need it, or --demo."

@@ -38,7 +38,7 @@ from germane.importers.locomo import (
     read_locomo,
 )
 from germane.importers.sources import FieldError
-from germane.model.memory import Draft, Memory, Status
+from germane.model.memory import Draft, Memory, Status, Trust
 from germane.model.text import day_in_words
 from germane.operations.inputs import checked_count
 from germane.operations.read import EVERY, pages
@@ -536,12 +536,13 @@ Order: TypeAlias = Callable[[str], Sequence[int]]
 class Records:
     """A source to import into a store in memory; questions are about its memories.
 
-    `source` is a source of `germane import`. `now` is the time of the import and of the questions, by default
-    the time of the run.
+    `source` is a source of `germane import`, and `trust` that of its texts, as in `import_source`. `now` is
+    the time of the import and of the questions, by default the time of the run.
     """
 
     source: str | Path
     now: datetime | None = None
+    trust: Trust | None = None
 
 
 def open_records(
@@ -552,7 +553,7 @@ def open_records(
         ":memory:", agent="evaluation", embedder=embedder, counter=counter, clock=lambda: now
     )
     try:
-        import_source(engine, str(records.source))
+        import_source(engine, str(records.source), trust=records.trust)
     except BaseException:
         engine.close()
         raise

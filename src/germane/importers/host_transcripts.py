@@ -17,11 +17,6 @@ _WITHOUT = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
-def is_host_record(value: object) -> bool:
-    """Whether a JSON value is a line of such a transcript."""
-    return isinstance(value, Mapping) and "sessionId" in value and "role" not in value
-
-
 def read_host_transcript(path: Path) -> tuple[Message, ...]:
     """The messages of the user, the assistant and its tools, with their times, in order.
 

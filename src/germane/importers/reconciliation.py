@@ -18,9 +18,7 @@ from typing import TypeVar
 from germane.model.memory import Draft, Memory, Scope, Status
 from germane.operations.drafts import QUALITY_FLAG
 from germane.operations.read import OUTDATED
-
-ORIGIN = "origin"
-"""The metadata field in which an import stores the origin of a memory."""
+from germane.provenance import ORIGIN
 
 _POSITIONS = frozenset({"line", "part", "parts"})
 """Metadata of the position in the file, which an edit above changes; such a change isn't an edit."""

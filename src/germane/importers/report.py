@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
-from germane.importers.reconciliation import ORIGIN, ContinuedMemory, place_of
+from germane.importers.reconciliation import ContinuedMemory, place_of
 from germane.importers.sources import Skipped
 from germane.model.memory import Draft, Memory, RememberResult, Trust
 from germane.model.text import left_open
 from germane.model.validation import checked_word
-from germane.provenance import quarantine_of
+from germane.provenance import ORIGIN, quarantine_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

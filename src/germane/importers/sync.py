@@ -23,7 +23,7 @@ from germane.importers.project import (
     project_of,
     read_file,
 )
-from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, place_of, stands_as_it_was
+from germane.importers.reconciliation import distinct, matched, origin_of, place_of, stands_as_it_was
 from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, batches, unreadable
 from germane.importers.vaults import is_in_vault
@@ -31,6 +31,7 @@ from germane.model.memory import Draft, Memory, RememberResult, Status
 from germane.model.query import Filter
 from germane.model.text import counted
 from germane.operations.read import pages
+from germane.provenance import ORIGIN
 
 if TYPE_CHECKING:
     from watchfiles import Change

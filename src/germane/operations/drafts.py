@@ -46,7 +46,7 @@ from germane.operations.context import AgentContext
 from germane.operations.expiry import TIMES, times_of
 from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
 from germane.operations.read import by_key, get, head_of, mark_outdated, store_version, stored_pages
-from germane.provenance import QUARANTINE
+from germane.provenance import QUARANTINE, sources_of
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.retrieval.quality import quality_flag_of
@@ -92,7 +92,8 @@ def keep(
     storing, where the times of the memories are those of their sources.
     """
     named = None if revive else {one for one, fields in given.items() if "created_at" in fields}
-    stored = tuple(_stored(session, memories, revive=revive, at=at, dated=named))
+    inserts = partial(inserts_of, session, revive=revive, at=at, dated=named)
+    stored = tuple(_stored(session, memories, inserts))
     if not revive:
         return stored
     # The same memory may stand in a batch several times, and is counted before it is updated.
@@ -132,7 +133,8 @@ def import_memories(
         screened(memory) if memory.trust is Trust.EXTERNAL and memory.superseded_by is None else memory
         for memory in (each.evolve(agent=session.agent) for each in memories)
     ]
-    return tuple(_stored(session, owned, revive=False, lifecycle_states=lifecycle_states or {}))
+    inserts = partial(inserts_of, session, revive=False, lifecycle_states=lifecycle_states or {})
+    return tuple(_stored(session, owned, inserts))
 
 
 def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
@@ -208,7 +210,17 @@ def memory_of(session: AgentContext, draft: Draft, *, now: datetime) -> Memory:
         stage=first_stage(kind.lifecycle, given.get("outcome")),
         **given,
     )
+    memory = as_trusted_as_its_sources(session, memory)
     return memory.evolve(renditions=_renditions(session, memory), content_hash=content_hash_of(memory))
+
+
+def as_trusted_as_its_sources(session: AgentContext, memory: Memory) -> Memory:
+    """The memory with no more trust than the least trusted of the sources that its metadata names."""
+    names = sources_of(memory)
+    if not names:
+        return memory
+    found = [each for side in session.sides for each in side.store.get(side.agent, names) if each is not None]
+    return memory.evolve(trust=least_trust((memory.trust, *(each.trust for each in found))))
 
 
 def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
@@ -266,22 +278,11 @@ def _is_as_stored(session: AgentContext, memory: Memory) -> bool:
 def _stored(
     session: AgentContext,
     memories: Sequence[Memory],
-    *,
-    revive: bool,
-    lifecycle_states: Mapping[str, LifecycleState] = _NO_LIFECYCLE_STATES,
-    at: datetime | None = None,
-    dated: Collection[str] | None = None,
+    inserts: Callable[[Sequence[Memory]], Sequence[Insert]],
 ) -> Iterator[RememberResult]:
     for start in range(0, len(memories), _BATCH):
-        changes = inserts_of(
-            session,
-            memories[start : start + _BATCH],
-            revive=revive,
-            lifecycle_states=lifecycle_states,
-            at=at,
-            dated=dated,
-        )
-        yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
+        applied = session.store.apply(session.agent, inserts(memories[start : start + _BATCH]))
+        yield from map(_remembered, applied)
 
 
 def inserts_of(

@@ -22,6 +22,7 @@ from germane.model.validation import (
 from germane.operations.context import AgentContext
 from germane.operations.drafts import (
     Quality,
+    as_trusted_as_its_sources,
     checked_values,
     content_hash_of,
     draft_of,
@@ -248,6 +249,8 @@ def revise(session: AgentContext, memory_id: str, *, expected: int | None = None
     )
     if not checked.keys().isdisjoint(("content", "subject")):
         new = new.evolve(content_hash=content_hash_of(new))
+    if "metadata" in checked:
+        new = as_trusted_as_its_sources(session, new)
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector)
 

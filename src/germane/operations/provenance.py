@@ -71,8 +71,8 @@ def revoke(session: AgentContext, source: str, *, confirm: bool, dry_run: bool) 
     messages = _messages(session, wanted)
     if not gone and not messages:
         raise NotFound(source, session.agent)
-    remaining = [_as_current(session, each, versions) for each in remaining_of(versions, gone)]
     before = {each.version_id: each for each in versions}
+    remaining = [_as_current(session, each, before[each.version_id]) for each in remaining_of(versions, gone)]
     made = Revocation(
         source=source,
         versions=tuple(each.version_id for each in versions if each.version_id in gone),
@@ -160,9 +160,8 @@ def _versions(session: AgentContext) -> list[Memory]:
     return list(chain.from_iterable(pages(partial(whole(session.store).find, session.agent), EVERY)))
 
 
-def _as_current(session: AgentContext, memory: Memory, versions: Sequence[Memory]) -> Memory:
-    """A version that is left, at the first stage of its kind where it is current again."""
-    before = next(each for each in versions if each.version_id == memory.version_id)
+def _as_current(session: AgentContext, memory: Memory, before: Memory) -> Memory:
+    """A version that is left, at the first stage of its kind where it wasn't current `before`."""
     if before.status is memory.status or memory.status is not Status.ACTIVE:
         return memory
     return memory.evolve(stage=first_stage(session.kinds.of(memory).lifecycle, memory.outcome))

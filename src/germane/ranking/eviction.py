@@ -47,7 +47,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,6 @@ from germane.model.validation import checked_fields
 from germane.working_sets import AgeBasis, Evicted, Eviction, WorkingSetItem
 
 EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weighted", "importance-age"]
-
-EVICTION_POLICIES: tuple[str, ...] = get_args(EvictionPolicy)
-"""The policies that can be chosen by name."""
 
 Value: TypeAlias = Callable[[WorkingSetItem, datetime], float]
 """What an entry is worth at a moment; the least valuable leaves first. Must be pure."""
