@@ -2,10 +2,11 @@
 
 A page's ```python blocks share one namespace, and they and its ```console blocks one folder of their
 own. Each database that a page names as `postgresql://localhost/…` stands for an empty one on a server that
-is started for the page. What a block prints is compared with the ```text output block after it, or, in a
-```console output block, with the lines under each command. Ids and moments differ from run to run
-and are compared as such. A block marked `illustration` is not run, for what needs a server, a library
-or files that aren't there; its code is compiled all the same, and its commands have to exist.
+is started for the page, and `http://localhost:11434/v1` for a stand-in of a model's server. What a block
+prints is compared with the ```text output block after it, or, in a ```console output block, with the lines
+under each command. Ids and moments differ from run to run and are compared as such. A block marked
+`illustration` is not run, for what needs a server, a library or files that aren't there; its code is compiled
+all the same, and its commands have to exist.
 
 `python tests/docs/pages.py` runs every page and example and writes what they printed into them.
 """
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import zip_longest
@@ -52,6 +53,7 @@ ILLUSTRATION = "illustration"
 
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DATABASE = re.compile(r"postgresql://localhost/\w+")
+_MODEL = "http://localhost:11434/v1"
 _PROMPT = "$ "
 _WINDOW = re.compile(r"^WINDOW, RESERVE = (\d+)", re.MULTILINE)
 """In an example that calls a model, whose window a stand-in for the model's server enforces."""
@@ -126,9 +128,14 @@ def needs_server(page: Path) -> bool:
 
 def run_page(page: Path, folder: Path) -> list[Shown]:
     """Run a page's blocks in `folder`, and return what each block prints whose output the page shows."""
-    if not needs_server(page):
-        return _run_in(folder, page, {})
-    with _databases(page) as named:
+    named: dict[str, str] = {}
+    with ExitStack() as servers:
+        if needs_server(page):
+            named |= servers.enter_context(_databases(page))
+        if _MODEL in page.read_text(encoding="utf-8"):
+            from support.model_server import model_server  # noqa: PLC0415 - Few pages need one.
+
+            named[_MODEL] = servers.enter_context(model_server(10_000)) + "/v1"
         return _run_in(folder, page, named)
 
 
@@ -162,16 +169,19 @@ def _databases(page: Path) -> Iterator[Mapping[str, str]]:
 
 
 def _as_named(text: str, named: Mapping[str, str]) -> str:
-    """What a page prints, with the names of databases in it that the page gives them."""
+    """What a page prints, with the addresses in it that the page names."""
     from germane.stores import location_of  # noqa: PLC0415 - As above.
 
     for name, address in named.items():
-        text = text.replace(address, name).replace(location_of(address), location_of(name))
+        text = text.replace(address, name)
+        if name != _MODEL:
+            text = text.replace(location_of(address), location_of(name))
     return text
 
 
 def _with_addresses(block: Block, named: Mapping[str, str]) -> Block:
-    return replace(block, text=_DATABASE.sub(lambda name: named.get(name[0], name[0]), block.text))
+    text = block.text.replace(_MODEL, named.get(_MODEL, _MODEL))
+    return replace(block, text=_DATABASE.sub(lambda name: named.get(name[0], name[0]), text))
 
 
 def _run(page: Path, namespace: dict[str, Any], named: Mapping[str, str]) -> Iterator[Shown]:
