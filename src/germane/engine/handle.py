@@ -51,7 +51,7 @@ def connect(
     """Connect to a store for any number of agents: `connect(...).agent("newton")` is an engine.
 
     All handles and engines of a process that name the same address in the same way share one pool of at most
-    `pool_size` connections (10), one writer, and caches of at most `cache_bytes` (420 MiB) for all agents;
+    `pool_size` connections (10), one writer, and caches of at most `cache_bytes` (450 MiB) for all agents;
     the least recently used leave first. `timeout` is how many seconds to wait for a connection, for other
     writers of the same agent, and for a server that restarts. The other arguments are those of
     `germane.open`, and hold for all engines of the handle. Raises what that raises, and InvalidInput for a

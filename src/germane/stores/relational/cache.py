@@ -126,7 +126,7 @@ class AgentCache(ABC):
     def catch_up(self, connection: Connection, seq: int) -> None:
         """Become as the snapshot is, whose latest change of this agent is `seq`; a search begins with it."""
         self._uses += 1
-        if self.is_at(self.agent, seq):
+        if (self.agent, seq) == (self._loaded, self._seq):
             return
         try:
             if self._seq and self.agent == self._loaded and not self._is_worn():
@@ -265,26 +265,24 @@ class AgentCache(ABC):
     def unread(
         self, connection: Connection, ordinals: Sequence[int], reading: Reading
     ) -> dict[int, Memory | UnreadMemory]:
-        """The memories of these ordinals; unread what isn't cached and can be read later.
+        """The memories of these ordinals; unread what can be read later.
 
-        None is unread of an agent that is used often, so that the next searches find them cached.
+        None is unread of an agent that is used often, so that the next searches find them cached. Of others
+        no record is cached: their vectors save more in the same memory.
         """
         if self._uses >= self._often or self.columns.used > _MOST_UNREAD:
             return {**self.records(connection, ordinals)}
         late = self._of_filter(connection, None)
-        waiting = [ordinal for ordinal in ordinals if late[ordinal] and ordinal not in self._records]
+        waiting = [ordinal for ordinal in ordinals if late[ordinal]]
         records = UnreadRecords(waiting, reading)
         kinds = self.columns.kinds(np.array(waiting, dtype=np.int64))
         found: dict[int, Memory | UnreadMemory] = {
             ordinal: UnreadRow(records, ordinal, kind, self.columns)
             for ordinal, kind in zip(waiting, kinds, strict=True)
         }
-        found.update(self.records(connection, [ordinal for ordinal in ordinals if ordinal not in found]))
+        if rest := [ordinal for ordinal in ordinals if ordinal not in found]:
+            found.update(stored(connection, self.agent, self.name, self.columns, rest))
         return found
-
-    def is_at(self, agent: int, seq: int) -> bool:
-        """Whether it is as the change `seq` left the agent of this number."""
-        return (agent, seq) == (self._loaded, self._seq)
 
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
@@ -375,8 +373,8 @@ class UnreadRow(UnreadMemory):
     __slots__ = ("_columns",)
 
     def __init__(self, records: UnreadRecords, ordinal: int, kind: str, columns: Columns) -> None:
-        super().__init__(records, ordinal, kind)
-        self._columns = columns
+        # Without a call of the other's, since a search makes hundreds.
+        self.records, self.number, self.kind, self._columns = records, ordinal, kind, columns
 
     @property
     def id(self) -> str:
@@ -414,7 +412,7 @@ def rows_of(
 
 # The caches of a process, of agents or of conversations, within a limit of memory.
 
-MOST_CACHE_BYTES: Final = 420 << 20
+MOST_CACHE_BYTES: Final = 450 << 20
 """What the caches of a store's agents may take together, in bytes."""
 
 MOST_CONVERSATION_BYTES: Final = 256 << 20
@@ -500,15 +498,20 @@ class Caches(Generic[Key, Cache]):
 
     def _free(self, used: Key) -> None:
         """Make what all take fit the limit again, without the cache that was used last."""
-        for key in tuple(self._unshed):
-            if self._total <= self._most:
-                return
+        # Taken one by one, since to go through all of them takes longer, the more there are.
+        busy = []
+        while self._total > self._most and self._unshed:
+            key, _ = self._unshed.popitem(last=False)
             cache = self._caches[key]
-            if key != used and cache.shed():
-                del self._unshed[key]
-                size = cache.nbytes
-                self._total += size - self._sizes.get(key, 0)
-                self._sizes[key] = size
+            if key == used or not cache.shed():
+                busy.append(key)
+                continue
+            size = cache.nbytes
+            self._total += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
+        for key in reversed(busy):
+            self._unshed[key] = None
+            self._unshed.move_to_end(key, last=False)
         while self._total > self._most and (oldest := next(iter(self._caches))) != used:
             self._forget(oldest)
 

@@ -387,14 +387,7 @@ class RelationalStore(ABC):
             return found
 
         def records(ordinals: Sequence[int]) -> dict[int, Memory]:
-            def look(connection: Connection) -> dict[int, Memory]:
-                row = connection.run("agent", {"name": cache.name})
-                known = agent_state(row, self._connections.location)
-                if columns is cache.columns and cache.is_at(known.agent, known.seq):
-                    return cache.records(connection, ordinals)
-                return stored(connection, agent, cache.name, columns, ordinals)
-
-            return read(look, ordinals)
+            return read(lambda connection: stored(connection, agent, cache.name, columns, ordinals), ordinals)
 
         def texts(ordinals: Sequence[int]) -> dict[int, tuple[str, str | None]]:
             def look(connection: Connection) -> dict[int, tuple[str, str | None]]:

@@ -34,9 +34,11 @@ _SETTINGS = (
     "PRAGMA secure_delete = ON",
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -16000",
     "PRAGMA journal_size_limit = 67108864",
 )
+
+# What searches read is in arrays, so that a reader's pages are of use to few of the reads to come.
+_OF_READER, _OF_WRITER = "PRAGMA cache_size = -4000", "PRAGMA cache_size = -16000"
 
 _CREATING = renewed(Lock())
 
@@ -236,7 +238,7 @@ class SqliteConnections:
         self._check_place()
         _create(self.location)
         uri = f"{Path(self.location).as_uri()}?mode=rwc"
-        settings = (*_SETTINGS, _SYNCHRONOUS[self._durability])
+        settings = (*_SETTINGS, _OF_WRITER, _SYNCHRONOUS[self._durability])
         connection = _connect(uri, timeout=self.timeout, settings=settings)
         try:
             self._presence.opened()
@@ -260,17 +262,18 @@ class SqliteConnections:
 
     def _connect_reader(self) -> SqliteConnection:
         uri = f"{Path(self.location).as_uri()}?mode={'ro' if self.read_only else 'rw'}"
+        settings = (*_SETTINGS, _OF_READER)
         if not self.read_only:
-            return _connect(uri, timeout=self.timeout, settings=_SETTINGS)
+            return _connect(uri, timeout=self.timeout, settings=settings)
         try:
             # Some of the settings read the file already, so they may be what fails.
-            return _connect(uri, timeout=self.timeout, settings=(*_SETTINGS, _FIRST_READ))
+            return _connect(uri, timeout=self.timeout, settings=(*settings, _FIRST_READ))
         except sqlite3.OperationalError:
             if Path(f"{self.location}-wal").exists():
                 raise
         # Nobody has the file open and the folder can't take the files that sharing needs, so what is
         # on the disk is all there is.
-        return _connect(f"{uri}&immutable=1", timeout=self.timeout, settings=_SETTINGS)
+        return _connect(f"{uri}&immutable=1", timeout=self.timeout, settings=settings)
 
     def _use_log(self, connection: SqliteConnection) -> None:
         # SQLite doesn't wait here when several processes open a new file at once.
