@@ -5,19 +5,19 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
 
-.PHONY: demo test test-all test-rest lint types house bench docs site clean ci
+.PHONY: demo test test-all test-rest test-install lint house bench docs site dist clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info[:2] < (3, 14) else "germane needs Python 3.11 to 3.13; set PYTHON=python3.12, for instance.")'
+	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info[:2] < (3, 15) else "germane needs Python 3.11 to 3.14; set PYTHON=python3.12, for instance.")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http,onnx,postgres,project,watch]'
 	touch $@
 
-# The frameworks of the adapters and what builds the site, which the demo doesn't need.
+# The frameworks of the adapters, and what builds the site and the packages.
 $(FRAMEWORKS): $(STAMP)
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group frameworks --group docs
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group frameworks --group docs --group package
 	touch $@
 
 demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
@@ -53,6 +53,15 @@ docs: $(FRAMEWORKS) ## Write the generated pages of the reference anew.
 
 site: $(FRAMEWORKS) ## The documentation as a site in .site, with each broken link as an error.
 	$(BIN)/python tools/build_site.py
+
+dist: $(FRAMEWORKS) ## The wheel and the source archive in dist, the same bytes for the same commit.
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m check_wheel_contents dist/*.whl
+
+test-install: $(FRAMEWORKS) ## The wheel in empty environments: without extras, with each, and with all.
+	$(BIN)/python tools/test_install.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import random
+import subprocess
+import sys
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -53,6 +58,36 @@ def test_an_exact_counter_agrees_with_tiktoken(name: str, text: str) -> None:
     assert get_counter(name).count(text) == len(tiktoken_of(name).encode_ordinary(text))
 
 
+@pytest.mark.parametrize("name", ["o200k", "cl100k"])
+def test_the_package_for_other_versions_of_python_counts_the_same(name: str) -> None:
+    pytest.importorskip("splintr")
+    chance = random.Random(name)  # noqa: S311 - Repeatable texts, nothing to guess.
+    texts = [_random_text(chance) for _ in range(2000)]
+    long = list(LONG_TEXTS.values()) if name == "o200k" else []
+    program = (
+        "import json, sys; sys.modules['rs_bpe'] = None; from germane.tokens import get_counter; "
+        f"counts = map(get_counter({name!r}).count, json.load(sys.stdin)); print(json.dumps([*counts])); "
+        "assert 'splintr' in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps([*texts, *(text for text, _ in long)]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    judge = tiktoken_of(name)
+    expected = [len(judge.encode_ordinary(text)) for text in texts]
+    assert json.loads(done.stdout) == expected + [tokens for _, tokens in long]
+
+
 @pytest.mark.parametrize(("text", "tokens"), LONG_TEXTS.values(), ids=LONG_TEXTS)
 def test_a_long_text_is_counted_exactly(text: str, tokens: int) -> None:
     assert get_counter("o200k").count(text) == tokens
+
+
+def _random_text(chance: random.Random) -> str:
+    """Up to 200 characters of one script or of several, with unpaired surrogates among them."""
+    ranges = ((0x20, 0x7E), (0, 0x2FF), (0x3041, 0x9FFF), (0xD700, 0xE000), (0x1F300, 0x1FAFF), (0, 0x10FFFF))
+    chosen = chance.choices(ranges, k=chance.randint(1, 3))
+    return "".join(chr(chance.randint(*chance.choice(chosen))) for _ in range(chance.randint(0, 200)))

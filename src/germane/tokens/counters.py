@@ -1,7 +1,8 @@
 """Token counters that need no network: exact ones by public vocabularies, and estimates without one.
 
-The vocabulary is part of the wheel of `rs-bpe`, which is imported at the first count, so that a process that
-counts nothing doesn't load it. docs/decisions/0002-token-counting.md explains the choice of this package.
+The vocabulary is part of the wheel of `rs-bpe`, or of `splintr-rs` from Python 3.14 on, which is imported at
+the first count, so that a process that counts nothing doesn't load it. Decision records 2 and 42 explain the
+choice of these packages.
 """
 
 from __future__ import annotations
@@ -71,6 +72,16 @@ class _Encoder(Protocol):
     def count(self, text: str) -> int: ...
 
 
+class _ListingEncoder:
+    """An encoder of splintr-rs, which has no method that only counts."""
+
+    def __init__(self, vocabulary: str) -> None:
+        self._encode = import_module("splintr").Tokenizer.from_pretrained(vocabulary).encode_ordinary
+
+    def count(self, text: str) -> int:
+        return len(self._encode(text))
+
+
 _LOADED: dict[str, _Encoder] = {}
 _LOADING = renewed(Lock())
 
@@ -80,8 +91,20 @@ def _loaded(vocabulary: str) -> _Encoder:
     with _LOADING:
         if vocabulary not in _LOADED:
             # Loading takes some 70 ms, so it waits for the first text.
-            _LOADED[vocabulary] = getattr(import_module("rs_bpe.bpe").openai, vocabulary)()
+            _LOADED[vocabulary] = _new_encoder(vocabulary)
         return _LOADED[vocabulary]
+
+
+def _new_encoder(vocabulary: str) -> _Encoder:
+    """The encoder of the package that this version of Python has a build of."""
+    try:
+        openai = import_module("rs_bpe.bpe").openai
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith("rs_bpe"):
+            raise
+        return _ListingEncoder(vocabulary)
+    encoder: _Encoder = getattr(openai, vocabulary)()
+    return encoder
 
 
 # Token counts without a vocabulary: an estimate of `o200k`, and InDusk's unit.
