@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -162,7 +162,8 @@ def refusal_of(sentence: str, kind: str) -> str:
     return next(reasons, "")
 
 
-def stated_in(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
+@lru_cache(maxsize=2)
+def stated_in(messages: tuple[Message, ...]) -> Mapping[str, Sequence[str]]:
     """The sentences in which the user states something, by the ids of their messages."""
     found: dict[str, list[str]] = {}
     for each in statements(messages, _built_in().messages):

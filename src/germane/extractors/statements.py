@@ -16,9 +16,9 @@ from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Quote
 
 _CODE = regex.compile(r"```.*?(?:```|\Z)|`(?P<inline>[^`\n]*)`", regex.DOTALL)
-_PASTED = regex.compile(r"(?m)^\s*(?:>|\||#{1,6} |[-+]{3}|\d+:\d+:\d+|(?:From|Subject|To|Cc): ).*$")
+_PASTED = regex.compile(r"(?m)^[^\S\n]*(?:>|\||#{1,6} |[-+]{3}|\d+:\d+:\d+|(?:From|Subject|To|Cc): ).*$")
 _QUOTED = regex.compile(
-    r"[\"“](?=[^\"”]*\b(?:I|my|we|our)\b|[^\"”\s]+(?:\s+[^\"”\s]+){3})[^\"”]*[\"”]"
+    r"[\"“](?=[^\"“”]*\b(?:I|my|we|our)\b|[^\"“”\s]+(?:\s+[^\"“”\s]+){3})[^\"“”]*[\"”]"
     r"|(?<!\w)'(?=[^'\n]*\bI\b)[^'\n]*'(?!\w)"
 )
 """Quotations of four words or more, or of the first person; a shorter one is a title or a term."""
@@ -199,12 +199,16 @@ def _without_code(match: regex.Match[str]) -> str:
 
 def _cut(match: regex.Match[str]) -> str:
     """What stands for a part that is left out: a mark inside of a sentence, else its end."""
-    return _CUT if regex.search(r"[\p{L}\d,] *$", match.string[: match.start()]) else "\n"
+    before = match.string[max(0, match.start() - _LONGEST) : match.start()].rstrip(" ")[-1:]
+    return _CUT if before == "," or before.isalpha() or before.isdecimal() else "\n"
 
 
 def _until_cut(sentence: str) -> str:
     """The clauses of a sentence before the one that misses a part."""
-    return sentence if _CUT not in sentence else regex.sub(r"[^,;–—]*$", "", sentence.partition(_CUT)[0])
+    if _CUT not in sentence:
+        return sentence
+    before = sentence.partition(_CUT)[0]
+    return before[: 1 + max(map(before.rfind, ",;–—"))]
 
 
 def _as_written(match: regex.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
@@ -18,6 +18,7 @@ from germane.model.memory import Draft, Memory, RememberResult, Trust
 from germane.model.text import left_open
 from germane.model.validation import checked_word
 from germane.provenance import ORIGIN, quarantine_of
+from germane.retrieval.suspicion import ALLOWED, secrets_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,35 +262,11 @@ def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
     return str(path) if number is None else f"{path}:{number}"
 
 
-# Detection of secrets by `detect-secrets`, its heuristics, and formats that it lacks. It works offline: no
-# service is called to verify a secret.
-
-ALLOWED = "pragma: allowlist secret"
-"""A line with this comment is never reported; `detect-secrets` has the same rule."""
+# Detection of secrets by the formats of `suspicion.toml`, by `detect-secrets`, and by its heuristics.
+# It works offline: no service is called to verify a secret.
 
 _LEFT_OUT = "IPPublicDetector"
 """The plugin that doesn't find secrets."""
-
-_FORMATS: Mapping[str, str] = {
-    "Anthropic API Key": r"\bsk-ant-[a-z0-9]+-[\w-]{20,}",
-    "Bearer Token": r"(?i:authorization)\W{1,4}(?i:bearer|basic|token)\s+(?P<value>[\w.~+/=-]{20,})",
-    "Databricks Token": r"\bdapi[0-9a-f]{32}\b",
-    "DigitalOcean Token": r"\bdo[opr]_v1_[0-9a-f]{64}\b",
-    "Encryption Key of age": r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}",
-    "GitHub Fine-grained Token": r"\bgithub_pat_\w{40,}",
-    "Google API Key": r"\bAIza[\w-]{35}",
-    "Google OAuth Secret": r"\bGOCSPX-[\w-]{20,}",
-    "Groq API Key": r"\bgsk_[A-Za-z0-9]{40,}",
-    "HashiCorp Vault Token": r"\bhv[bs]\.[\w-]{24,}",
-    "Hugging Face Token": r"\bhf_[A-Za-z0-9]{30,}",
-    "Linear API Key": r"\blin_api_[A-Za-z0-9]{32,}",
-    "Replicate Token": r"\br8_[A-Za-z0-9]{32,}",
-    "Secret Key": r"\bsk-(?:[a-z]+-)*[A-Za-z0-9_]{32,}",
-    "Shopify Token": r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b",
-    "Supabase Token": r"\bsbp_[0-9a-f]{40}\b",
-    "xAI API Key": r"\bxai-[A-Za-z0-9]{60,}",
-}
-"""Published formats that `detect-secrets` 1.5 lacks."""
 
 _UNQUOTED = re.compile(
     r"(?i:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)"
@@ -382,21 +359,23 @@ def _windows(line: str) -> Iterator[str]:
 
 def _rules(line: str, *, guess: bool, digest: bool) -> Iterator[str]:
     """The names of the rules that a line matches; `digest`: the line is about digests."""
-    for rule, pattern in _FORMATS.items():
-        for match in re.finditer(pattern, line):
-            if not _stands_for_one(match.groupdict().get("value") or match[0]):
-                yield rule
     sure, guessing, heuristic = _detector()
-    for plugin in (*sure, *(guessing if guess else ())):
-        for secret in plugin.analyze_line(filename="text", line=line, line_number=1):
-            value = secret.secret_value or ""
-            if not _is_harmless(value, line, plugin, heuristic) and not (plugin in guessing and digest):
-                yield secret.type
+    yield from _of_plugins(sure, line, heuristic)
+    yield from secrets_in(line)
+    if guess and not digest:
+        yield from _of_plugins(guessing, line, heuristic)
     for match in _UNQUOTED.finditer(line):
         value = match["value"]
         random = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
         if random and not _PATH.search(value) and not _is_harmless(value, line, None, heuristic):
             yield "Secret Keyword"
+
+
+def _of_plugins(plugins: Iterable[Any], line: str, heuristic: Any) -> Iterator[str]:
+    for plugin in plugins:
+        for secret in plugin.analyze_line(filename="text", line=line, line_number=1):
+            if not _is_harmless(secret.secret_value or "", line, plugin, heuristic):
+                yield secret.type
 
 
 def _is_harmless(value: str, line: str, plugin: Any, heuristic: Any) -> bool:

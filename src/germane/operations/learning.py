@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
+from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
 from germane.conversation.formats import read_messages
@@ -60,6 +62,8 @@ _BATCH: Final = 40
 _CONTEXT: Final = 4
 """Messages before those that are new: a correction names what it corrects only there."""
 _LOOKED_AT: Final = 20
+_LATEST: Final = 200
+"""Memories of the same batch that a new one may repeat or contradict, so that a batch takes linear time."""
 _TRIES: Final = 5
 _LONGEST_QUERY: Final = 1000
 
@@ -512,7 +516,7 @@ class LearningBatch:
             for side in self.session.sides
             for each in side.store.search(side.agent, query).slices[0]
         ]
-        fresh = () if new is None else self._made.values()
+        fresh = () if new is None else self._made_alike(terms)
         others = list({each.id: each for each in (*stored, *fresh)}.values())
         vectors = embed_texts(self.session.embedder, [other.content for other in others])
         near = [
@@ -521,8 +525,23 @@ class LearningBatch:
         ]
         return sorted(near, key=lambda each: (-each[1], each[0].id))
 
+    def _made_alike(self, terms: Sequence[str]) -> list[Memory]:
+        """Those of the latest memories of the batch that share most terms, as many as a search returns."""
+        latest = [*self._made.values()][-_LATEST:]
+        mine, language = {*terms}, self.session.language
+        return nlargest(
+            _LOOKED_AT,
+            latest,
+            key=lambda made: len(mine.intersection(_terms_of(made.content, language))),
+        )
+
     def _vector(self, memory: Memory) -> Vector | None:
         return vectors_to_store(self.session.embedder, [memory.content])[0]
+
+
+@lru_cache(maxsize=1024)
+def _terms_of(text: str, language: str) -> frozenset[str]:
+    return frozenset(query_terms(text, language=language))
 
 
 def _effect(memory_id: str, before: MemoryState, after: MemoryState) -> Effect:

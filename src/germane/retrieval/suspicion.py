@@ -131,7 +131,7 @@ def _searchable(text: str) -> tuple[str, str, str]:
 def _normalised(text: str) -> str:
     if text.isascii():
         return text
-    folded = _HIDDEN.sub("", unicodedata.normalize("NFKC", text))
+    folded = _HIDDEN.sub("", unicodedata.normalize("NFKC", text)[:_LONGEST])  # One character may become 18.
     return _MIXED.sub(lambda word: word[0].translate(_LATIN), folded)
 
 
@@ -177,16 +177,17 @@ def _is_text(text: str) -> bool:
 
 def _secrets(text: str) -> Iterator[str]:
     lowered = text.casefold()
+    allows = ALLOWED in text
     for rule in _rules()[1]:
-        if any(each in lowered for each in rule.needs) and any(
-            _is_secret(match, text) for match in rule.pattern.finditer(text)
-        ):
-            yield rule.name
+        if any(each in lowered for each in rule.needs):
+            matches = rule.pattern.finditer(text)
+            real = (each for each in matches if not _stands_for_one(each.groupdict().get("value") or each[0]))
+            if any(not (allows and ALLOWED in _line_at(text, each.start())) for each in real):
+                yield rule.name
 
 
-def _is_secret(match: regex.Match[str], text: str) -> bool:
-    line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-    return ALLOWED not in line and not _stands_for_one(match.groupdict().get("value") or match[0])
+def _line_at(text: str, place: int) -> str:
+    return text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0]
 
 
 def _stands_for_one(secret: str) -> bool:
