@@ -66,7 +66,7 @@ def _fill(address: str, embedder: StaticEmbedder, count: int) -> None:
             (str(embedder.dimension),),
         )
         connection.execute("SET LOCAL session_replication_role = replica")  # They have no memories.
-        rows = [((1 << 40) + place, 1, each.tobytes()) for place, each in enumerate(vectors, start=1)]
+        rows = [((1 << 40) + place, 1, each.tobytes(), None) for place, each in enumerate(vectors, start=1)]
         PostgresConnection(connection).many("insert_vector", rows)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE vectors")

@@ -24,7 +24,7 @@ def with_vectors(connection: Connection, agent: int, *, count: int) -> NDArray[n
     packed = (given / np.linalg.norm(given, axis=1, keepdims=True)).astype("<f2")
     connection.execute(b"SET LOCAL session_replication_role = replica")  # They have no memories.
     connection.execute(b"DELETE FROM vectors WHERE agent = %s", (agent,))
-    rows = [((agent << 40) + place, agent, each.tobytes()) for place, each in enumerate(packed)]
+    rows = [((agent << 40) + place, agent, each.tobytes(), None) for place, each in enumerate(packed)]
     as_store(connection).many("insert_vector", rows)
     stored: NDArray[np.float32] = packed.astype(np.float32)
     return stored
@@ -54,8 +54,8 @@ def test_vectors_come_as_they_were_given(postgres_owner: Connection) -> None:
     given = with_vectors(postgres_owner, agent, count=20)
     query = {"agent": agent, "above": (agent << 40) - 1, "below": (agent + 1) << 40}
     rows = as_store(postgres_owner).run("cache_vectors", query).fetchall()
-    assert [num - (agent << 40) for num, _ in rows] == list(range(20))
-    assert np.array_equal(np.array([np.frombuffer(each, "<f2") for _, each in rows]), given)
+    assert [num - (agent << 40) for num, *_ in rows] == list(range(20))
+    assert np.array_equal(np.array([np.frombuffer(each, "<f2") for _, each, _ in rows]), given)
 
 
 def test_similarities_are_the_inner_products(postgres_owner: Connection) -> None:

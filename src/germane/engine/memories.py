@@ -383,9 +383,11 @@ class MemoryMethods:
         """
         maintenance = MAINTENANCE.of(self._session.store)
         found = maintenance.check(self._session.agent) if maintenance else ()
+        # A memory that can't be read is a finding already.
+        readable = not any(each.code == "content" for each in found)
         return (
             *found,
-            *operations.drafts.content_findings(self._session),
+            *(operations.drafts.content_findings(self._session) if readable else ()),
             *self._embedding.findings(),
             *operations.read.large_findings(self._session),
         )

@@ -284,7 +284,7 @@ class PostgresConnection:
         """Do what the query of this name does with each of the rows, in order, without waiting in between."""
         query = queries("postgres")[name]
         if name in ("insert_vector", "carry_vectors"):
-            rows = [(*row, HalfVector(vector)) for *row, vector in rows]
+            rows = [(num, agent, HalfVector(vector), checksum) for num, agent, vector, checksum in rows]
         self._rows += len(rows)
         if self._rows >= self._planned_up_to:
             self._planned_up_to = _REPLANNED_AT * self._rows

@@ -22,12 +22,13 @@ from germane.stores.postgres.connection import NUMBER, PostgresConnection, Raw, 
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
 from germane.stores.relational.cache import MOST_CACHE_BYTES, AgentCache
+from germane.stores.relational.checksums import REPAIR, check_intact
 from germane.stores.relational.memory_blocks import ROWS_AT_ONCE
 from germane.stores.relational.resident_cache import ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.signals import Columns
 from germane.stores.relational.store import RelationalStore
-from germane.stores.relational.tables import POOL_SIZE, Connection, span
+from germane.stores.relational.tables import POOL_SIZE, Connection, damaged, span
 from germane.stores.sql import Migration, migrations, queries, refuse_older, script
 from germane.stores.sqlite.store import SqliteStore, copy_past
 
@@ -521,11 +522,16 @@ class ServedCosines:
         return ordinals, np.frombuffer(products or b"", dtype=">f4").astype(np.float64)
 
     def _packed(self, nums: dict[str, Any]) -> Iterable[tuple[int, bytes]]:
-        found, vectors = self._connection.run("packed_vectors", nums).fetchone()
+        found, vectors, checksums = self._connection.run("packed_vectors", nums).fetchone()
         if not found:
             return ()
         numbers = np.frombuffer(found, dtype=">i8").tolist()
-        return zip(numbers, unpacked(vectors, len(numbers)), strict=True)
+        packed = unpacked(vectors, len(numbers))
+        try:
+            check_intact(zip(packed, (None if each < 0 else each for each in checksums), strict=True))
+        except ValueError as error:
+            raise damaged("The vectors of an agent", error, REPAIR) from error
+        return zip(numbers, packed, strict=True)
 
 
 class IndexedCosines(ServedCosines):

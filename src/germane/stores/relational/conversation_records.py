@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
+from zlib import crc32
 
 import regex
 
@@ -25,6 +26,7 @@ from germane.model.conversation import (
 from germane.model.memory import maker
 from germane.model.text import day_in_words
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, term_hash
+from germane.stores.relational.checksums import REPAIR, checksum_of, wrong_checksum
 from germane.stores.relational.tables import UNREADABLE, Connection, damaged, moment
 
 SPEAKER: Final = regex.compile(r"([\p{L}][\p{L}\p{M}\p{N}'’.-]*(?: [\p{L}\p{M}\p{N}'’.-]+){0,2}): ")
@@ -51,9 +53,19 @@ def record_of(message: Message, language: str) -> Record:
 
 def row_of(
     num: int, agent: int, language: str, record: Record, vector: bytes | None = None
-) -> tuple[int, int, int, int, bytes, bytes, bytes | None, None]:
+) -> tuple[int, int, int, int, bytes, bytes, bytes | None, None, int | None]:
     """The row of the record of a message; without a vector, the stored one stays."""
-    return (num, agent, rules_of(language), *record, vector, None)
+    return (num, agent, rules_of(language), *record, vector, None, _checksum(vector))
+
+
+def set_vector(connection: Connection, agent: int, num: int, vector: bytes | None) -> None:
+    """Store the vector of a message, empty for one without direction; with None it waits for a vector."""
+    values = {"agent": agent, "num": num, "vector": vector, "checksum": _checksum(vector)}
+    connection.run("set_message_vector", values)
+
+
+def _checksum(vector: bytes | None) -> int | None:
+    return None if vector is None else crc32(vector)
 
 
 @cache
@@ -189,6 +201,20 @@ class MessageRow(NamedTuple):
     hidden: int
     parts: str
     extra: str
+    checksum: int | None = None
+
+    def sealed(self) -> MessageRow:
+        """The row with its checksum."""
+        return self._replace(checksum=self._crc32())
+
+    def _crc32(self) -> int:
+        """Of the columns that stay: a copy has other numbers, and hiding a group changes one."""
+        return checksum_of((self.id, self.group_name, self.role, self.provider, *self[7:9], *self[10:12]))
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the row has its checksum, if it was stored with one."""
+        return self.checksum is None or self.checksum == self._crc32()
 
 
 class ConversationRow(NamedTuple):
@@ -234,9 +260,13 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
     """The message of a row; the names of its agent and session aren't in it."""
     stored = MessageRow._make(row)
     try:
+        if not stored.is_intact:
+            raise wrong_checksum()
         parts = unpacked_parts(stored.parts)
     except UNREADABLE as error:
-        raise damaged(f"Message {number_of(stored.num)} of conversation {session!r}", error) from error
+        raise damaged(
+            f"Message {number_of(stored.num)} of conversation {session!r}", error, REPAIR
+        ) from error
     at = None if stored.created_at is None else moment(stored.created_at)
     return _message(
         (

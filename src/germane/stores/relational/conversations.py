@@ -30,6 +30,7 @@ from germane.model.conversation import (
 from germane.model.memory import Vector
 from germane.model.query import Query, SearchResult
 from germane.stores.relational.cache import Caches
+from germane.stores.relational.checksums import is_intact
 from germane.stores.relational.conversation_cache import ConversationCache, MadeTurn, TurnVectors
 from germane.stores.relational.conversation_log import AgentLog, PastTurns
 from germane.stores.relational.conversation_records import (
@@ -46,6 +47,7 @@ from germane.stores.relational.conversation_records import (
     packed_parts,
     record_of,
     row_of,
+    set_vector,
     spread,
 )
 from germane.stores.relational.inserts import packed_vector
@@ -362,10 +364,11 @@ class ConversationTables:
         check_embedding(stored_embedding(dict(connection.run("settings").fetchall())), self._embedding)
         if len(nums) <= _MOST_READ_APART or len(ranges) > _MOST_READ_APART:
             values = {"agent": agent, "nums": json.dumps(list(nums))}
-            return dict(connection.run("message_vectors_of", values).fetchall())
-        return {
-            num: vector for place in ranges for num, vector in connection.run("message_vectors", {**place})
-        }
+            rows = connection.run("message_vectors_of", values).fetchall()
+        else:
+            rows = [row for place in ranges for row in connection.run("message_vectors", {**place})]
+        # A damaged one is made anew, as one that is missing.
+        return {num: vector for num, vector, checksum in rows if is_intact(vector, checksum)}
 
     def _store_embedded(self, agent: str, packed: Mapping[int, bytes]) -> None:
         """Store vectors that a search had to make, where that can be done."""
@@ -379,9 +382,8 @@ class ConversationTables:
             check_embedding(known.embedding, self._embedding)
             if known.embedding is None and self._embedding is not None:
                 store_embedding(connection, self._embedding)
-            rows = [{"vector": vector, "num": num, "agent": known.agent} for num, vector in packed.items()]
-            for row in rows:
-                connection.run("set_message_vector", row)
+            for num, vector in packed.items():
+                set_vector(connection, known.agent, num, vector)
 
     def _store_unstored(
         self,
@@ -549,12 +551,14 @@ class ConversationWriter:
 
     def _rewrite(self, stored: MessageRow) -> list[Message]:
         agent, language = self._known.agent, self._known.language
-        self._connection.run("rewrite_message", {"agent": agent, "num": stored.num, "parts": stored.parts})
+        stored = stored.sealed()
+        values = {"parts": stored.parts, "checksum": stored.checksum}
+        self._connection.run("rewrite_message", {"agent": agent, "num": stored.num, **values})
         written = message_of(stored, self._agent, self._session)
         if is_indexed(written):
             row = row_of(stored.num, agent, language, record_of(written, language))
             self._connection.many("insert_message_lex", [row])
-            self._connection.run("set_message_vector", {"vector": None, "num": stored.num, "agent": agent})
+            set_vector(self._connection, agent, stored.num, None)
         return [written]
 
     def _purge(self, change: PurgeMessages) -> list[Message]:
@@ -592,4 +596,4 @@ class ConversationWriter:
             hidden=int(message.hidden),
             parts=packed_parts(message.parts),
             extra=message.extra,
-        )
+        ).sealed()

@@ -16,6 +16,7 @@ from germane.ledger import EmbeddingIdentity
 from germane.model.change import Change, Insert, Revise, SetVector
 from germane.model.memory import NOWHERE, Memory, Vector, day_of
 from germane.scopes import further_places
+from germane.stores.relational.memory_blocks import vector_row
 from germane.stores.relational.settings import LexRow, lex_row
 from germane.stores.relational.tables import Connection, Rows, memory_values, named, row_of
 
@@ -75,7 +76,7 @@ def _store(
         "insert_tag": [(agent, tag, num) for num, memory, _ in new for tag in memory.tags],
         "insert_place": [(agent, place, num) for num, memory, _ in new for place in further_places(memory)],
         "insert_lex": forward,
-        "insert_vector": [(num, agent, vector) for num, vector in packed if vector],
+        "insert_vector": [vector_row(num, agent, vector) for num, vector in packed if vector],
         "insert_unembedded": [(num, agent) for num, _, vector in new if vector is None],
     }
     for query, some in rows.items():

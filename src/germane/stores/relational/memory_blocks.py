@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from germane.ledger import EmbeddingIdentity, Finding
 from germane.renditions.passages import LONG_TOKENS
 from germane.retrieval.bm25 import PostingsBlock
+from germane.stores.relational.checksums import REPAIR, check_intact
 from germane.stores.relational.tables import UNREADABLE, Connection, Rows, damaged, span
 
 FEWEST: Final = 256
@@ -150,6 +151,11 @@ def read_vectors(connection: Connection, place: dict[str, int], dimension: int) 
     if len(some) == 1:
         return some[0]
     return np.concatenate([nums for nums, _ in some]), np.concatenate([rows for _, rows in some])
+
+
+def vector_row(num: int, agent: int, packed: bytes) -> tuple[int, int, bytes, int]:
+    """The row of `vectors` of a memory."""
+    return num, agent, packed, crc32(packed)
 
 
 def pack_some(connection: Connection, agent: int, embedding: EmbeddingIdentity | None) -> bool:
@@ -383,13 +389,13 @@ def _vectors_of(data: bytes, dimension: int) -> Vectors | None:
 def _vectors_of_rows(connection: Connection, place: dict[str, int], dimension: int) -> Vectors:
     """The vectors of the memories in a span, from their rows."""
     found = connection.run("cache_vectors", place).fetchall() if place["above"] + 1 < place["below"] else ()
-    nums = np.array([num for num, _ in found], dtype=np.int64)
+    nums = np.array([num for num, *_ in found], dtype=np.int64)
     try:
-        data = b"".join([packed for _, packed in found])
+        check_intact((packed, checksum) for _, packed, checksum in found)
+        data = b"".join([packed for _, packed, _ in found])
         return nums, np.frombuffer(data, dtype="<f2").reshape(len(nums), dimension)
     except UNREADABLE as error:
-        remedy = "make all vectors anew with `germane embedder use NAME --again`"
-        raise damaged("The vectors of an agent", error, remedy) from error
+        raise damaged("The vectors of an agent", error, REPAIR) from error
 
 
 def _sealed(first: int, second: int, *parts: bytes) -> bytes:

@@ -15,6 +15,7 @@ from germane.retrieval.bm25 import Postings
 from germane.retrieval.tokenizer import Forward
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.cache import OFTEN, AgentCache, as_array
+from germane.stores.relational.checksums import REPAIR, check_intact
 from germane.stores.relational.memory_blocks import (
     block_of,
     block_rows,
@@ -117,9 +118,10 @@ class ResidentCache(AgentCache):
     def _put_vectors(self, rows: Iterable[tuple[Any, ...]]) -> None:
         found = list(rows)
         if found and self._vectors is not None:
-            ordinals = self.columns.ordinals(np.array([num for num, _ in found], dtype=np.int64))
+            ordinals = self.columns.ordinals(np.array([num for num, *_ in found], dtype=np.int64))
             with self._readable():
-                self._vectors.put(ordinals, [packed for _, packed in found])
+                check_intact((packed, checksum) for _, packed, checksum in found)
+                self._vectors.put(ordinals, [packed for _, packed, _ in found])
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -127,5 +129,4 @@ class ResidentCache(AgentCache):
         try:
             yield
         except UNREADABLE as error:
-            remedy = "make all vectors anew with `germane embedder use NAME --again`"
-            raise damaged(f"The vectors of agent {self.name!r}", error, remedy) from error
+            raise damaged(f"The vectors of agent {self.name!r}", error, REPAIR) from error

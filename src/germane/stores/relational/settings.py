@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
-
-import numpy as np
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ids import id_text
@@ -15,7 +13,8 @@ from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
-from germane.stores.relational.memory_blocks import check_blocks, pack_some
+from germane.stores.relational.checksums import checksum_of, wrong_checksum
+from germane.stores.relational.memory_blocks import pack_some
 from germane.stores.relational.tables import (
     UNREADABLE,
     AgentRow,
@@ -31,24 +30,25 @@ from germane.stores.relational.tables import (
 )
 
 ENGLISH: Final = "english"
+_CHECKSUM: Final = "embedding_checksum"
 
 
 @gated
 class MaintenanceTables:
     """What concerns the store as a whole: its agents, their languages, its vectors, and damage.
 
-    `damage` looks for what is wrong with the database itself.
+    `findings` looks for damage of the database and of an agent's part of it.
     """
 
     def __init__(
         self,
         connections: Connections,
         embedding: EmbeddingIdentity | None,
-        damage: Callable[[Connection], tuple[Finding, ...]],
+        findings: Callable[[Connection, str], Iterable[Finding]],
     ) -> None:
         self._connections = connections
         self._embedding = embedding
-        self._damage = damage
+        self._findings = findings
 
     def check(self, agent: str) -> tuple[Finding, ...]:
         """What is wrong with the store or this agent's part of it; empty when nothing is.
@@ -57,11 +57,7 @@ class MaintenanceTables:
         10,000 memories.
         """
         with self._connections.reading(agent) as connection:
-            damage = self._damage(connection)
-            if damage:
-                return damage
-            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
-            return tuple(check_agent(connection, known.agent, known.embedding, known.language or ENGLISH))
+            return tuple(self._findings(connection, agent))
 
     def language(self, agent: str, language: str | None) -> str:
         """The language of an agent's words, after it was made the one given, if one is.
@@ -237,7 +233,7 @@ def settle_language(connections: Connections, name: str, language: str) -> None:
         # Another process may have settled it in the meantime.
         if known.language != language:
             connection.run("set_agent_language", {"agent": known.agent, "language": language})
-            _reindex_agent(connection, known.agent, known.seq, language)
+            reindex_agent(connection, known.agent, known.seq, language)
 
 
 def drop_vectors(connection: Connection, embedding: EmbeddingIdentity, location: str) -> None:
@@ -262,9 +258,18 @@ def pack_agent(connection: Connection, agent: int) -> None:
 
 
 def stored_embedding(settings: dict[str, str]) -> EmbeddingIdentity | None:
-    """The model that made the stored vectors; None while there has been none."""
+    """The model that made the stored vectors; None while there is none. Raises StoreUnavailable."""
     name = settings.get("embedding_name")
-    return EmbeddingIdentity(name=name, dimension=int(settings["embedding_dimension"])) if name else None
+    if not name:
+        return None
+    found = EmbeddingIdentity(name=name, dimension=int(settings["embedding_dimension"]))
+    if settings.get(_CHECKSUM) not in (None, _checksum_of(found)):
+        raise damaged("The name of the vectors' model", wrong_checksum())
+    return found
+
+
+def _checksum_of(embedding: EmbeddingIdentity) -> str:
+    return str(checksum_of((embedding.name, embedding.dimension)))
 
 
 def check_embedding(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) -> None:
@@ -295,6 +300,7 @@ def store_embedding(connection: Connection, embedding: EmbeddingIdentity) -> Non
     """Note which model makes the vectors of this store."""
     set_setting(connection, "embedding_name", embedding.name)
     set_setting(connection, "embedding_dimension", str(embedding.dimension))
+    set_setting(connection, _CHECKSUM, _checksum_of(embedding))
     # Another process may have noted its model in the meantime.
     check_embedding(stored_embedding(dict(connection.run("settings").fetchall())), embedding)
 
@@ -311,17 +317,18 @@ def reindex(connections: Connections) -> None:
 def _reindex(connection: Connection, location: str) -> None:
     for each in everyone(connection, location):
         (seq,) = connection.run("lock_agent", {"agent": each.agent}).fetchone()
-        _reindex_agent(connection, each.agent, seq, each.language)
+        reindex_agent(connection, each.agent, seq, each.language)
     set_setting(connection, "tokenizer", TOKENIZER)
 
 
-def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) -> None:
+def reindex_agent(connection: Connection, agent: int, seq: int, language: str) -> None:
+    """Make the index of an agent's words anew and pack its memories; `seq` numbers its latest change."""
     terms = 0
     place = span(agent)
     connection.run("remove_blocks", place)
     while rows := connection.run("forwards_to_renew", place).fetchall():
         try:
-            renewed = [_lex_row_of(num, agent, language, texts) for num, *texts in rows]
+            renewed = [stored_lex_row(num, agent, language, texts) for num, *texts in rows]
         except UNREADABLE as error:
             remedy = "purge the memory, which `germane export` names"
             raise damaged("The tags or the metadata of a memory", error, remedy) from error
@@ -334,8 +341,8 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     connection.run("insert_change", (agent, seq + 1, 0, "reindex", None, None))
 
 
-def _lex_row_of(num: int, agent: int, language: str, texts: Sequence[Any]) -> LexRow:
-    """The row of a memory, by its content, subject, tags and metadata as they are stored."""
+def stored_lex_row(num: int, agent: int, language: str, texts: Sequence[Any]) -> LexRow:
+    """The row of `lex` of a memory, by its content, subject, tags and metadata as they are stored."""
     content, subject, tags, metadata = texts
     return lex_row(
         num,
@@ -437,127 +444,6 @@ def _strings(value: Any) -> Iterable[str]:
     elif isinstance(value, Sequence):
         for each in value:
             yield from _strings(each)
-
-
-# Damage in one agent's part of a store, and what repairs it.
-
-_RESTORE = "Restore the store from a backup, or export what can be read and import it into a new store."
-_REINSERT = "Export the agent's memories and import them into a new store."
-_REINDEX = "Make the index anew from the texts with `germane db reindex`."
-_REEMBED = "Make all vectors anew with `germane embedder use NAME --again`."
-_SLACK: Final = 0.01
-"""How far the length of a stored vector may be from 1: float16 is off by a tenth of it."""
-_BYTES: Final = 2
-"""Of a dimension of a vector."""
-_AT_ONCE: Final = 1000
-
-_CHECKS: Final = (
-    ("check_messages", "message", "Message {id} isn't of its conversation.", _RESTORE),
-    (
-        "check_chains",
-        "heads",
-        "The chain {id} has {heads} heads instead of one.",
-        "Purge the chain, or revise the version that is to be the current one.",
-    ),
-    (
-        "check_heads",
-        "successor",
-        "Memory {id} is superseded by one that isn't stored.",
-        "Import the whole chain again, or purge it.",
-    ),
-    (
-        "check_embedded",
-        "embedded",
-        "Memory {id} has a vector and is listed as waiting for one.",
-        "Embed what waits with `germane embed`.",
-    ),
-    ("check_vectors", "vector", "The vector of memory {id} isn't of {model}.", _REEMBED),
-)
-"""Queries that find the ids of damaged rows, with the code, the text and the remedy of each finding."""
-
-
-def check_agent(
-    connection: Connection, agent: int, embedding: EmbeddingIdentity | None, language: str
-) -> Iterator[Finding]:
-    """What doesn't agree within one agent's part of a store."""
-    values = {"agent": agent, "dimension": embedding.dimension if embedding else -1}
-    for memories, terms, stored_memories, stored_terms in connection.run("check_counters", values):
-        if (memories, terms) != (stored_memories, stored_terms):
-            text = (
-                f"The agent counts {memories} memories and {terms} terms; "
-                f"{stored_memories} and {stored_terms} are stored."
-            )
-            yield Finding(code="counters", text=text, remedy=_REINSERT)
-    for raw, no_texts, no_forward in connection.run("check_missing", values):
-        missing = ["texts"] * bool(no_texts) + ["forward record"] * bool(no_forward)
-        text = f"Memory {id_text(raw)} has no {' and no '.join(missing)}."
-        yield Finding(code="half-record", text=text, remedy=_REINSERT)
-    for table, count in connection.run("check_orphans", values):
-        if count:
-            yield Finding(code="orphan", text=f"{count} rows of {table} have no memory.", remedy=_REINSERT)
-    for query, code, text, remedy in _CHECKS:
-        for raw, *heads in connection.run(query, values):
-            of = {"id": id_text(raw), "heads": sum(heads), "model": embedding or "any model"}
-            yield Finding(code=code, text=text.format(**of), remedy=remedy)
-    yield from _check_index(connection, agent, language)
-    yield from check_blocks(connection, agent, embedding)
-    if embedding is not None:
-        yield from _check_vectors(connection, agent, embedding.dimension)
-
-
-def _check_index(connection: Connection, agent: int, language: str) -> Iterator[Finding]:
-    """The memories whose index record lacks terms of their texts, or whose tags or metadata can't be read."""
-    place = span(agent)
-    while rows := connection.run("forwards_to_renew", place).fetchall():
-        nums = {"agent": agent, "nums": json.dumps([num for num, *_ in rows])}
-        stored = {num: record for num, *record in connection.run("forwards_of", nums)}
-        for num, *texts, metadata in rows:
-            if num not in stored:
-                continue  # One without a record is a finding already.
-            raw, *record = stored[num]
-            text, remedy = f"The index record of memory {id_text(raw)} isn't the one of its texts.", _REINDEX
-            try:
-                json.loads(metadata)
-                if _has_terms(record, _lex_row_of(num, agent, language, [*texts, "{}"])):
-                    continue
-            except UNREADABLE:
-                text, remedy = f"The tags or the metadata of memory {id_text(raw)} can't be read.", _RESTORE
-            yield Finding(code="forward-record", text=text, remedy=remedy)
-        if rows[-1][0] <= place["above"]:
-            yield Finding(
-                code="order", text="Memories aren't in the order of their numbers.", remedy=_RESTORE
-            )
-            return
-        place["above"] = rows[-1][0]
-
-
-def _has_terms(record: Sequence[Any], least: LexRow) -> bool:
-    """Whether a record has at least these terms. Marks in metadata come and go without a new record."""
-    if len(record[1]) != 4 * len(record[2]):
-        return False
-    stored, made = (
-        dict(zip(np.frombuffer(hashes, "<u4").tolist(), frequencies, strict=True))
-        for hashes, frequencies in (record[1:], (least.hashes, least.frequencies))
-    )
-    return record[0] >= least.length and all(stored.get(term, 0) >= often for term, often in made.items())
-
-
-def _check_vectors(connection: Connection, agent: int, dimension: int) -> Iterator[Finding]:
-    """The vectors that aren't of unit length, as all are that germane stores."""
-    rows = connection.run("cache_vectors", span(agent))
-    while some := rows.fetchmany(_AT_ONCE):
-        # One of another length is a finding already.
-        found = [(num, packed) for num, packed in some if len(packed) == _BYTES * dimension]
-        vectors = np.frombuffer(b"".join(packed for _, packed in found), dtype="<f2").reshape(
-            len(found), dimension
-        )
-        lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
-        # NaN is no less than anything.
-        wrong = [found[place][0] for place in np.flatnonzero(~(np.abs(lengths - 1) < _SLACK)).tolist()]
-        nums = {"agent": agent, "nums": json.dumps(wrong)}
-        for _, raw, *_ in connection.run("forwards_of", nums).fetchall():
-            text = f"The vector of memory {id_text(raw)} isn't of unit length, so that its cosines are wrong."
-            yield Finding(code="vector", text=text, remedy=_REEMBED)
 
 
 # How much of a context an agent's memories would take.

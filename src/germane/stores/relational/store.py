@@ -6,7 +6,7 @@ import copy
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -50,14 +50,7 @@ from germane.stores.relational.settings import (
     store_embedding,
     weights_of,
 )
-from germane.stores.relational.signals import (
-    Cosines,
-    Signal,
-    distinct,
-    filtered,
-    places_for,
-    signals_for,
-)
+from germane.stores.relational.signals import Cosines, Signal, distinct, filtered, places_for, signals_for
 from germane.stores.relational.tables import (
     Connection,
     Connections,
@@ -295,7 +288,7 @@ class RelationalStore(ABC):
     @property
     def maintenance(self) -> MaintenanceTables:
         """The agents of the store, their languages and vectors, and the search for damage."""
-        return MaintenanceTables(self._connections, self._embedding, self._damage)
+        return MaintenanceTables(self._connections, self._embedding, self._findings)
 
     @property
     def spaces(self) -> SpaceTables:
@@ -407,6 +400,15 @@ class RelationalStore(ABC):
     @abstractmethod
     def _schema_version(self, connection: Connection) -> int:
         """The version of the schema that the store has."""
+
+    def _findings(self, connection: Connection, agent: str) -> Iterable[Finding]:
+        """What is wrong with the database itself, or else with an agent's part of it."""
+        from germane.stores.relational.damage import check_agent  # noqa: PLC0415 - Few processes check.
+
+        if damage := self._damage(connection):
+            return damage
+        rows = connection.run("agent", {"name": agent})
+        return check_agent(connection, agent_state(rows, self._connections.location))
 
     @abstractmethod
     def _damage(self, connection: Connection) -> tuple[Finding, ...]:

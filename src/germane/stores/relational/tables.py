@@ -26,6 +26,7 @@ from germane.ledger import EmbeddingIdentity
 from germane.model.memory import GLOBAL, Memory, Rendition, Renditions, Scope, maker, split_id
 from germane.model.query import LearningStatus
 from germane.model.validation import as_utc
+from germane.stores.relational.checksums import CHECKED, REPAIR, checksum_of, wrong_checksum
 from germane.stores.sql import agent_tables, memory_columns
 
 Kind = TypeVar("Kind", bound=type)
@@ -409,6 +410,7 @@ def memory_values(memory: Memory, num: int, agent: int) -> dict[str, Any]:
         value = getattr(memory, name)
         write = _WRITES.get(name)
         values[name] = value if write is None or value is None else write(value, name)
+    values["checksum"] = checksum_of(tuple([values[name] for name in CHECKED]))
     return values
 
 
@@ -417,9 +419,15 @@ def row_of(table: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(map(values.__getitem__, agent_tables()[table].columns))
 
 
+def damaged_record(row: Sequence[Any]) -> str | None:
+    """The id of the memory of a row of `records` that isn't what was stored; None for one that is."""
+    _, chain, *_, checksum = _named(row)
+    return None if checksum in (None, checksum_of(_checked_columns(row))) else id_text(chain)
+
+
 def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
     """The num and the memory of a row of the query `records` or one like it."""
-    num, chain, version, successor, scope, scope_value = _named(row)
+    num, chain, version, successor, scope, scope_value, checksum = _named(row)
     content, full_text, full_tokens, micro, micro_tokens, summary, summary_tokens, counter = _texts_of(row)
     memory_id = id_text(chain)
     after = successor and (f"{memory_id}@{version + 1}" if successor == chain else id_text(successor))
@@ -442,6 +450,8 @@ def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
         except UNREADABLE as error:
             remedy = f"purge the memory (`germane memory purge {memory_id} --yes`)"
             raise damaged(f"The {_ALIKE[at]} of memory {memory_id!r}", error, remedy) from error
+    if checksum is not None and checksum != checksum_of(_checked_columns(row)):
+        raise damaged(f"Memory {memory_id!r}", wrong_checksum(), REPAIR)
     return num, _memory((agent, memory_id, after, place, renditions, *values))
 
 
@@ -465,13 +475,13 @@ def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any],
         return _write_moment, moment
     if kind is bool:
         return _write_flag, bool
-    if kind is tuple:
-        return _write_texts, _texts
-    if kind is Mapping:
-        return _write_object, _object
     if issubclass(kind, StrEnum):
         return _write_word, {each.value: each for each in kind}.__getitem__
-    return None, None
+    if kind is float:
+        return _write_float, None
+    if kind is Mapping:
+        return _write_object, _object
+    return (_write_texts, _texts) if kind is tuple else (None, None)
 
 
 def _write_moment(value: datetime, name: str) -> int:
@@ -480,6 +490,11 @@ def _write_moment(value: datetime, name: str) -> int:
 
 def _write_flag(value: bool, _: str) -> int:
     return int(value)
+
+
+def _write_float(value: float, _: str) -> float:
+    """A whole number and -0.0 as they are read again, so that their checksum is the same."""
+    return value + 0.0
 
 
 def _write_word(value: StrEnum, _: str) -> str:
@@ -523,7 +538,8 @@ _memory: Final = maker(Memory, *_OTHER, *_ALIKE)
 _WRITES: Final = {name: write for name, hint in _HINTS.items() if (write := _forms(hint)[0])}
 _READS: Final = tuple((at, read) for at, name in enumerate(_ALIKE) if (read := _forms(_HINTS[name])[1]))
 _columns_alike: Final = _picker(*_ALIKE)
-_named: Final = _picker("num", "chain", "version", "successor", "scope", "scope_value")
+_checked_columns: Final = _picker(*CHECKED)
+_named: Final = _picker("num", "chain", "version", "successor", "scope", "scope_value", "checksum")
 _texts_of: Final = _picker(
     *("content", "full_text", "full_tokens", "micro", "micro_tokens", "summary", "summary_tokens", "counter")
 )

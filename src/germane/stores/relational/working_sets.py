@@ -20,12 +20,14 @@ import numpy as np
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.ids import id_text
 from germane.model.memory import Memory, Status
+from germane.stores.relational.checksums import REPAIR, is_intact, wrong_checksum
 from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
     check_name,
     checked_limit,
+    damaged,
     former_ref,
     gated,
     microseconds,
@@ -138,9 +140,7 @@ class WorkingSetTables:
             rows = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
             nums = [None if row is None else int(row[0]) for row in rows]
             wanted = {"agent": agent, "nums": json.dumps([num for num in nums if num is not None])}
-            found = {
-                num: _features(hashes, vector) for num, hashes, vector in connection.run("features", wanted)
-            }
+            found = {num: _features(*stored) for num, *stored in connection.run("features", wanted)}
         return tuple(None if num is None else found.get(num) for num in nums)
 
 
@@ -264,7 +264,10 @@ def _item_of(row: _ItemRow, memory: Memory) -> WorkingSetItem:
     )
 
 
-def _features(hashes: bytes, vector: bytes | None) -> Features:
+def _features(hashes: bytes, vector: bytes | None, checksum: int | None) -> Features:
+    if vector is not None and not is_intact(vector, checksum):
+        error = wrong_checksum()
+        raise damaged("The vector of a memory", error, REPAIR) from error
     found = None if vector is None else np.frombuffer(vector, dtype="<f2").astype(np.float32)
     return Features(hashes=np.frombuffer(hashes, dtype="<u4"), vector=found)
 

@@ -354,7 +354,7 @@ class WriteTransaction:
         self._note(num, "vector")
         vector = packed_vector(change.vector, self.embedding)
         if vector:
-            self.connection.many("insert_vector", [(num, self.agent, vector)])
+            self.connection.many("insert_vector", [memory_blocks.vector_row(num, self.agent, vector)])
         else:
             self.connection.run("remove_vector", {"num": num, "agent": self.agent})
         self.connection.run("remove_unembedded", {"num": num, "agent": self.agent})

@@ -67,6 +67,15 @@ ORDER BY chain;
 SELECT chain FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM memories AS new WHERE new.agent = :agent AND new.id = old.superseded_by);
 
+-- name: message_rows
+-- Messages of an agent's, a batch at a time.
+SELECT {columns messages} FROM messages WHERE agent = :agent AND num > :above ORDER BY num LIMIT 1000;
+
+-- name: message_records
+-- What is stored of the words and vectors of some messages.
+SELECT num, rules, length, hashes, frequencies, vector, checksum FROM message_lex
+WHERE agent = :agent AND num {numbers :nums};
+
 -- name: check_messages
 -- Messages whose number isn't of their conversation, or whose conversation is another agent's.
 SELECT messages.id FROM messages {join} conversations USING ({postgres: agent,} conversation)

@@ -108,7 +108,7 @@ DELETE FROM messages WHERE num = :num AND agent = :agent;
 
 -- name: rewrite_message
 -- Store other parts of a message.
-UPDATE messages SET parts = :parts WHERE num = :num AND agent = :agent;
+UPDATE messages SET parts = :parts, checksum = :checksum WHERE num = :num AND agent = :agent;
 
 -- name: remove_conversation
 -- Delete a conversation; its messages and anchors go with it by their foreign keys.
@@ -139,20 +139,21 @@ WHERE conversations.agent = {number_of :agent} AND session = :session ORDER BY a
 INSERT INTO message_lex ({columns message_lex}) VALUES ({values message_lex})
 ON CONFLICT ({key}) DO UPDATE SET
     rules = excluded.rules, length = excluded.length, hashes = excluded.hashes, frequencies = excluded.frequencies,
-    vector = coalesce(excluded.vector, message_lex.vector);
+    vector = coalesce(excluded.vector, message_lex.vector),
+    checksum = CASE WHEN excluded.vector IS NULL THEN message_lex.checksum ELSE excluded.checksum END;
 
 -- name: set_message_vector
 -- Store the vector of a message, or with NULL let it wait for one.
-UPDATE message_lex SET vector = :vector WHERE num = :num AND agent = :agent;
+UPDATE message_lex SET vector = :vector, checksum = :checksum WHERE num = :num AND agent = :agent;
 
 -- name: message_vectors
 -- The vectors of a conversation's messages after a number.
-SELECT num, vector FROM message_lex
+SELECT num, vector, checksum FROM message_lex
 WHERE num > :above AND num < :below AND {+}agent = :agent AND vector IS NOT NULL ORDER BY num;
 
 -- name: message_vectors_of
 -- The vectors of some messages.
-SELECT num, vector FROM message_lex WHERE num {numbers :nums} AND {+}agent = :agent AND vector IS NOT NULL;
+SELECT num, vector, checksum FROM message_lex WHERE num {numbers :nums} AND {+}agent = :agent AND vector IS NOT NULL;
 
 -- name: messages_waiting
 -- The latest messages that wait for a vector, by when they were stored, and their sessions.
@@ -167,7 +168,7 @@ SELECT count(*) FROM message_lex WHERE agent = :agent AND vector IS NULL;
 
 -- name: drop_message_vectors
 -- Let all messages of an agent wait for a vector.
-UPDATE message_lex SET vector = NULL WHERE agent = :agent AND vector IS NOT NULL AND {sqlite: num IN (
+UPDATE message_lex SET vector = NULL, checksum = NULL WHERE agent = :agent AND vector IS NOT NULL AND {sqlite: num IN (
     SELECT one.num FROM conversations CROSS JOIN messages AS one
         ON one.num > (conversations.conversation << 32) AND one.num < ((conversations.conversation + 1) << 32)
     WHERE conversations.agent = :agent

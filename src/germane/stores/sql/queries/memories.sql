@@ -22,7 +22,7 @@ ON CONFLICT ({key}) DO UPDATE SET
 -- name: insert_vector
 -- Store or replace the vector of a memory.
 INSERT INTO vectors ({columns vectors}) VALUES ({values vectors})
-ON CONFLICT ({key}) DO UPDATE SET vector = excluded.vector;
+ON CONFLICT ({key}) DO UPDATE SET vector = excluded.vector, checksum = excluded.checksum;
 
 -- name: remove_vector
 -- Remove the vector of a memory that the model gives no direction.
@@ -242,7 +242,7 @@ WHERE num = :num AND agent = :agent;
 -- Store other renditions and metadata of a memory.
 UPDATE texts SET micro = :micro, micro_tokens = :micro_tokens, summary = :summary,
     summary_tokens = :summary_tokens, full_text = :full_text, full_tokens = :full_tokens,
-    counter = :counter, metadata = :metadata
+    counter = :counter, metadata = :metadata, checksum = :checksum
 WHERE num = :num AND agent = :agent;
 
 -- name: merged_into

@@ -22,7 +22,9 @@ FROM vectors WHERE agent = :agent;
 
 -- name: packed_vectors (postgres)
 -- Some of the agent's vectors in one row, by num: nums (int8 in network order), and each as the server sends it.
-SELECT string_agg(int8send(num), NULL ORDER BY num), string_agg(halfvec_send(vector), NULL ORDER BY num)
+-- The checksums are -1 where there is none.
+SELECT string_agg(int8send(num), NULL ORDER BY num), string_agg(halfvec_send(vector), NULL ORDER BY num),
+       array_agg(coalesce(checksum, -1) ORDER BY num)
 FROM vectors WHERE agent = :agent AND num = ANY (numbers_of(:nums));
 
 -- name: nearest_by_index (postgres)

@@ -70,13 +70,13 @@ UPDATE memory_blocks SET vectors = NULL WHERE agent = :agent AND vectors IS NOT 
 UPDATE memory_blocks SET vectors = NULL WHERE agent = :agent AND vectors IS NOT NULL;
 
 -- name: cache_vectors
--- The vectors of the memories written after :above.
-SELECT num, vector FROM vectors
+-- The vectors of the memories written after :above, with their checksums.
+SELECT num, vector, checksum FROM vectors
 WHERE agent = :agent AND num > :above AND num < :below ORDER BY num;
 
 -- name: vectors
--- The vectors of some memories.
-SELECT num, vector FROM vectors
+-- The vectors of some memories, with their checksums.
+SELECT num, vector, checksum FROM vectors
 WHERE agent = :agent AND num {numbers :nums} ORDER BY num;
 
 -- name: changes
@@ -95,7 +95,7 @@ ORDER BY memories.num LIMIT 1000;
 
 -- name: features
 -- What the index knows of some memories.
-SELECT memories.num, hashes, vector
+SELECT memories.num, hashes, vector, checksum
 FROM {each :nums} {join} memories ON {+}memories.agent = :agent AND memories.num = asked.value
     {join} lex ON {+}lex.agent = :agent AND lex.num = asked.value
     LEFT JOIN vectors ON vectors.agent = :agent AND vectors.num = asked.value
