@@ -8,6 +8,13 @@ FRAMEWORKS := $(VENV)/.frameworks
 .PHONY: demo test test-all test-rest test-install lint house bench docs site dist clean
 .DEFAULT_GOAL := test
 
+# The demo needs the package and its command line, and none of the tests' tools.
+$(VENV)/.demo: pyproject.toml constraints.txt
+	@echo "Installing germane and its command line into $(VENV): about 100 MB, once."
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[cli]'
+	touch $@
+
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info[:2] < (3, 15) else "germane needs Python 3.11 to 3.14; set PYTHON=python3.12, for instance.")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,7 +27,7 @@ $(FRAMEWORKS): $(STAMP)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group frameworks --group docs --group package
 	touch $@
 
-demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
+demo: $(VENV)/.demo ## Load the demo memory, assemble three contexts, explain them.
 	$(BIN)/germane demo --project .
 
 test: $(FRAMEWORKS) ## The test suite, in random order, without what takes long.

@@ -570,8 +570,10 @@ def _too_many_files() -> str:
         opened += (os.open(os.devnull, os.O_RDONLY) for _ in range(_FILES_OF_A_STORE))
     except OSError as error:
         if error.errno == errno.EMFILE:
-            import resource  # noqa: PLC0415 - Not on Windows, which has no such limit.
-
+            try:
+                import resource  # noqa: PLC0415 - Windows has no such module, and no limit to raise.
+            except ModuleNotFoundError:
+                return "This process has too many files open. Close engines that aren't used any more."
             most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             return (
                 f"It can't be opened: this process has too many files open; its limit is {most:,}. Raise it "
