@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, StaleRevision, shown
 from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
@@ -30,6 +27,7 @@ from germane.model.memory import (
     Stage,
     Status,
     Trust,
+    Vector,
 )
 from germane.model.query import Filter, Order
 from germane.model.validation import (
@@ -55,7 +53,7 @@ from germane.operations.read import (
     whole_id,
     with_mark,
 )
-from germane.ranking.similarity import could_be_same, normalised
+from germane.ranking.similarity import could_be_same_among, normalised
 from germane.renditions import OUTCOMES
 from germane.stores.location import LIFECYCLE, MAINTENANCE
 
@@ -242,6 +240,22 @@ def move(
     somebody else has revised it.
     """
     LIFECYCLE.required(session.store)
+    change = _change(session, memory, sign, cause=cause, other=other)
+    after = session.store.apply(session.agent, [change])[0].memory
+    if after is None:  # A sign always leaves a memory; a store that breaks this is broken.
+        raise AssertionError("The store's answer to a sign has no memory.")
+    return after
+
+
+def _change(
+    session: AgentContext,
+    memory: Memory,
+    sign: LifecycleSignal,
+    *,
+    cause: Cause,
+    other: str | None = None,
+) -> ApplySignal:
+    """The change of the store that lets a sign take effect on a memory."""
     now = as_utc(session.clock(), name="clock")
     escalated = (
         _blocking(session, memory) if sign in (LifecycleSignal.TRIGGER, LifecycleSignal.SETTLE) else None
@@ -250,7 +264,7 @@ def move(
     if escalated is not None:
         escalated = escalated.evolve(updated_at=now)
         vector = vectors_to_store(session.embedder, [memory.content])[0]
-    change = ApplySignal(
+    return ApplySignal(
         memory_id=memory.id,
         lifecycle=session.kinds.of(memory).lifecycle,
         sign=sign,
@@ -260,10 +274,6 @@ def move(
         escalated=escalated,
         vector=vector,
     )
-    after = session.store.apply(session.agent, [change])[0].memory
-    if after is None:  # A sign always leaves a memory; a store that breaks this is broken.
-        raise AssertionError("The store's answer to a sign has no memory.")
-    return after
 
 
 def _reviewed(session: AgentContext, memory: Memory, outcome: Outcome, result: str | None) -> Memory:
@@ -320,6 +330,9 @@ UpkeepCallback: TypeAlias = Callable[[int, int, UpkeepStep | None], None]
 """Called after each step with the number done, the total and the step; at the start with 0 and None."""
 
 _BLOCK: Final = 1024
+_TOGETHER: Final = 100
+"""Memories that are moved in one transaction, which takes some 20 ms."""
+_MOVABLE: Final = (Status.ACTIVE, Status.ARCHIVED)
 _SIGNS: Final = {
     "episode": LifecycleSignal.AGE,
     "fact": LifecycleSignal.SETTLE,
@@ -343,8 +356,8 @@ def maintain(
     done = 0
     if progress is not None:
         progress(0, len(steps), None)
-    for number, step in enumerate(() if dry_run else steps, 1):
-        done += _do(session, step, now, last=step.task is not steps[number % len(steps)].task)
+    for number, step, is_done in () if dry_run else _done(session, steps, now):
+        done += is_done
         if progress is not None:
             progress(number, len(steps), step)
     # Only stores in tables have answers to requests, and blocks of memories.
@@ -354,12 +367,45 @@ def maintain(
     return Upkeep(steps=steps, done=done, dry_run=dry_run, flagged=tuple(_flagged(session)))
 
 
+def _done(
+    session: AgentContext, steps: Sequence[UpkeepStep], now: datetime
+) -> Iterator[tuple[int, UpkeepStep, bool]]:
+    """Do the steps; each comes with its number, from 1, once it is done or is found not to be due."""
+    number = 0
+    for task, group in groupby(steps, lambda step: step.task):
+        rest = list(group)
+        while rest:
+            # Others write between two transactions.
+            some, rest = rest[:_TOGETHER], rest[_TOGETHER:]
+            moved = task in (UpkeepTask.AGE, UpkeepTask.SETTLE) and _move_all(session, some)
+            for place, step in enumerate(some, 1):
+                number += 1
+                last = not rest and place == len(some)
+                yield number, step, moved or _do(session, step, now, last=last)
+
+
+def _move_all(session: AgentContext, steps: Sequence[UpkeepStep]) -> bool:
+    """Let memories age or settle in one transaction; False, and nothing is done, where one isn't due."""
+    memories = session.store.get(session.agent, [step.memory_id for step in steps])
+    changes = []
+    for memory in memories:
+        if memory is None or memory.status not in _MOVABLE:
+            return False
+        sign = _SIGNS[session.kinds.of(memory).lifecycle]
+        changes.append(_change(session, memory, sign, cause=Cause.UPKEEP))
+    try:
+        session.store.apply(session.agent, changes)
+    except (NotFound, StaleRevision, InvalidInput):
+        return False
+    return True
+
+
 def _do(session: AgentContext, step: UpkeepStep, now: datetime, *, last: bool) -> bool:
     """Do a step if it is still due, the `last` of its task or another one; whether it was."""
     if step.task is UpkeepTask.EXPIRE:
         return _purge_expired(session, step, now, erases=last)
     memory = session.store.get(session.agent, [step.memory_id])[0]
-    if memory is None or memory.status not in (Status.ACTIVE, Status.ARCHIVED):
+    if memory is None or memory.status not in _MOVABLE:
         return False
     lifecycle = session.kinds.of(memory).lifecycle
     try:
@@ -453,43 +499,30 @@ def _marks(session: AgentContext) -> Iterator[UpkeepStep]:
 
 def _same(session: AgentContext, group: Sequence[Memory]) -> Iterator[tuple[Memory, list[Memory]]]:
     """Of memories in order, those that stand, each with the later ones that say the same."""
-    if len(group) < 2:  # noqa: PLR2004 - One alone has no duplicate.
-        return
-    vectors = _matrix(session, group)
-    texts = [normalised(memory.content) for memory in group]
-    alike: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        alike.setdefault(text, []).append(place)
+    later: dict[int, list[int]] = {}
+    for place, other in _nearly_identical(session, [memory.content for memory in group]):
+        later.setdefault(place, []).append(other)
     taken: set[int] = set()
-    for place, memory in enumerate(group):
-        if place in taken:
-            continue
-        near = () if vectors is None else _near(vectors, place)
-        close = {other for other in near if could_be_same(memory.content, group[other].content)}
-        same = sorted(other for other in close.union(alike[texts[place]]) - taken if other > place)
-        taken.update(same)
-        if same:
-            yield memory, [group[other] for other in same]
+    for place in sorted(later):
+        same = sorted(set(later[place]) - taken)
+        if place not in taken and same:
+            taken.update(same)
+            yield group[place], [group[other] for other in same]
 
 
-def _near(vectors: NDArray[np.float32], place: int) -> list[int]:
-    later = vectors[place + 1 :] @ vectors[place]
-    found: list[int] = (np.flatnonzero(later > NEARLY_IDENTICAL) + place + 1).tolist()
-    return found
-
-
-def _matrix(session: AgentContext, group: Sequence[Memory]) -> NDArray[np.float32] | None:
-    """A row for each memory; zeros for one without meaning to the embedder. None without an embedder."""
-    embedder = session.embedder
-    if embedder is None:
-        return None
-    rows = np.zeros((len(group), embedder.dimension), dtype=np.float32)
-    for start in range(0, len(group), _BLOCK):
-        texts = [memory.content for memory in group[start : start + _BLOCK]]
-        for offset, vector in enumerate(embed_texts(embedder, texts)):
-            if vector is not None:
-                rows[start + offset] = vector
-    return rows
+def _nearly_identical(session: AgentContext, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The places of each two texts that say the same by their words and by their vectors."""
+    pairs = list(could_be_same_among(texts))
+    places = list(dict.fromkeys(chain.from_iterable(pairs)))
+    vectors: dict[int, Vector | None] = {}
+    for start in range(0, len(places), _BLOCK):
+        some = places[start : start + _BLOCK]
+        vectors.update(zip(some, embed_texts(session.embedder, [texts[each] for each in some]), strict=True))
+    for place, other in pairs:
+        one, another = vectors[place], vectors[other]
+        is_near = one is not None and another is not None and float(one @ another) > NEARLY_IDENTICAL
+        if is_near or normalised(texts[place]) == normalised(texts[other]):
+            yield place, other
 
 
 def _flagged(session: AgentContext) -> Iterator[str]:

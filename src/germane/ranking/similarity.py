@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
@@ -97,6 +97,32 @@ def could_be_same(one: str, other: str) -> bool:
         return False
     left, right = Counter(heavy) - common, Counter(others) - common
     return not left or not right or _are_forms(left, right)
+
+
+def could_be_same_among(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The places of each two texts of which `could_be_same` is true, the earlier first.
+
+    Not all are compared with all: of two such texts one has every word of the other, but for endings.
+    """
+    groups: dict[Hashable, list[int]] = {}
+    roots: list[frozenset[str]] = []
+    for place, text in enumerate(texts):
+        words = words_of(text)
+        groups.setdefault((frozenset(_figures(words).items()), _negations(words)), []).append(place)
+        roots.append(frozenset(word[:_SHORTEST_FORM] for word in _heavy(words)))
+    for group in groups.values():
+        having: dict[str, set[int]] = {}
+        for place in group:
+            for root in roots[place]:
+                having.setdefault(root, set()).add(place)
+        for place in group:
+            fewest, *more = sorted((having[root] for root in roots[place]), key=len) or [set(group)]
+            for other in fewest.intersection(*more):
+                # Of two with the same roots each finds the other.
+                first, last = sorted((place, other))
+                is_new = other > place or roots[other] != roots[place]
+                if is_new and first != last and could_be_same(texts[first], texts[last]):
+                    yield first, last
 
 
 def _heavy(words: Sequence[str]) -> list[str]:

@@ -73,8 +73,9 @@ class LifecycleTables:
         """The states of memories, in the order of `ids`; None where the agent has no memory of an id."""
         with self._connections.reading(agent) as connection:
             number = number_of(connection, agent)
-            nums = [connection.run("num", {"agent": number, **named(each)}) for each in ids]
-            return tuple(_state_row(connection, number, each.fetchone()) for each in nums)
+            nums = list(_nums(connection, number, ids))
+            stored = _states(connection, number, [num for num in nums if num is not None])
+            return tuple(None if num is None else stored.get(num) for num in nums)
 
     def events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
@@ -270,23 +271,31 @@ def sign_of_repetition(lifecycle: str, memory: Memory) -> LifecycleSignal | None
 
 
 def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecycle: str) -> LifecycleState:
-    found = _state_row(connection, agent, (num,))
-    state = found or LifecycleState(stage=None)
+    state = _states(connection, agent, [num]).get(num) or LifecycleState(stage=None)
     return replace(state, stage=stage_of(lifecycle, memory))
 
 
-def _state_row(connection: Connection, agent: int, num: tuple[Any, ...] | None) -> LifecycleState | None:
-    if num is None:
-        return None
-    row = connection.run("standing", {"agent": agent, "num": num[0]}).fetchone()
-    if row is None:
-        return None
-    stage, *counts, renewed_at = row
-    return LifecycleState(
-        stage=None if stage is None else Stage(stage),
-        **{name: count or 0 for name, count in zip(_COUNTS, counts, strict=True)},
-        renewed_at=None if renewed_at is None else moment(renewed_at),
-    )
+def _nums(connection: Connection, agent: int, ids: Sequence[str]) -> Iterator[int | None]:
+    """The number of the row that each of these ids names; None for an id that names none."""
+    found = (connection.run("num", {"agent": agent, **named(each)}) for each in ids)
+    # A server gets all of them before the first is waited for. SQLite would compile each anew meanwhile.
+    for rows in found if connection.dialect == "sqlite" else list(found):
+        row = rows.fetchone()
+        yield None if row is None else row[0]
+
+
+def _states(connection: Connection, agent: int, nums: Sequence[int]) -> dict[int, LifecycleState]:
+    """The states of the memories of these numbers."""
+    found = {}
+    for num, stage, *counts, renewed_at in connection.run(
+        "standing", {"agent": agent, "nums": json.dumps(nums)}
+    ):
+        found[num] = LifecycleState(
+            stage=None if stage is None else Stage(stage),
+            **{name: count or 0 for name, count in zip(_COUNTS, counts, strict=True)},
+            renewed_at=None if renewed_at is None else moment(renewed_at),
+        )
+    return found
 
 
 def _versions(connection: Connection, agent: int, name: str, memory_id: str) -> list[int]:

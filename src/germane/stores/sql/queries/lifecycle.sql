@@ -1,10 +1,10 @@
 -- The lives of memories: stages, counts, and the log of what happened to them.
 
 -- name: standing
--- The stage of a memory, and what is counted of it.
-SELECT stage, confirmations, successes, failures, triggers, false_alarms, renewed_at
-FROM memories LEFT JOIN lives ON lives.agent = memories.agent AND lives.num = memories.num
-WHERE memories.agent = :agent AND memories.num = :num;
+-- The stages of memories, and what is counted of each.
+SELECT memories.num, stage, confirmations, successes, failures, triggers, false_alarms, renewed_at
+FROM {each :nums} {join} memories ON {+}memories.agent = :agent AND memories.num = asked.value
+    LEFT JOIN lives ON lives.agent = memories.agent AND lives.num = memories.num;
 
 -- name: set_stage
 -- Move a memory to another stage, with what that means for finding and trusting it.
