@@ -79,8 +79,9 @@ def test_the_help_lists_the_shared_options_in_one_panel(name: str) -> None:
     assert "--json" in shared
 
 
-def test_no_arguments_show_the_help() -> None:
-    assert run().out == run("--help").out
+def test_no_arguments_show_the_first_steps_or_the_help_of_a_group() -> None:
+    steps = re.findall(r"^  germane (\S+)", run().out, re.MULTILINE)
+    assert [each for each in steps if each not in COMMANDS] == ["--help"]
     assert all(f"\n  {command.split()[0]} " in run("-h").out for command in COMMANDS)
     assert all(run(group).out == run(group, "--help").out for group in GROUPS)
 

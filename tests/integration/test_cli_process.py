@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -142,28 +141,3 @@ def test_a_missing_store_ends_with_3_and_one_line(tmp_path: Path) -> None:
     assert ran.stdout == ""
     assert ran.stderr.count("\n") == 1
     assert "\x1b" not in ran.stderr
-
-
-@pytest.mark.parametrize("columns", [40, 60])
-def test_a_narrow_terminal_shows_what_each_memory_says(tmp_path: Path, columns: int) -> None:
-    pty = pytest.importorskip("pty", reason="Windows has no such terminals.")
-    db = filled(tmp_path)
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "germane", "recall", "Postgres", "--db", str(db)],
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1", "GERMANE_EMBEDDER": "none"},
-    ) as running:
-        os.close(theirs)
-        shown = b""
-        # The end of the other side is an error here, as terminals have it.
-        with suppress(OSError):
-            while read := os.read(ours, 4096):
-                shown += read
-        os.close(ours)
-
-    assert running.returncode == 0
-    lines = shown.decode().splitlines()
-    assert lines[0].split()[0] == "score"
-    assert "  Postgres runs on port 5433." in lines

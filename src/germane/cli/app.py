@@ -24,6 +24,13 @@ _SHARED = frozenset({"--db", "--agent", "--user", "--space", "--json", "--help"}
 _VERSIONS = ["--json", "--version"]
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """The exception of typer for an invalid command line; the class has no public name."""
+_FIRST_STEPS = (
+    ("germane demo", "Look first: a memory of 300 records, and contexts of it."),
+    ("germane import .", "Load notes, this project, or what another product knows."),
+    ('germane assemble "…"', "Ask something: the best context for it."),
+    ("germane mcp --print-config HOST", "Give it to a host, such as claude-code."),
+    ("germane --help", "All commands; `germane COMMAND --help` has their options."),
+)
 _MISTAKE, _STORE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
 
 
@@ -101,6 +108,17 @@ class Commands(_Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             code = _UNREAD
         sys.exit(code)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without arguments the first steps are shown."""
+        if not args:
+            formatter = ctx.make_formatter()
+            self.format_usage(ctx, formatter)
+            with formatter.section("First steps"):
+                formatter.write_dl(_FIRST_STEPS)
+            typer.echo(formatter.getvalue().rstrip())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - The signature is typer's.
         """The commands of one word, then the groups."""

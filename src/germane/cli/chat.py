@@ -11,10 +11,10 @@ from germane import InvalidInput
 from germane.cli import options
 from germane.cli.call import Call, command
 from germane.cli.options import arg, opt
-from germane.cli.output import columns_of_output, print_table, print_text, warn
+from germane.cli.output import columns_of_output, fitting, print_table, print_text, warn
 from germane.encoding import to_json
 from germane.errors import MessageNotFound, UnreadableSource
-from germane.model.text import cut, line_of
+from germane.model.text import line_of
 
 if TYPE_CHECKING:
     from germane import Conversation, Engine, Message
@@ -217,6 +217,6 @@ def _print_messages(messages: Sequence[Message]) -> None:
     rows = []
     for message in messages:
         names |= names_of_calls(message)
-        rows.append((f"{message.seq}", str(message.role), cut(line_of(in_words(message, names)), _LABEL)))
+        rows.append((f"{message.seq}", str(message.role), fitting(line_of(in_words(message, names)), _LABEL)))
     if rows:
         print_table(("#", "role", "message"), rows, right=(0,))

@@ -66,7 +66,8 @@ def _assemble(call: Call, query: _Query = "", *, settings: _Settings, filters: F
 @command("context explain", space=True)
 def _explain(call: Call, query: _Query = "", *, settings: _Settings, filters: Filters) -> None:
     context = _assembled(call, query, settings, filters)
-    call.answer({"tokens": context.tokens, "trace": context.trace}, context.explain)
+    value = {"tokens": context.tokens, "trace": context.trace}
+    call.answer(value, lambda: context.explain(columns=columns_of_output()))
 
 
 def _print_context(call: Call, context: Context, text: str) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import typer
 
 from germane.encoding import to_json
-from germane.model.text import COLUMNS, cut, harmless, line_of, table, width
+from germane.model.text import COLUMNS, cell, cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
     from germane import Context, Memory
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 _LABEL = 70
 _NARROWEST = 40
 _UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
-_LEAST = 24
-"""The minimum width of the last column of a table, including the gap before it."""
+_GAP = 2
+_LEAST = 22
+"""The minimum width of the last column of a table, if it has so long a text."""
+_BESIDE_A_TEXT = 60
+"""The usual width of the columns before a text."""
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 _EXCERPT: Final = re.compile(r"\n  [^\n]*\n +\^\Z")
 _SECONDS_BETWEEN_LINES: Final = 2.0
@@ -66,10 +69,10 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right
     from rich.table import Table  # noqa: PLC0415 - As above.
     from rich.text import Text  # noqa: PLC0415 - As above.
 
-    before = table([each[:-1] for each in (headings, *rows)], right=right)
-    if max(map(width, before)) + _LEAST > get_terminal_size().columns:
-        for line, row in zip(before, (headings, *rows), strict=True):
-            typer.echo(harmless(line) if row is headings else f"{harmless(line)}\n  {harmless(row[-1])}")
+    columns = get_terminal_size().columns
+    widths = [max(map(width, each)) for each in zip(headings, *rows, strict=True)]
+    if sum(each + _GAP for each in widths[:-1]) + min(widths[-1], _LEAST) > columns:
+        _print_stacked(headings, rows, widths, columns, right=right)
         return
     grid = Table(box=None, header_style="bold", pad_edge=False)
     for number, heading in enumerate(headings):
@@ -81,6 +84,37 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right
     Console().print(grid)
 
 
+def _print_stacked(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[int],
+    columns: int,
+    *,
+    right: Sequence[int],
+) -> None:
+    """Print rows whose columns continue on further, indented lines; the last column has lines of its own."""
+    from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
+    from rich.padding import Padding  # noqa: PLC0415 - As above.
+    from rich.text import Text  # noqa: PLC0415 - As above.
+
+    lines: list[list[int]] = [[]]
+    free = columns
+    for number, each in enumerate(widths[:-1]):
+        if lines[-1] and each > free:
+            lines.append([])
+            free = columns - _GAP
+        lines[-1].append(number)
+        free -= each + _GAP
+    console = Console(highlight=False)
+    for row in (headings, *rows):
+        for place, numbers in enumerate(lines):
+            cells = (cell(harmless(row[each]), widths[each], right=each in right) for each in numbers)
+            if line := (" " * _GAP).join(cells).rstrip():
+                typer.echo(f"{' ' * _GAP if place else ''}{line}")
+        if row is not headings and row[-1]:
+            console.print(Padding(Text(harmless(row[-1])), (0, 0, 0, _GAP)))
+
+
 def print_columns(
     items: Iterable[Any], columns: Mapping[str, Callable[[Any], str]], *, right: Sequence[int] = ()
 ) -> None:
@@ -90,8 +124,18 @@ def print_columns(
 
 
 def label_of(memory: Memory, columns: int) -> str:
-    """The shortest text of a memory on one line of at most so many columns."""
-    return cut(line_of(memory.renditions.micro.text), columns)
+    """The shortest text of a memory on one line, cut by `fitting`; on a terminal the longest that fits."""
+    texts = memory.renditions
+    shown = fitting(line_of(texts.micro.text), columns)
+    if is_terminal():
+        longer = (line_of(each.text) for each in (texts.full, texts.summary))
+        shown = next((each for each in longer if fitting(each, columns) == each), shown)
+    return shown
+
+
+def fitting(text: str, columns: int) -> str:
+    """The text of at most so many columns, or more if the terminal is wide."""
+    return cut(text, max(columns, columns_of_output() - _BESIDE_A_TEXT))
 
 
 def memory_line(verb: str, memory: Memory) -> str:
