@@ -196,6 +196,29 @@ def test_it_replaces_nothing_until_it_is_released(engine: Engine) -> None:
         engine.get(superseding.id)
 
 
+def test_a_revision_to_what_is_suspicious_waits_beside_the_memory(engine: Engine) -> None:
+    page = engine.remember("The page is about ships.", trust="external")
+
+    waiting = engine.revise(page.id, ATTACK)
+
+    assert engine.get(page.id) == page
+    assert [each.replaces for each in engine.quarantine().list()] == [page.id]
+    released = engine.quarantine().release(waiting.id)
+    assert (released.version_id, released.content) == (f"{page.id}@2", ATTACK)
+    # What the version before says was let pass.
+    assert engine.revise(page.id, subject="ships").subject == "ships"
+    assert engine.revise(page.id, ATTACK.upper()).version == 4
+    assert engine.quarantine().list() == ()
+
+
+def test_a_revision_of_our_own_is_searched_for_secrets_alone(engine: Engine) -> None:
+    ours = engine.remember("The key is in the vault.", trust="owner")
+    assert engine.revise(ours.id, ATTACK).version == 2
+    engine.revise(ours.id, f"The key is {TOKEN}.")
+    assert engine.get(ours.id).content == ATTACK
+    assert [each.rules for each in engine.quarantine().list()] == [("secret:github-token",)]
+
+
 def test_it_is_purged_when_somebody_confirms_it(engine: Engine) -> None:
     marked = [engine.remember(f"{ATTACK} {number}", trust="external") for number in range(3)]
     ours = engine.remember("The database is Postgres.")

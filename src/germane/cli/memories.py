@@ -58,9 +58,7 @@ def _remember(
         done = engine.remember_many([draft], reconcile=reconcile, quality="refuse", force=force)[0]
     updated = f", {done.what}" if done.updated else ""
     known = f"Known already, seen {done.memory.seen_count} times{updated}"
-    verb = "Remembered" if done.created else known
-    if rules := quarantine_of(done.memory):
-        verb = f"Stored in quarantine ({', '.join(rules)}) and not shown; see `germane quarantine`"
+    verb = _in_quarantine(done.memory) or ("Remembered" if done.created else known)
     call.answer(done, memory_line(verb, done.memory))
 
 
@@ -187,6 +185,7 @@ def _revise(
     meta: options.Meta = None,
     valid_from: options.ValidFrom = None,
     valid_until: options.ValidUntil = None,
+    force: Annotated[bool, opt("--force", "Store it also where it looks like a secret.")] = False,
 ) -> None:
     """Only the given fields change. The previous version remains in the history."""
     with call.open(writes=True) as engine:
@@ -202,8 +201,10 @@ def _revise(
             metadata=fields_of(meta) if meta else None,
             valid_from=valid_from,
             valid_until=valid_until,
+            force=force,
         )
-    call.answer({"memory": memory}, memory_line(f"Revised, now version {memory.version}", memory))
+    verb = _in_quarantine(memory) or f"Revised, now version {memory.version}"
+    call.answer({"memory": memory}, memory_line(verb, memory))
 
 
 @command("memory forget", space=True)
@@ -277,6 +278,12 @@ def _why(ranked: Ranked) -> str:
     """The parts of a score, and the fused rankings."""
     why, fused = why_of(ranked.parts), ranked.fused
     return why if fused is None else f"{why}; fused {fused.score:.4f} of {', '.join(fused.sources) or 'none'}"
+
+
+def _in_quarantine(memory: Memory) -> str:
+    """What to print of a memory that went to quarantine; empty for any other."""
+    rules = ", ".join(quarantine_of(memory))
+    return f"Stored in quarantine ({rules}) and not shown; see `germane quarantine`" if rules else ""
 
 
 def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:

@@ -208,19 +208,24 @@ class MemoryMethods:
         expires_at: datetime | str | None = None,
         ttl: timedelta | float | None = None,
         expected: int | None = None,
+        force: bool = False,
     ) -> Memory:
         """Store the next version of a memory and return it; the version before stays as history.
 
         The id stays, and only what is named changes. With a later `valid_from` the version before ends at
         that time; all versions expire with this one, see `remember`. With `expected`, the number of the
-        version that was read, nothing is done where another version is current. Raises NotFound,
-        InvalidInput, or StaleRevision for that, and when somebody else revises it at the same time.
+        version that was read, nothing is done where another version is current. What looks like a secret, or
+        in external text like an instruction to a model, goes to quarantine as a memory of its own, which is
+        returned, and becomes the next version when it is released; with `force` nothing is searched.
+        Raises NotFound, InvalidInput, or StaleRevision for another version, and when somebody else revises
+        it at the same time.
         """
         with self._embedding.woken():
             return operations.memories.revise(
                 self._session,
                 memory_id,
                 expected=expected,
+                force=force,
                 content=content,
                 subject=subject,
                 tags=tags,

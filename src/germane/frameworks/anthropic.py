@@ -174,7 +174,11 @@ class AnthropicMemoryTool(BetaAbstractMemoryTool):
             after = edited(before)
             try:
                 self._engine.revise(
-                    memory.id, content(after), metadata=metadata(path, after), expected=memory.version
+                    memory.id,
+                    content(after),
+                    metadata=metadata(path, after),
+                    expected=memory.version,
+                    force=True,
                 )
             except StaleRevision:
                 if not left:

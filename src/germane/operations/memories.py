@@ -15,6 +15,7 @@ from germane.model.memory import Cause, Draft, LifecycleSignal, Memory, Remember
 from germane.model.query import Filter, Query, Slice
 from germane.model.validation import (
     as_utc,
+    checked_flag,
     checked_id,
     checked_sequence,
     checked_word,
@@ -224,11 +225,20 @@ def _says_the_same(memory: Memory, other: Memory, cosine: float, rules: Reconcil
 # revise, supersede, forget, restore, purge: what becomes of a memory after it was stored.
 
 
-def revise(session: AgentContext, memory_id: str, *, expected: int | None = None, **changes: Any) -> Memory:
+def revise(
+    session: AgentContext,
+    memory_id: str,
+    *,
+    expected: int | None = None,
+    force: bool = False,
+    **changes: Any,
+) -> Memory:
     """Store the next version of a memory with other fields; the one before stays as history.
 
-    A field that is None stays as it was. Raises NotFound, InvalidInput, or StaleRevision when another
-    version than the `expected` is current, or somebody else revises it at the same time.
+    A field that is None stays as it was. A text that goes to quarantine is stored as a memory of its own, and
+    becomes the next version when it is released; with `force` none does. Raises NotFound, InvalidInput, or
+    StaleRevision when another version than the `expected` is current, or somebody else revises it at the same
+    time.
     """
     now = as_utc(session.clock(), name="clock")
     old = _expected(session, memory_id, expected, before="you revise it")
@@ -251,6 +261,9 @@ def revise(session: AgentContext, memory_id: str, *, expected: int | None = None
         new = new.evolve(content_hash=content_hash_of(new))
     if "metadata" in checked:
         new = as_trusted_as_its_sources(session, new)
+    if not checked_flag(force, name="force") and (apart := _set_apart(new, old)) is not None:
+        alone = apart.evolve(id=session.ids.next(now), version=1)
+        return keep(session, [alone], revive=False, at=now)[0].memory
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector)
 
@@ -278,13 +291,22 @@ def supersede(
         key=old.key if given.key is None else given.key,
     )
     made = memory_of(session, whole, now=now)
-    apart = screened(made, replaces=old.id)
-    if apart is not made:
+    if (apart := _set_apart(made, old)) is not None:
         return keep(session, [apart], revive=False, at=now)[0].memory
     new = made.evolve(id=old.id, version=old.version + 1)
     new = new.evolve(expires_at=new.expires_at or old.expires_at)
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector, at=now)
+
+
+def _set_apart(new: Memory, old: Memory) -> Memory | None:
+    """The next version of a memory as it goes to quarantine; None where it says nothing suspicious.
+
+    What the version before says already was let pass.
+    """
+    apart = screened(new, replaces=old.id)
+    is_new = set(quarantine_of(apart)).difference(quarantine_of(screened(old)))
+    return apart if is_new else None
 
 
 def forget_many(session: AgentContext, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
