@@ -11,6 +11,7 @@ const VIEWS = [
   ["memories", "Memories"],
   ["conversations", "Conversations"],
   ["learning", "Learning"],
+  ["quarantine", "Quarantine"],
   ["store", "Store"],
 ];
 
