@@ -49,6 +49,7 @@ _USES = {
     "pydantic-ai": "from germane.frameworks import PydanticAIMemory",
     "sentence-transformers": "from germane.embedders import SentenceTransformersEmbedder",
     "server": "from germane.servers import rest_app; import fastapi, jinja2, uvicorn",
+    "tokenizers": "import tokenizers",
     "watch": "import watchfiles",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ import germane
 from germane.errors import InvalidInput
 from germane.protocols import TokenCounter
 from germane.testing.fakes import WordCounter
-from germane.tokens import COUNTERS, get_counter, register_counter
+from germane.tokens import COUNTERS, get_counter, register_counter, tokenizer_counter
 
 
 @pytest.mark.parametrize("name", COUNTERS)
@@ -125,6 +126,50 @@ def test_a_margin_that_is_no_fraction_is_refused(margin: float) -> None:
 def test_a_negative_budget_is_refused() -> None:
     with germane.open(":memory:", embedder=None) as engine, pytest.raises(InvalidInput, match="-1"):
         engine.assemble("words", budget=-1)
+
+
+def test_a_tokenizer_file_counts_like_the_model_that_it_comes_with(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    vocabulary = {"?": 0, "a": 1, "b": 2, "ab": 3}
+    model = tokenizers.models.BPE(vocab=vocabulary, merges=[("a", "b")], unk_token="?")  # noqa: S106 - No password.
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=9)
+    path = str(tmp_path / "tokenizer.json")
+    tokenizer.save(path)
+
+    counter = tokenizer_counter(path)
+    assert counter is get_counter(path)
+    assert (counter.name, counter.margin) == (path, 0.0)
+    assert [counter.count(text) for text in ("", "ab", "abab", "aab" * 100, "b\ud800a")] == [0, 1, 2, 200, 3]
+    with germane.open(":memory:", embedder=None, counter=path) as engine:
+        engine.remember("abab")
+        context = engine.assemble("abab", budget=60, plan="relevance")
+    assert context.trace.counter == path
+    assert context.tokens == counter.count(context.text)
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", '{"model": 1}'])
+def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, text: str | None) -> None:
+    pytest.importorskip("tokenizers")
+    path = tmp_path / "tokenizer.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InvalidInput, match=r"is no tokenizer\.json that can be read"):
+        tokenizer_counter(path)
+    with pytest.raises(InvalidInput, match="Unknown token counter"):
+        get_counter(str(path))
+
+
+def test_without_the_package_a_tokenizer_file_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['tokenizers'] = None; from germane import MissingExtra\n"
+        "from germane.tokens import tokenizer_counter\n"
+        "try: tokenizer_counter('tokenizer.json')\n"
+        "except MissingExtra as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert "germane[tokenizers]" in done.stdout
 
 
 def test_a_vocabulary_is_loaded_at_the_first_count_only() -> None:

@@ -151,7 +151,21 @@ FramesFile = Annotated[
     Path | None, opt("--frames FILE", "A TOML file of further frames, one table for each.")
 ]
 Record = Annotated[bool, opt("--record", "Record the assembly in the ledger.")]
-CounterName = Annotated[str | None, opt("--counter NAME", "Token counter, or the name of a model.")]
+
+
+def _counter(name: str | None) -> str | None:
+    """The name of a counter; the path of a `tokenizer.json` becomes one."""
+    if name is not None and name.endswith(".json"):
+        from germane.tokens import tokenizer_counter  # noqa: PLC0415 - Few commands count by a file.
+
+        tokenizer_counter(name)
+    return name
+
+
+CounterName = Annotated[
+    str | None,
+    opt("--counter NAME", "Token counter, a model, or its tokenizer.json.", callback=_counter),
+]
 Root = Annotated[
     Path | None,
     opt("--root FOLDER", "Project root; found by germane.toml, repository or manifest otherwise."),

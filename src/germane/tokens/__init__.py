@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -28,9 +29,16 @@ from threading import Lock
 from germane.errors import InvalidInput, MissingExtra
 from germane.forks import renewed
 from germane.protocols import TokenCounter
-from germane.tokens.counters import BytesDiv4Floor, EstimateCounter, ExactCounter, text_features, weighed
+from germane.tokens.counters import (
+    BytesDiv4Floor,
+    EstimateCounter,
+    ExactCounter,
+    TokenizerFileCounter,
+    text_features,
+    weighed,
+)
 
-__all__ = ["COUNTERS", "get_counter", "register_counter"]
+__all__ = ["COUNTERS", "get_counter", "register_counter", "tokenizer_counter"]
 
 COUNTERS = ("o200k", "cl100k", "claude", "claude-4.8", "claude-4", "estimate", "bytes_div_4_floor")
 """The names of the built-in counters; `register_counter` adds others."""
@@ -81,6 +89,17 @@ def register_counter(name: str, factory: Callable[[], TokenCounter]) -> None:
     with _LOCK:
         _FACTORIES[name] = factory
         _INSTANCES.pop(name, None)
+
+
+def tokenizer_counter(path: str | os.PathLike[str]) -> TokenCounter:
+    """The exact counter of a `tokenizer.json`, as Llama, Mistral, Qwen, Gemma and other open models have.
+
+    Its name is the path, by which `get_counter` finds it from then on. Tokens that frame a text aren't
+    counted. Needs `germane[tokenizers]`. Raises MissingExtra, and InvalidInput for a file that can't be read.
+    """
+    counter = TokenizerFileCounter(os.fspath(path))
+    register_counter(counter.name, lambda: counter)
+    return counter
 
 
 def spendable(budget: int, counter: TokenCounter) -> int:

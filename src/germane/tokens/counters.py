@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from germane.errors import InvalidInput, MissingExtra
 from germane.forks import renewed
 
 _JOINED = ("", "/")
@@ -62,10 +63,51 @@ class ExactCounter:
         try:
             return encoder.count(text)
         except UnicodeEncodeError:
-            return encoder.count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+            return encoder.count(_without_surrogates(text))
 
     def __repr__(self) -> str:
         return f"ExactCounter({self.name!r})"
+
+
+class TokenizerFileCounter:
+    """Counts by the `tokenizer.json` of a model, without the tokens that frame a text.
+
+    `name` is the path as it was given. Unpaired surrogates are counted as U+FFFD. Threads can share an
+    instance. Raises MissingExtra without the package `tokenizers`, and InvalidInput for a file that it
+    can't read.
+    """
+
+    margin = 0.0
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        try:
+            self._tokenizer = import_module("tokenizers").Tokenizer.from_file(path)
+        except ModuleNotFoundError as missing:
+            raise MissingExtra(feature=f"Counting by {path}", extra="tokenizers") from missing
+        except Exception as error:  # The library raises no narrower class.
+            raise InvalidInput(
+                f"The counter {path!r} is no tokenizer.json that can be read: {error}."
+            ) from error
+        # A file may say that texts are cut or filled up, which is for training.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    def count(self, text: str) -> int:
+        if not text:
+            return 0
+        try:
+            return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        except (UnicodeEncodeError, TypeError):  # The library takes no surrogates for a str.
+            return len(self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False).ids)
+
+    def __repr__(self) -> str:
+        return f"TokenizerFileCounter({self.name!r})"
+
+
+def _without_surrogates(text: str) -> str:
+    """The text with each surrogate pair as its character, and unpaired surrogates as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class _Encoder(Protocol):
