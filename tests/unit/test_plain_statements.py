@@ -98,8 +98,8 @@ def test_a_pronoun_stands_for_the_relative_that_was_mentioned_last() -> None:
         "The user's daughter Mia's birthday is October 3rd.",
     ]
     assert [quote.text for quote in found[1].quotes] == [
+        "My daughter Mia",
         "She's obsessed with octopuses",
-        "My daughter Mia is eight.",
     ]
     assert contents("She's obsessed with octopuses") == []
 

@@ -201,7 +201,7 @@ def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
         each.content.casefold(): each for each in reversed(RuleExtractor().extract([*messages.values()]))
     }
     for proposal in list(reversed(found.values()))[:_MOST_DRAFTS]:
-        message = messages[proposal.quotes[0].message]
+        message = messages[proposal.quotes[-1].message]
         yield Draft(
             content=proposal.content,
             kind=proposal.kind,

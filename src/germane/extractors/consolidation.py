@@ -82,7 +82,8 @@ def verdict(
     first. Whoever is trusted less replaces nobody.
     """
     same = _same(new, keyed, near, language)
-    if same is not None:
+    is_changed = same is not None and named is not None and same.id == named.id
+    if same is not None and (not is_changed or normalised(new.content) == normalised(same.content)):
         return _known(new, same)
     if named is not None:
         related = _related(new, named, language)
@@ -231,7 +232,8 @@ def _usual(match: regex.Match[str]) -> str:
 
 
 def _stem(word: str) -> str:
-    return next(iter(query_terms(word)), word)
+    """The stem of a word; a figure stays whole, since 9:45 isn't 9:00."""
+    return word if any(map(str.isdigit, word)) else next(iter(query_terms(word)), word)
 
 
 def _opposes(one: str, other: str, language: str) -> bool:

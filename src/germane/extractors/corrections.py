@@ -10,9 +10,9 @@ from typing import Final
 
 import regex
 
+from germane.extractors.references import VALUE_TYPES, with_value
 from germane.extractors.statements import Statement, sentences
 from germane.model.extraction import Proposal, Quote
-from germane.retrieval.dates import MONTH
 from germane.retrieval.tokenizer import query_terms
 
 _CORRECTS = regex.compile(
@@ -34,17 +34,6 @@ _CHANGES = regex.compile(
     r"(?= now\b| instead\b| from now on\b| since\b| these days\b| as of\b| starting\b| actually\b)",
     regex.IGNORECASE,
 )
-_TYPES: Final = tuple(
-    regex.compile(text, regex.IGNORECASE)
-    for text in (
-        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
-        rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?{MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?",
-        r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|a\.m\.|p\.m\.)|\b\d{1,2}:\d\d\b|\bnoon\b|\bmidnight\b",
-        r"\b(?:19|20)\d\d\b",
-        r"[$€£]?\b\d[\d.,]*\d\b|[$€£]?\b\d+\b",
-        r"(?<=[\w,] )(?-i:\p{Lu}[\p{L}\p{M}'’-]+)(?: (?-i:\p{Lu}[\p{L}\p{M}'’-]+))*",
-    )
-)
 _FIRST = regex.compile(r"is (?:(?:on|at|in|to|by|the|about|around|only) )*", regex.IGNORECASE)
 """What may stand before the new value."""
 _ENDING = regex.compile(r",? (?:not|instead of|rather than) [^,]+$|,? (?:sorry|actually|instead|though)\W*$")
@@ -64,29 +53,40 @@ def corrected_by(statement: Statement, found: Sequence[Proposal]) -> tuple[int, 
     """The place of the proposal that a statement corrects and the corrected one; None if it corrects nothing.
 
     The new value has to be of the same type as one in the latest proposals: a weekday for a weekday. A change
-    leaves the earlier proposal, and so does the correction of what no proposal has: both come at the end.
+    leaves the earlier proposal, and comes at the end.
     """
-    if statement.text.endswith("?"):
-        return None
-    mistake = _CORRECTS.match(statement.text)
-    match = mistake or _CHANGES.search(statement.text)
-    if match is None:
-        return None
-    value = _ENDING.sub("", match["value"]).strip()
-    quote = Quote(message=statement.message.id or str(statement.message.seq), text=statement.text)
-    for form in _TYPES:
-        new = form.search(f"is {value}")
-        if new is None or not _FIRST.fullmatch(f"is {value}"[: new.start()]):
-            continue
-        for place in range(len(found) - 1, max(-1, len(found) - 1 - _LATEST), -1):
-            content = _with_value(found[place].content, form, new[0])
-            if content is not None:
-                quotes = (*found[place].quotes, quote)
-                changed = found[place].evolve(content=content, quotes=quotes)
-                return (place if mistake else len(found)), changed
-        named = form is _TYPES[-1]
-        return None if named else next(_of_before(statement, form, new[0], quote, len(found)), None)
+    form, value = _new_value(statement)
+    for place in range(len(found) - 1, max(-1, len(found) - 1 - _LATEST), -1):
+        content = None if form is None else with_value(found[place].content, form, value)
+        if content is not None:
+            changed = found[place].evolve(content=content, quotes=(*found[place].quotes, _quote(statement)))
+            return (place if is_correction(statement.text) else len(found)), changed
     return None
+
+
+def corrected_answer(statement: Statement) -> Proposal | None:
+    """What the assistant stated just before, with the value that the statement gives; None without one."""
+    form, value = _new_value(statement)
+    if form is None or form is VALUE_TYPES[-1]:
+        return None
+    return next(_of_before(statement, form, value), None)
+
+
+def _quote(statement: Statement) -> Quote:
+    return Quote(message=statement.message.id or str(statement.message.seq), text=statement.text)
+
+
+def _new_value(statement: Statement) -> tuple[regex.Pattern[str] | None, str]:
+    """The type and the value that a correction or a change of "it" gives; no type where it gives none."""
+    match = _CORRECTS.match(statement.text) or _CHANGES.search(statement.text)
+    if match is None or statement.text.endswith("?"):
+        return None, ""
+    value = f"is {_ENDING.sub('', match['value']).strip()}"
+    for form in VALUE_TYPES:
+        new = form.search(value)
+        if new is not None and _FIRST.fullmatch(value[: new.start()]):
+            return form, new[0]
+    return None, ""
 
 
 def is_correction(text: str) -> bool:
@@ -94,10 +94,7 @@ def is_correction(text: str) -> bool:
     return _CORRECTS.match(text) is not None
 
 
-def _of_before(
-    statement: Statement, form: regex.Pattern[str], value: str, quote: Quote, place: int
-) -> Iterator[tuple[int, Proposal]]:
-    """What the assistant stated just before, with the value that corrects it."""
+def _of_before(statement: Statement, form: regex.Pattern[str], value: str) -> Iterator[Proposal]:
     if statement.before is None:
         return
     name = statement.before.id or str(statement.before.seq)
@@ -107,16 +104,7 @@ def _of_before(
         content = (
             None
             if _NO_STATEMENT.search(plain)
-            else _with_value(f"{plain[:1].upper()}{plain[1:]}", form, value)
+            else with_value(f"{plain[:1].upper()}{plain[1:]}", form, value)
         )
         if content is not None and query_terms(form.sub(" ", plain)):
-            yield place, Proposal(content=content, quotes=(quoted, quote))
-
-
-def _with_value(content: str, form: regex.Pattern[str], value: str) -> str | None:
-    """A text with another value in place of the only one of that type; None where it has none or several."""
-    old = [each for each in form.finditer(content) if each[0] not in ("The", "User")]
-    if len(old) != 1 or old[0][0].casefold() == value.casefold():
-        return None
-    start, end = old[0].span()
-    return f"{content[:start]}{value}{content[end:]}"
+            yield Proposal(content=content, quotes=(quoted, _quote(statement)))

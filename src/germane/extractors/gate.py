@@ -14,7 +14,7 @@ import regex
 
 from germane.errors import UnknownKind
 from germane.extractors.answers import last_question
-from germane.extractors.rules import USER, refusal_of, same_words, stated_in
+from germane.extractors.rules import USER, is_mention, refusal_of, same_words, stated_in
 from germane.extractors.statements import spelled_out, without_question
 from germane.kinds import Kinds
 from germane.lifecycle import least_trust
@@ -67,15 +67,15 @@ def refusal(
     proposal: Proposal,
     messages: Mapping[str, Message],
     *,
-    known: Collection[str] = (),
+    known: Mapping[str, str] | None = None,
     kinds: Kinds,
     language: str = "english",
 ) -> str:
     """Why a proposal isn't learned; empty where nothing speaks against it.
 
-    `messages` are those that the extractor was given, by id, and `known` the ids of the memories.
+    `messages` are those that the extractor was given, by id, and `known` the texts of the memories, by id.
     """
-    return next(_reasons(proposal, messages, known, kinds, language), "")
+    return next(_reasons(proposal, messages, known or {}, kinds, language), "")
 
 
 def trust_of(proposal: Proposal, messages: Mapping[str, Message]) -> Trust:
@@ -93,7 +93,7 @@ def trust_of(proposal: Proposal, messages: Mapping[str, Message]) -> Trust:
 def _reasons(
     proposal: Proposal,
     messages: Mapping[str, Message],
-    known: Collection[str],
+    known: Mapping[str, str],
     kinds: Kinds,
     language: str,
 ) -> Iterator[str]:
@@ -108,7 +108,11 @@ def _reasons(
         return
     question = _question(proposal, messages)
     for quote in proposal.quotes:
-        for sentence in () if quote is question else _around(quote, messages[quote.message]):
+        for sentence in (
+            ()
+            if quote is question or _only_mentions(proposal, quote)
+            else _around(quote, messages[quote.message])
+        ):
             if (reason := refusal_of(sentence, proposal.kind)) and not _is_correction(proposal, quote):
                 yield reason
     stated = stated_in(tuple(messages.values()))
@@ -121,7 +125,7 @@ def _reasons(
         and proposal.kind != "decision"
     ):
         yield "The assistant said it of the user, who didn't."
-    yield from _ungrounded(proposal, language)
+    yield from _ungrounded(proposal, language, known.get(proposal.replaces or "", ""))
     if question is not None:
         yield from _unanswered(proposal, question, language)
 
@@ -245,12 +249,22 @@ def _is_shown_only(quote: Quote, message: Message, stated: Mapping[str, Sequence
 
 def _is_correction(proposal: Proposal, quote: Quote) -> bool:
     """Whether a quotation is a later one: what it corrects was quoted before it, and looked at."""
-    return len(proposal.quotes) > 1 and quote is proposal.quotes[-1] and not quote.text.endswith("?")
+    stating = [each for each in proposal.quotes if not is_mention(each.text)]
+    return len(stating) > 1 and quote is proposal.quotes[-1] and not quote.text.endswith("?")
 
 
-def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
-    """What a proposal says that none of its quotations does."""
-    quoted = spelled_out("\n".join(quote.text for quote in proposal.quotes))
+def _only_mentions(proposal: Proposal, quote: Quote) -> bool:
+    """Whether a quotation only names whom the next one is about."""
+    return quote is not proposal.quotes[-1] and is_mention(quote.text)
+
+
+def _ungrounded(proposal: Proposal, language: str, replaced: str) -> Iterator[str]:
+    """What a proposal says that neither its quotations nor the memory which it replaces do.
+
+    Of what the memory doesn't say the quotations have to have all: "it's at 10 now" gives a new time alone.
+    """
+    stated = spelled_out("\n".join(quote.text for quote in proposal.quotes))
+    quoted = f"{stated}\n{replaced}"
     subject = proposal.subject or ""
     quoted_terms = set(query_terms(quoted, language=language))
     free = {*query_terms(subject, language=language), *query_terms(" ".join(_UNTOLD), language=language)}
@@ -270,10 +284,13 @@ def _ungrounded(proposal: Proposal, language: str) -> Iterator[str]:
         yield f"Its quotations don't name {', '.join(names)}."
     if not telling or grounded < GROUNDED * len(telling):
         yield f"Its quotations have {grounded} of its {len(telling)} telling words."
-    if _denies(proposal.content, quoted):
+    new = set(telling) - set(query_terms(replaced, language=language))
+    if replaced and not (new and new <= set(query_terms(stated, language=language))):
+        yield "Its quotations say nothing that the memory which it replaces doesn't say."
+    if _denies(proposal.content, stated):
         yield "It denies what its quotations say."
-    if _NEGATION.search(quoted) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
-        yield from _denied(proposal, quoted)
+    if _NEGATION.search(stated) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
+        yield from _denied(proposal, stated, replaced)
 
 
 def _denies(content: str, quoted: str) -> bool:
@@ -290,9 +307,9 @@ def _denials(text: str) -> set[str]:
     return {word for word in map(str.casefold, _NEGATION.findall(text)) if _NOT.fullmatch(word)}
 
 
-def _denied(proposal: Proposal, quoted: str) -> Sequence[str]:
+def _denied(proposal: Proposal, quoted: str, replaced: str) -> Sequence[str]:
     """Whether the part of the quotation that a proposal takes is one that is denied there."""
-    wanted = set(words_of(proposal.content))
+    wanted = set(words_of(proposal.content)) - set(words_of(replaced))
     clauses = regex.split(r"[,;:–—]| but | and | although | though ", quoted)
     best = max(clauses, key=lambda clause: len(wanted & set(words_of(clause))))
     return ("Its quotation denies it.",) if _NEGATION.search(best) else ()

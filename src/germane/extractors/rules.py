@@ -20,7 +20,8 @@ import regex
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.extractors.answers import AnswerPattern, AnswerPatterns, answered
-from germane.extractors.corrections import corrected_by
+from germane.extractors.corrections import corrected_answer, corrected_by
+from germane.extractors.references import of_known, topic_of
 from germane.extractors.statements import (
     MessagePatterns,
     Statement,
@@ -89,10 +90,14 @@ class RuleExtractor:
     def extract(
         self,
         messages: Sequence[Message],
-        known: Sequence[Memory] = (),  # noqa: ARG002 - What is known doesn't change what was stated.
+        known: Sequence[Memory] = (),
     ) -> tuple[Proposal, ...]:
-        """The proposals of the user's messages, in their order; a corrected statement isn't proposed."""
+        """The proposals of the user's messages, in their order; a corrected statement isn't proposed.
+
+        What is known tells what a change by a pronoun is about: "it's on Friday now".
+        """
         found: list[Proposal] = []
+        topics = _topics(messages) if known else {}
         answered = any(message.role is MessageRole.ASSISTANT for message in messages)
         for statement in statements(messages, self._patterns.messages):
             corrected = corrected_by(statement, found)
@@ -100,16 +105,35 @@ class RuleExtractor:
                 place, changed = corrected
                 found[place : place + 1] = [changed]
                 continue
+            of_memory = self._of_known(statement, known, topics) if known else None
+            if of_memory is not None and self._may_teach(statement):
+                # Of two changes of one memory the later one counts: "I sold it, it's a Kia now".
+                found = [each for each in found if each.replaces != of_memory.replaces]
+                found.append(of_memory)
+                continue
+            of_answer = corrected_answer(statement)
+            if of_answer is not None:
+                found.append(of_answer)
+                continue
             stated = list(self._of_statement(statement, answered=answered))
             found += stated or self._of_answer(statement)
-        return tuple({(each.content, each.quotes[0].message): each for each in found}.values())
+        return tuple({(each.content, each.quotes[-1].message): each for each in found}.values())
+
+    def _of_known(
+        self, statement: Statement, known: Sequence[Memory], topics: Mapping[str, frozenset[str]]
+    ) -> Proposal | None:
+        topic = topics[statement.quotes[-1].message]
+        return of_known(statement, known, topic, self._patterns.messages.people)
+
+    def _may_teach(self, statement: Statement) -> bool:
+        return not any(each.text.search(asserted(statement.text)) for each in self._patterns.refused)
 
     def _of_statement(self, statement: Statement, *, answered: bool) -> Iterator[Proposal]:
         """The proposals of a sentence; two share no words. A rule needs an assistant that it is for."""
         sentence = statement.resolved
         taken: list[tuple[int, int]] = []
         refused = [each for each in self._patterns.refused if each.text.search(sentence)]
-        speaker = _speaker(statement.message)
+        speaker = speaker_of(statement.message)
         directed = answered or speaker == USER
         allowed = [
             each
@@ -126,15 +150,19 @@ class RuleExtractor:
                 continue
             taken.append((start, end))
             stated = match.groupdict().get("rest") or _without_trailing(match[0], self._patterns.parts)
+            # The mark shows that the sentence goes on where the pattern ends.
+            whole = (
+                f"{stated} …" if match[0] == stated and sentence[end : end + 2].lstrip().isalnum() else stated
+            )
             if not any(
-                each.exempt != pattern.kind and each.text.search(stated) for each in self._patterns.unclear
+                each.exempt != pattern.kind and each.text.search(whole) for each in self._patterns.unclear
             ):
                 yield _proposal(pattern, match, statement, speaker, self._patterns.parts)
 
     def _of_answer(self, statement: Statement) -> Iterator[Proposal]:
         """What a short answer says to the question before it, unless the answer is refused or unclear."""
         question, given = statement.question, self._patterns.answers
-        if question is None or given is None or _speaker(statement.message) != USER:
+        if question is None or given is None or speaker_of(statement.message) != USER:
             return
         answer = asserted(spelled_out(statement.text))
         if any(each.text.search(answer) for each in self._patterns.refused):
@@ -147,8 +175,24 @@ class RuleExtractor:
             kind=found.kind,
             subject=USER,
             attribute=found.attribute and _attribute(found.attribute),
-            quotes=(question, statement.quotes[0]),
+            quotes=(question, statement.quotes[-1]),
         )
+
+
+def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:
+    """What each message and the three before it are about, by the message's id."""
+    return {
+        message.id or str(message.seq): topic_of(
+            each.own_text for each in messages[max(0, place - 3) : place + 1]
+        )
+        for place, message in enumerate(messages)
+    }
+
+
+def is_mention(text: str) -> bool:
+    """Whether a text only mentions somebody, such as "my sister", and so states nothing."""
+    people = _built_in().messages.people
+    return people is not None and people.fullmatch(text) is not None
 
 
 def refusal_of(sentence: str, kind: str) -> str:
@@ -167,7 +211,7 @@ def stated_in(messages: tuple[Message, ...]) -> Mapping[str, Sequence[str]]:
     """The sentences in which the user states something, by the ids of their messages."""
     found: dict[str, list[str]] = {}
     for each in statements(messages, _built_in().messages):
-        found.setdefault(each.quotes[0].message, []).append(each.text)
+        found.setdefault(each.quotes[-1].message, []).append(each.text)
     return found
 
 
@@ -324,7 +368,7 @@ def _usual(match: regex.Match[str]) -> str:
     return "favourite " if match[0].startswith("favo") else ""
 
 
-def _speaker(message: Message) -> str:
+def speaker_of(message: Message) -> str:
     """The name of who wrote a message, where the message has one; else the user."""
     if not message.extra:
         return USER

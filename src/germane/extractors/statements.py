@@ -37,10 +37,17 @@ _QUESTION = regex.compile(
 )
 """The question at the end of a sentence that states something before it."""
 _PRONOUN = regex.compile(
-    r"^(?P<before>(?:(?:and|but|so|also|yes|no|oh|ok|btw|well|good|right|haha|lol|now)[,.!]? )*)"
+    r"^(?P<before>(?:(?:and|but|so|also|yes|no|oh|ok|btw|well|good|right|haha|lol|now)[,.!]? )*"
+    r"(?:(?:(?:We|I|You|The|It|Yes|No)\b|(?-i:\p{Ll}))(?:(?!\b(?:he|she|they|my|our|his|her|their)\b)"
+    r"(?-i:[^,.;!?\p{Lu}]|\bI\b))*, (?:and |but |so )?)?)"
     r"(?:(?P<is>(?:s?he)['’]s)|(?P<who>s?he)|(?P<whose>his|her))(?= )",
     regex.IGNORECASE,
 )
+_HAS_DONE = regex.compile(
+    r" (?:just |recently |now )?(?:got|been|had|moved|started|joined|left|quit|changed|switched|become|gone|"
+    r"sold|bought)\b"
+)
+"""What follows "she's" where that is "she has"."""
 _FEMALE = regex.compile(
     r"\b(?:wife|girlfriend|sister|mother|mom|mum|daughter|grandm\w+|gran|aunt|niece|mare)\b"
 )
@@ -94,7 +101,7 @@ class MessagePatterns:
 class Statement:
     """A sentence of a message: as it stands there, and with a name or a relative in place of "she" or "his".
 
-    `quotes` are the sentence, and the one that mentions whom the pronoun stands for. `before` is the
+    `quotes` are the mention of whom the pronoun stands for, if any, and the sentence. `before` is the
     assistant's message just before this one, and `question` the last question in it, for the first sentence
     of a message. `person` is who was mentioned last.
     """
@@ -122,7 +129,7 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             continue
         text = message.own_text
         if _in(skipped.retracts, text):
-            found = [each for each in found if each.quotes[0].message != latest]
+            found = [each for each in found if each.quotes[-1].message != latest]
         fiction = (fiction or _in(skipped.fiction, text)) and not _in(skipped.reality, text)
         latest = message.id or str(message.seq)
         if fiction:
@@ -135,7 +142,7 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             if skipped.comment is not None:
                 written = skipped.comment.sub("", written)
             resolved = _resolved(written, person)
-            quotes = (own,) if resolved == written or person is None else (own, person[1])
+            quotes = (own,) if resolved == written or person is None else (person[1], own)
             found.append(
                 Statement(
                     text=sentence,
@@ -150,7 +157,7 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             question = None
             mentioned = None if skipped.people is None else skipped.people.search(written)
             if mentioned is not None:
-                person = mentioned[0], own
+                person = mentioned[0], Quote(message=latest, text=mentioned[0])
         question = before = None
     return tuple(found)
 
@@ -229,7 +236,7 @@ def _resolved(sentence: str, person: tuple[str, Quote] | None) -> str:
     if (_FEMALE if spoken in ("he", "his") else _MALE).search(name):
         return sentence
     if match["is"]:
-        has = regex.match(r" (?:got|been|had)\b", rest)
+        has = _HAS_DONE.match(rest)
         name += " has" if has else " is"
     elif match["whose"]:
         name += "'" if name.endswith("s") else "'s"

@@ -21,10 +21,14 @@ from germane.model.validation import checked_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
 class Quote:
-    """Words of a message that support a proposal: the id of the message, and its exact words."""
+    """Words of a message that support a proposal: the id of the message, and its exact words.
+
+    `withheld` has who wrote the message and on which day, in place of words that not all readers may see.
+    """
 
     message: str
     text: str
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,19 @@ class LearningRun:
         """A copy with the named fields changed."""
         return replace(self, **changes)
 
+    def withholding(self, authors: Mapping[str, str]) -> Self:
+        """The run without words of messages, whose ids `authors` has with who wrote them and on which day.
+
+        The texts of refused proposals and of a model's calls go as well: nobody decided that others may see
+        them. Itself where there is no such message.
+        """
+        if not authors:
+            return self
+        return self.evolve(
+            decisions=tuple(_withholding(each, authors) for each in self.decisions),
+            answers=tuple(replace(each, request="", answer="") for each in self.answers),
+        )
+
     @property
     def counts(self) -> Mapping[ProposalOutcome, int]:
         """How many decisions had each outcome; those without any are left out."""
@@ -189,6 +206,20 @@ class LearningRun:
         if decisions == self.decisions:
             return self
         return self.evolve(decisions=decisions, answers=())
+
+
+def _withholding(decision: Decision, authors: Mapping[str, str]) -> Decision:
+    proposal, is_refused = decision.proposal, decision.outcome is ProposalOutcome.REFUSED
+    quotes = tuple(
+        replace(each, text="", withheld=each.withheld or authors.get(each.message, ""))
+        if is_refused or each.message in authors
+        else each
+        for each in proposal.quotes
+    )
+    if not is_refused:
+        return decision.evolve(proposal=proposal.evolve(quotes=quotes))
+    bare = Proposal(content="", quotes=quotes, kind=proposal.kind)
+    return decision.evolve(proposal=bare, reason="It was refused; its text is withheld.")
 
 
 def _without(decision: Decision, memories: frozenset[str], messages: frozenset[str]) -> Decision:

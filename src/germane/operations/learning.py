@@ -19,6 +19,7 @@ from germane.errors import InvalidInput, MessageNotFound, NotFound, RunNotFound,
 from germane.extractors.consolidation import Verdict, is_trusted, verdict
 from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
+from germane.extractors.references import refers_back
 from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
@@ -50,6 +51,7 @@ from germane.operations.drafts import content_hash_of, memory_of
 from germane.operations.expiry import whole
 from germane.operations.inputs import checked_count, checked_time, embed_texts, vectors_to_store
 from germane.operations.read import by_key, head_of, version_changes, without_mark
+from germane.operations.spaces import Sharing
 from germane.protocols import Extractor
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import CONVERSATIONS, LEARNING, LIFECYCLE
@@ -76,13 +78,19 @@ def learn_from(
     since: datetime | str | None = None,
     again: bool = False,
     dry_run: bool = False,
+    sharing: Sharing | None = None,
 ) -> LearningRun:
     """Learn from the messages that weren't read before, from those of `since` on, or from all `again`.
 
-    Raises InvalidInput, also for a store that keeps no log of what was learned, and MessageNotFound.
+    `sharing` says whose messages they are where they aren't the session's. Raises InvalidInput, also for a
+    store that keeps no log of what was learned, and MessageNotFound.
     """
     using: Extractor = RuleExtractor() if extractor is None else extractor
-    name, messages = _messages_of(session, source)
+    if sharing is not None:
+        sharing.check()
+    name, messages = _messages_of(session if sharing is None else sharing.member, source)
+    if sharing is not None:
+        name, messages = sharing.renamed(name, messages)
     tables = LEARNING.required(session.store)
     for left in reversed(range(_TRIES)):
         mark = 0 if name is None else tables.through(session.agent, name)
@@ -100,7 +108,7 @@ def learn_from(
             dry_run=dry_run,
         )
         try:
-            return _read_all(session, using, run, messages, mark=mark)
+            return _read_all(session, using, run, messages, mark=mark, sharing=sharing)
         except StaleRevision:
             # Somebody else learned from the same conversation, or revised one of the memories.
             if not left:
@@ -291,7 +299,13 @@ def _start(session: AgentContext, messages: Sequence[Message], since: datetime |
 
 
 def _read_all(
-    session: AgentContext, extractor: Extractor, run: LearningRun, messages: Sequence[Message], *, mark: int
+    session: AgentContext,
+    extractor: Extractor,
+    run: LearningRun,
+    messages: Sequence[Message],
+    *,
+    mark: int,
+    sharing: Sharing | None,
 ) -> LearningRun:
     """Read the messages after `run.since` in batches, each with its changes in one transaction."""
     new = [each for each in messages if each.seq > run.since]
@@ -302,7 +316,7 @@ def _read_all(
             run = run.evolve(stopped=f"The calls of the run took {run.tokens:,} of {most:,} tokens.")
             break
         batch = new[start : start + _BATCH]
-        learning = LearningBatch(session, earlier, batch, run.at)
+        learning = LearningBatch(session, earlier, batch, run.at, sharing)
         found = extractor.extract([*earlier, *batch], learning.known(extractor))
         answers = found.answers if isinstance(found, Extraction) else ()
         stopped = found.stopped if isinstance(found, Extraction) else ""
@@ -314,6 +328,8 @@ def _read_all(
             through=through,
             stopped=stopped,
         )
+        if sharing is not None:
+            run = run.withholding(sharing.authors([*earlier, *batch]))
         if not run.dry_run:
             session.store.apply(session.agent, [*learning.changes, RecordRun(run=run, expected=mark)])
         if stopped:
@@ -334,6 +350,7 @@ class LearningBatch:
     earlier: Sequence[Message]
     messages: Sequence[Message]
     now: datetime
+    sharing: Sharing | None = None
     changes: list[Change] = field(default_factory=list)
     _made: dict[str, Memory] = field(default_factory=dict)
     _states: dict[str, LifecycleState | None] = field(default_factory=dict)
@@ -341,7 +358,7 @@ class LearningBatch:
 
     def known(self, extractor: Extractor) -> tuple[Memory, ...]:
         """The memories that may be related to the messages, for an extractor that looks at them."""
-        if isinstance(extractor, RuleExtractor):
+        if isinstance(extractor, RuleExtractor) and not any(map(refers_back, self.messages)):
             return ()
         text = "\n".join(each.own_text for each in self.messages)[-_LONGEST_QUERY:]
         self._offered = {each.id: each for each, _ in self._near(text, None)}
@@ -362,14 +379,15 @@ class LearningBatch:
             why = refusal(
                 proposal,
                 by_id,
-                known=self._offered.keys(),
+                known={each.id: each.content for each in self._offered.values()},
                 kinds=self.session.kinds,
                 language=self.session.language,
             )
             if why:
                 yield Decision(proposal=proposal, outcome=ProposalOutcome.REFUSED, reason=why)
             else:
-                yield self._decided(proposal, by_id)
+                stated = proposal if self.sharing is None else self.sharing.named(proposal)
+                yield self._decided(stated, by_id)
 
     def _decided(self, proposal: Proposal, messages: Mapping[str, Message]) -> Decision:
         new = self._memory(proposal, messages)
@@ -447,7 +465,7 @@ class LearningBatch:
             starts = new.created_at
         quotes = made.proposal.quotes
         corrects = len(quotes) > 1 and new.valid_from is None and is_correction(quotes[-1].text)
-        if corrects and (old.source or "").endswith(f"#{quotes[0].message}"):
+        if corrects and (old.source or "").endswith(f"#{quotes[-2].message}"):
             # It corrects what was stated before, which never held.
             starts = old.valid_from
         after = new.evolve(

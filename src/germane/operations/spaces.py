@@ -5,12 +5,17 @@ Who may do what is decided by the pure rules, inside the store's transactions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
+from germane.extractors.rules import USER, speaker_of
+from germane.model.conversation import Message, MessageRole
+from germane.model.extraction import Proposal
 from germane.model.memory import Memory, Status
-from germane.model.text import tenant_of
+from germane.model.text import tenant_of, user_and_agent
 from germane.model.validation import as_utc, checked_number, checked_word
 from germane.operations.context import AgentContext, AgentLanguage, WeightCache, settled_language
 from germane.operations.drafts import keep
@@ -166,3 +171,53 @@ def spaces_of(
     most = None if limit is None else checked_count(limit, name="limit")
     spaces = SPACES.of(session.store)
     return spaces.find(session.agent, limit=most, after=after) if spaces else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """That a member's messages teach a space: whose they are, and whether a user's may."""
+
+    member: AgentContext
+    private: bool = False
+
+    def check(self) -> None:
+        """Raises InvalidInput for a user's messages, unless these may be learned from."""
+        user, agent = user_and_agent(self.member.agent)
+        if user is not None and not self.private:
+            raise InvalidInput(
+                f"What the user {user!r} writes to {agent!r} is private, and all members would see what is "
+                "learned from it. Pass private=True if the user wants that."
+            )
+
+    def renamed(
+        self, session: str | None, messages: Sequence[Message]
+    ) -> tuple[str | None, Sequence[Message]]:
+        """The session and its messages under the member's name: members may have sessions of one name."""
+        renamed = [
+            each.evolve(session=f"{self.member.agent}/{each.session}") if each.session else each
+            for each in messages
+        ]
+        return session and f"{self.member.agent}/{session}", renamed
+
+    def named(self, proposal: Proposal) -> Proposal:
+        """A proposal that calls the user by name, since members have different users."""
+        user, agent = user_and_agent(self.member.agent)
+        name = user or f"the user of {agent}"
+        capital = name[:1].upper() + name[1:]
+        subject = proposal.subject
+        return proposal.evolve(
+            content=_THE_USER.sub(lambda match: capital if match[0][0] == "T" else name, proposal.content),
+            subject=name if subject is None or subject.casefold() == USER else subject,
+        )
+
+    def authors(self, messages: Sequence[Message]) -> Mapping[str, str]:
+        """Who wrote each message of a conversation and on which day, by the message's id."""
+        return {each.id or str(each.seq): _author_and_day(each) for each in messages if each.session}
+
+
+_THE_USER: Final = re.compile(r"\bthe user\b", re.IGNORECASE)
+
+
+def _author_and_day(message: Message) -> str:
+    author = speaker_of(message) if message.role is MessageRole.USER else message.role.value
+    return author if message.created_at is None else f"{author}, {message.created_at:%Y-%m-%d}"
