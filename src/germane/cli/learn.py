@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from germane import InvalidInput
 from germane.cli.call import Call, command
@@ -34,7 +34,7 @@ class ModelOptions(NamedTuple):
     ] = 100_000
 
 
-@command("learn from")
+@command("learn from", space=True)
 def _from(
     call: Call,
     source: Annotated[str, arg("SESSION|FILE", "Name of a conversation, or a transcript.")],
@@ -42,10 +42,14 @@ def _from(
     since: Annotated[str | None, opt("--since TIME", "Read only messages from then on.")] = None,
     again: Annotated[bool, opt("--again", "Read all messages, also those that were read.")] = False,
     dry_run: Annotated[bool, opt("--dry-run", "Show what would be learned; store nothing.")] = False,
+    private: Annotated[
+        bool, opt("--private", "Into a space: learn also what a user said in private.")
+    ] = False,
     using: ModelOptions,
 ) -> None:
     """Each fact names the message that states it. Only new messages of a conversation are read, and those of
-    a transcript all. The key of a model is taken from OPENAI_API_KEY or ANTHROPIC_API_KEY.
+    a transcript all. All members of a space see what is learned into it, without the words of the
+    conversation. The key of a model is taken from OPENAI_API_KEY or ANTHROPIC_API_KEY.
     """
     with call.engine(writes=not dry_run) as engine:
         if any(info.session == source for info in engine.sessions()):
@@ -57,8 +61,11 @@ def _from(
         else:
             raise MessageNotFound("conversation", source, source)
         extractor = _extractor(using)
-        how = {"extractor": extractor, "since": since, "again": again, "dry_run": dry_run}
-        runs = [engine.learn_from(each, **how) for each in named]  # type: ignore[arg-type]  # Each has its form.
+        how: dict[str, Any] = {"extractor": extractor, "since": since, "again": again, "dry_run": dry_run}
+        learner: Any = engine
+        if call.space is not None:
+            learner, how["private"] = engine.space(call.space), private
+        runs = [learner.learn_from(each, **how) for each in named]
     _show_runs(call, runs)
 
 
@@ -76,7 +83,7 @@ def _consolidate(
     _show_runs(call, runs)
 
 
-@command("learn runs")
+@command("learn runs", space=True)
 def _runs(
     call: Call,
     *,
@@ -84,7 +91,7 @@ def _runs(
     memory: Annotated[str | None, opt("--memory ID", "Only those that concern this memory.")] = None,
     limit: Annotated[int, opt("--limit N", "The maximum number of runs to list.", min=1)] = 20,
 ) -> None:
-    with call.engine() as engine:
+    with call.open() as engine:
         runs = engine.learning_runs(session=session, memory_id=memory, limit=limit)
     if call.prints({"runs": runs}):
         return
@@ -102,21 +109,21 @@ def _runs(
     print_columns(runs, columns)
 
 
-@command("learn show")
+@command("learn show", space=True)
 def _show(call: Call, run: _Run) -> None:
-    with call.engine() as engine:
+    with call.open() as engine:
         found = engine.learning_run(run)
     if call.prints(found):
         return
     _print_run(found, quotes=True)
 
 
-@command("learn undo")
+@command("learn undo", space=True)
 def _undo(call: Call, run: _Run) -> None:
     """What the run stored is removed, and what it changed stands as before. A memory that was changed since
     is left as it is.
     """
-    with call.engine(writes=True) as engine:
+    with call.open(writes=True) as engine:
         undone = engine.unlearn(run)
     left = [each for each in undone.decisions if each.effects and not each.undone]
     lines = [f"Undone: {sum(each.undone for each in undone.decisions)} of {len(undone.decisions)} decisions."]
@@ -204,7 +211,8 @@ def _print_run(run: LearningRun, *, quotes: bool = False) -> None:
     for decision in run.decisions:
         print_text(_line(decision))
         for quote in decision.proposal.quotes if quotes else ():
-            print_text(f"    {short_id(quote.message)}: {line_of(quote.text)}")
+            words = line_of(quote.text) or f"[{quote.withheld}]"
+            print_text(f"    {short_id(quote.message)}: {words}")
     if run.stopped:
         print_text(run.stopped)
 

@@ -175,38 +175,6 @@ class Engine(ContextMethods):
             run = operations.reflection.reflect(self._session, dry_run=dry_run) if reflect else None
         return runs if run is None else (*runs, run)
 
-    def learning_runs(
-        self,
-        *,
-        session: str | None = None,
-        memory_id: str | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> tuple[LearningRun, ...]:
-        """What was learned from conversations, the latest run first: proposals, quotations and reasons.
-
-        `session` selects the runs of one conversation, `memory_id` those that stored, changed or contradicted
-        a memory. `limit` is the most to return, `after` the id of the run that ended the page before. Raises
-        InvalidInput.
-        """
-        return operations.learning.learning_runs(
-            self._session, of_session=session, memory_id=memory_id, limit=limit, after=after
-        )
-
-    def learning_run(self, run_id: str) -> LearningRun:
-        """A learning run, by its id or its last eight digits. Raises RunNotFound."""
-        return operations.learning.learning_run(self._session, run_id)
-
-    def unlearn(self, run_id: str) -> LearningRun:
-        """Undo a learning run, by its id or its last eight digits; the run as it is in the log afterwards.
-
-        What it stored is removed, and what it changed stands as it did before, to the byte. A memory that was
-        changed since is left as it is: its decision isn't `undone` and says so. The conversation still counts
-        as read. Raises RunNotFound, or InvalidInput for a run that was undone before.
-        """
-        with self._embedding.woken():
-            return operations.learning.unlearn(self._session, run_id)
-
     def about(
         self, name: str, *, as_of: datetime | str | None = None, limit: int | None = None
     ) -> EntityReport:

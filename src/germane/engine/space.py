@@ -6,14 +6,15 @@ No policy: who may do what is decided by `germane.spaces`, in the store's transa
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
 from germane.engine.contexts import ContextMethods
 from germane.model.memory import Memory
 from germane.model.validation import as_utc, checked_word
-from germane.operations import spaces
+from germane.operations import learning, spaces
 from germane.operations.context import AgentContext
 from germane.operations.embedding import Embeds
 from germane.operations.inputs import checked_member, checking_verbs
@@ -31,6 +32,12 @@ from germane.spaces import (
     SpaceInfo,
 )
 from germane.stores.location import Following
+
+if TYPE_CHECKING:
+    from germane.model.conversation import Message
+    from germane.model.extraction import LearningRun
+    from germane.operations.conversation import Conversation
+    from germane.protocols import Extractor
 
 _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""
@@ -137,6 +144,36 @@ class Space(ContextMethods):
         """
         with self._embedding.woken():
             return spaces.share(self._outside, self._session, memory_id)
+
+    def learn_from(
+        self,
+        source: Conversation | str | Iterable[Message | Mapping[str, Any]],
+        *,
+        extractor: Extractor | None = None,
+        since: datetime | str | None = None,
+        again: bool = False,
+        dry_run: bool = False,
+        private: bool = False,
+    ) -> LearningRun:
+        """Learn facts from the member's conversation, or from a list of messages, into the space.
+
+        As `Engine.learn_from`, but that all members see what is learned. They can't read the conversation, so
+        its words stay with the member: a `Quote` has the id of the message, its author and its day, the texts
+        of refused proposals and the answers of a model are left out, and "the user" is called by name, or
+        "the user of" the agent. The words of listed messages that belong to no conversation are quoted.
+        A user's engine learns into a space only with `private=True`. Raises NotAllowed, InvalidInput,
+        MessageNotFound, or what the extractor raises.
+        """
+        with self._embedding.woken():
+            return learning.learn_from(
+                self._session,
+                source,
+                extractor=extractor,
+                since=since,
+                again=again,
+                dry_run=dry_run,
+                sharing=spaces.Sharing(self._outside, private=private),
+            )
 
     def events(self, *, after: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
         """What happened in the space after the event numbered `after`, oldest first, by whomever.

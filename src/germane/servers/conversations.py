@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from germane import Conversation, Engine
+from germane import Conversation, Engine, Space
 from germane.conversation.compaction import ANCHOR
 from germane.errors import InvalidInput
 from germane.extractors import LearningRun
@@ -121,14 +121,20 @@ def sessions(
 
 
 def learn(
-    engine: Engine,
+    engine: Engine | Space,
     session: str,
     *,
     since: datetime | str | None = None,
     again: bool = False,
     dry_run: bool = False,
+    private: bool = False,
 ) -> LearningRun:
-    """Learn facts by rules from the messages of a conversation that weren't read. Raises MessageNotFound."""
+    """Learn facts by rules from the messages of a conversation that weren't read. Raises MessageNotFound.
+
+    Into a space a user learns only with `private`, since all members see it.
+    """
+    if isinstance(engine, Space):
+        return engine.learn_from(session, since=since, again=again, dry_run=dry_run, private=private)
     return engine.learn_from(session, since=since, again=again, dry_run=dry_run)
 
 
@@ -138,7 +144,7 @@ def consolidate(engine: Engine, *, reflect: bool = False, dry_run: bool = False)
 
 
 def learning_runs(
-    engine: Engine,
+    engine: Engine | Space,
     *,
     session: str | None = None,
     memory_id: str | None = None,

@@ -384,8 +384,9 @@ def _learning_runs() -> list[Route]:
     """What is learned from conversations, and undone."""
     runs = "/learning-runs"
     one: dict[str, Any] = {"returns": LearningRun, "wrap": "run"}
+    here: dict[str, Any] = {**one, "in_space": True}
     return [
-        Route(method="POST", path="/conversations/{session}/learn", verb=conversations.learn, **one),
+        Route(method="POST", path="/conversations/{session}/learn", verb=conversations.learn, **here),
         Route(
             method="POST",
             path=runs,
@@ -394,10 +395,14 @@ def _learning_runs() -> list[Route]:
             wrap="runs",
         ),
         Route(
-            method="GET", path=runs, verb=conversations.learning_runs, returns=_page("runs", LearningRun, str)
+            method="GET",
+            path=runs,
+            verb=conversations.learning_runs,
+            returns=_page("runs", LearningRun, str),
+            in_space=True,
         ),
-        Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **one),
-        Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **one),
+        Route(method="GET", path=f"{runs}/{{run_id}}", verb=Engine.learning_run, **here),
+        Route(method="POST", path=f"{runs}/{{run_id}}/undo", verb=Engine.unlearn, **here),
         Route(method="GET", path="/entities", verb=Engine.about, returns=EntityReport),
         Route(method="POST", path="/entities/names", verb=Engine.same_name, **one),
     ]

@@ -9,6 +9,7 @@ from support.contracts.learning_runs import LearningRunsContract
 from support.contracts.ledgers import RecordingContract
 from support.contracts.lifecycles import LifecyclesContract
 from support.contracts.outcomes import ValidatingContract
+from support.contracts.space_learning import SpaceLearningContract
 from support.contracts.spaces import SharingContract
 from support.contracts.usage_history import AdoptingContract
 from support.contracts.working_sets import HoldingContract
@@ -21,6 +22,7 @@ class TablesContract(
     LifecyclesContract,
     HoldingContract,
     SharingContract,
+    SpaceLearningContract,
     ConversingContract,
     ValidatingContract,
     RecordingContract,

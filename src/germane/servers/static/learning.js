@@ -165,7 +165,7 @@ const quotes = (found, session) =>
     h(
       "blockquote",
       null,
-      each.text,
+      each.text || each.withheld || "",
       " ",
       session
         ? h("a", { href: `#/conversations/${encodeURIComponent(session)}` }, `message ${short(each.message)}`)
