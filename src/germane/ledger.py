@@ -402,6 +402,39 @@ class Finding:
     advice: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Something that a repair couldn't save, or saved and set aside.
+
+    `what` is "memory", "message" or the name of a table, and `id` the id of a memory or a message, if it is
+    known. `agent` is None where it isn't known whose it was.
+    """
+
+    what: str
+    agent: str | None
+    id: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """What a repair found in a store, what was lost, and what is left to do.
+
+    `found` is the damage before, and `left` the damage after. Memories that are `set_aside` differ from their
+    checksum: they are in quarantine under the rule "damaged", and such messages are in hidden groups.
+    `pending` counts the memories that wait for a vector, in all agents. `new_file` is the path of the file
+    with what was saved, None where the store was repaired in place.
+    """
+
+    location: str
+    found: tuple[Finding, ...]
+    set_aside: tuple[Damage, ...]
+    lost: tuple[Damage, ...]
+    left: tuple[Finding, ...]
+    pending: int
+    new_file: str | None = None
+
+
 # How a database that holds memories is doing, as whoever operates it asks.
 
 Progress = Callable[[int, int], None]

@@ -32,6 +32,8 @@ DERIVED_FROM: Final = "_derived_from"
 
 QUARANTINE: Final = "_quarantine"
 """The metadata of a memory in quarantine: the rules that marked it, and what it replaces once released."""
+DAMAGED: Final = "damaged"
+"""The rule by which a repair puts memories into quarantine that differ from their checksum."""
 RELEASED: Final = "_released"
 """The metadata of a memory that was released: the rules that had marked it, and when it was released."""
 
@@ -176,6 +178,12 @@ def quarantine_of(memory: Memory) -> tuple[str, ...]:
     """The rules that keep a memory in quarantine; none for one that isn't."""
     noted = memory.metadata.get(QUARANTINE) if memory.status is Status.FORGOTTEN else None
     return tuple(map(str, noted.get("rules", ()))) if isinstance(noted, Mapping) else ()
+
+
+def is_damaged(memory: Memory) -> bool:
+    """Whether a repair marked this version as different from what was stored."""
+    noted = memory.metadata.get(QUARANTINE)
+    return isinstance(noted, Mapping) and DAMAGED in noted.get("rules", ())
 
 
 def sources_of(memory: Memory) -> tuple[str, ...]:

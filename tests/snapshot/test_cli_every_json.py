@@ -147,6 +147,7 @@ def read_ledger(session: Session) -> None:
     take("ledger", "purge", "--before", "2020-05-01", "--yes")
     take("db", "stats")
     take("db", "doctor")
+    take("db", "doctor", "--repair")
     take("bug-report", form=True)
 
 

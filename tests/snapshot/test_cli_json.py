@@ -272,7 +272,7 @@ def test_doctor(db: Path) -> None:
     value = printed("db", "doctor", db=db)
 
     assert list(value) == fields("`germane db doctor`")
-    assert value == snapshot({"healthy": True, "findings": []})
+    assert value == snapshot({"healthy": True, "findings": [], "repair": None})
 
 
 def test_eval(tmp_path: Path) -> None:

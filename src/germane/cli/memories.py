@@ -10,7 +10,7 @@ import typer
 
 from germane import InvalidInput, Level, Memory
 from germane.cli import options
-from germane.cli.call import Call, command, id_of
+from germane.cli.call import Call, check_exists, command, id_of
 from germane.cli.options import Filters, arg, fields_of, opt
 from germane.cli.output import (
     columns_of_output,
@@ -473,8 +473,21 @@ def _stats(call: Call) -> None:
 
 
 @command("db doctor", space=True)
-def _doctor(call: Call) -> None:
-    """Exits with 1 if damage is found."""
+def _doctor(
+    call: Call,
+    *,
+    repair: Annotated[
+        bool, opt("--repair", "Save what can be saved, of all agents, and print what was lost.")
+    ] = False,
+) -> None:
+    """Exits with 1 if damage is found, or with --repair if something was lost, set aside or is still damaged.
+
+    With --repair, what can be read of a file that SQLite can't read whole is written to a new file beside it;
+    the damaged file is unchanged.
+    """
+    if repair:
+        _repair(call)
+        return
     with call.open() as engine:
         findings = engine.doctor()
     damage = [each for each in findings if not each.advice]
@@ -483,8 +496,34 @@ def _doctor(call: Call) -> None:
         for each in findings
     ]
     text = "\n".join(lines) or f"{call.location}: nothing wrong was found."
-    call.answer({"healthy": not damage, "findings": findings}, text)
+    call.answer({"healthy": not damage, "findings": findings, "repair": None}, text)
     if damage:
+        raise typer.Exit(_FOUND_WRONG)
+
+
+def _repair(call: Call) -> None:
+    from germane.stores import repair_store  # noqa: PLC0415 - The other commands of this file repair nothing.
+
+    check_exists(call.database)
+    report = repair_store(call.database)
+    lines = [f"Repaired: {each.code}: {each.text}" for each in report.found if each not in report.left]
+    for title, losses in (("Set aside", report.set_aside), ("Lost", report.lost)):
+        lines += [
+            f"{title}: {each.what} {each.id or ''}{' of ' + each.agent if each.agent else ''}: {each.text}"
+            for each in losses
+        ]
+    lines += [f"Left: {each.code}: {each.text}\n  Remedy: {each.remedy}" for each in report.left]
+    if report.pending:
+        lines.append(f"{counted(report.pending, 'memory')} wait for a vector: germane db embed")
+    if report.new_file is not None:
+        lines.append(
+            f"The repaired store is {report.new_file}. {report.location} is unchanged: keep it until you "
+            "have looked at the new one, then put the new one in its place."
+        )
+    is_whole = not (report.set_aside or report.lost or report.left)
+    text = "\n".join(lines) or f"{call.location}: nothing wrong was found."
+    call.answer({"healthy": not report.left, "findings": report.left, "repair": report}, text)
+    if not is_whole:
         raise typer.Exit(_FOUND_WRONG)
 
 

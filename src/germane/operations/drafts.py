@@ -46,7 +46,7 @@ from germane.operations.context import AgentContext
 from germane.operations.expiry import TIMES, times_of
 from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
 from germane.operations.read import by_key, get, head_of, mark_outdated, store_version, stored_pages
-from germane.provenance import QUARANTINE, sources_of
+from germane.provenance import QUARANTINE, is_damaged, sources_of
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.retrieval.quality import quality_flag_of
@@ -253,7 +253,7 @@ def content_findings(session: AgentContext) -> Iterator[Finding]:
     """The memories whose fields aren't those that their content hash was made of: what a disk has damaged."""
     try:
         for memory in chain.from_iterable(stored_pages(session, Filter(statuses=tuple(Status)))):
-            if not _is_as_stored(session, memory):
+            if not is_damaged(memory) and not _is_as_stored(session, memory):
                 yield Finding(
                     code="content",
                     text=f"Memory {memory.ref} isn't what was stored: its content, kind, subject, scope, "

@@ -23,7 +23,7 @@ from germane.errors import (
     StoreUnavailable,
     UnknownSpace,
 )
-from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress, StoreUsage
+from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress, RepairReport, StoreUsage
 from germane.model.text import tenant_of, user_and_agent, users_prefix
 from germane.operations.inputs import checked_agent, checked_count, checking
 from germane.protocols import Store
@@ -106,6 +106,25 @@ def reindex_store(location: str | Path, *, progress: Progress | None = None) -> 
     StoreBusy.
     """
     operations_on(_there(location)).reindex(progress or _unheard)
+
+
+@checking
+def repair_store(location: str | Path, *, now: datetime | None = None) -> RepairReport:
+    """Save what can be saved of a damaged store, and say what was lost.
+
+    Derived data is made anew: the index of words, packed blocks, tags, places and counters. Damaged vectors
+    are removed, and `Engine.embed_pending` makes new ones. A memory that differs from its checksum goes into
+    quarantine under the rule "damaged", and the group of such a message is hidden. A file that SQLite can't
+    read whole is left as it is: what can be read is written to a new file beside it, `NAME.repaired.db`.
+    `now` is the time of what is set aside. Close every engine first. Raises StoreUnavailable where there is
+    no store or nothing can be read, SchemaTooNew, and InvalidInput where the new file exists already.
+    """
+    moment = datetime.now(UTC) if now is None else now
+    if is_address(_there(location)):
+        return _server(str(location), "A repair of a server").repair(moment)
+    from germane.stores.sqlite.salvage import repaired  # noqa: PLC0415 - Few processes repair.
+
+    return repaired(location, now=moment)
 
 
 @checking

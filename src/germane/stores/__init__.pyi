@@ -3,11 +3,13 @@
 from germane.engine.handle import StoreHandle as StoreHandle
 from germane.ledger import AgentFigures as AgentFigures
 from germane.ledger import CacheUsage as CacheUsage
+from germane.ledger import Damage as Damage
 from germane.ledger import DatabaseStatus as DatabaseStatus
 from germane.ledger import EmbeddingIdentity as EmbeddingIdentity
 from germane.ledger import Erasure as Erasure
 from germane.ledger import Finding as Finding
 from germane.ledger import LargeMemory as LargeMemory
+from germane.ledger import RepairReport as RepairReport
 from germane.ledger import StoreStats as StoreStats
 from germane.ledger import StoreUsage as StoreUsage
 from germane.ledger import VectorIndex as VectorIndex
@@ -39,6 +41,7 @@ from germane.operations.stores import index_vectors as index_vectors
 from germane.operations.stores import migrate_store as migrate_store
 from germane.operations.stores import reindex_store as reindex_store
 from germane.operations.stores import remove_agent as remove_agent
+from germane.operations.stores import repair_store as repair_store
 from germane.operations.stores import store_agents as store_agents
 from germane.operations.stores import store_status as store_status
 from germane.operations.stores import vacuum_store as vacuum_store

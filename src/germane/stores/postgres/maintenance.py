@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
@@ -14,13 +15,14 @@ from typing import Any, Final, NamedTuple
 from psycopg import errors
 
 from germane.errors import GermaneError, StoreBusy, StoreUnavailable
-from germane.ledger import DatabaseStatus, Erasure, Progress, VectorIndex
+from germane.ledger import DatabaseStatus, Erasure, Progress, RepairReport, VectorIndex
 from germane.model.text import REMOVED
 from germane.stores.postgres import servers, store
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.connections import PostgresConnections, TransientFailure, retrying
 from germane.stores.postgres.pool import location_of
 from germane.stores.postgres.store import VERSION, PostgresStore, checked_version, grant, migrate
+from germane.stores.relational.repair import repair
 from germane.stores.relational.settings import reindex, stored_embedding
 from germane.stores.sql import migrations
 
@@ -156,6 +158,12 @@ class PostgresOperations:
             for number, table in enumerate(tables, start=1):
                 raw.execute(f"REINDEX TABLE CONCURRENTLY {table}".encode())
                 progress(number, len(tables))
+
+    def repair(self, now: datetime) -> RepairReport:
+        """Make derived data anew where it is damaged, and set damaged memories and messages aside."""
+        PostgresStore(self._address).close()
+        with self._opened() as connections:
+            return repair(connections, now=now)
 
     def vacuum(self, progress: Progress) -> None:
         """Make the space of deleted rows usable again, and renew the planner's statistics, table by table."""

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from germane.errors import StoreUnavailable
 from germane.ids import id_text
 from germane.ledger import Finding
 from germane.stores.relational.checksums import is_intact
 from germane.stores.relational.conversation_records import MessageRow, message_of, record_of, rules_of
 from germane.stores.relational.memory_blocks import check_blocks
 from germane.stores.relational.settings import ENGLISH, LexRow, stored_lex_row
-from germane.stores.relational.tables import UNREADABLE, AgentRow, Connection, damaged_record, span
+from germane.stores.relational.tables import UNREADABLE, AgentRow, Connection, numbered_memory, span
 
 _RESTORE = "Restore the store from a backup, or export what can be read and import it into a new store."
 _REINSERT = "Export the agent's memories and import them into a new store."
@@ -46,7 +47,6 @@ _CHECKS: Final = (
         "Memory {id} has a vector and is listed as waiting for one.",
         "Embed what waits with `germane embed`.",
     ),
-    ("check_vectors", "vector", "The vector of memory {id} isn't of {model}.", _REPAIR),
 )
 """Queries that find the ids of damaged rows, with the code, the text and the remedy of each finding."""
 
@@ -54,7 +54,7 @@ _CHECKS: Final = (
 def check_agent(connection: Connection, known: AgentRow) -> Iterator[Finding]:
     """What doesn't agree within one agent's part of a store."""
     agent, embedding, language = known.agent, known.embedding, known.language or ENGLISH
-    values = {"agent": agent, "dimension": embedding.dimension if embedding else -1}
+    values = {"agent": agent}
     for memories, terms, stored_memories, stored_terms in connection.run("check_counters", values):
         if (memories, terms) != (stored_memories, stored_terms):
             text = (
@@ -71,13 +71,12 @@ def check_agent(connection: Connection, known: AgentRow) -> Iterator[Finding]:
             yield Finding(code="orphan", text=f"{count} rows of {table} have no memory.", remedy=_REINSERT)
     for query, code, text, remedy in _CHECKS:
         for raw, *heads in connection.run(query, values):
-            of = {"id": id_text(raw), "heads": sum(heads), "model": embedding or "any model"}
+            of = {"id": id_text(raw), "heads": sum(heads)}
             yield Finding(code=code, text=text.format(**of), remedy=remedy)
     yield from _check_index(connection, agent, language)
     yield from _check_messages(connection, agent, language)
     yield from check_blocks(connection, agent, embedding)
-    if embedding is not None:
-        yield from _check_vectors(connection, agent, embedding.dimension)
+    yield from _check_vectors(connection, agent, embedding.dimension if embedding else 0)
 
 
 def _check_index(connection: Connection, agent: int, language: str) -> Iterator[Finding]:
@@ -85,9 +84,12 @@ def _check_index(connection: Connection, agent: int, language: str) -> Iterator[
     place = span(agent)
     while rows := connection.run("forwards_to_renew", place).fetchall():
         nums = {"agent": agent, "nums": json.dumps([num for num, *_ in rows])}
-        for each in filter(None, map(damaged_record, connection.run("records", nums))):
-            text = f"Memory {each} isn't what was stored: something else than germane changed it."
-            yield Finding(code="content", text=text, remedy=_REPAIR)
+        for each in connection.run("records", nums):
+            try:
+                numbered_memory(each, "")
+            except StoreUnavailable as error:
+                text = f"A memory isn't what was stored: {error}"
+                yield Finding(code="content", text=text, remedy=_REPAIR)
         stored = {num: record for num, *record in connection.run("forwards_of", nums)}
         for num, *texts, metadata in rows:
             if num not in stored:
@@ -147,20 +149,23 @@ def is_record_intact(row: MessageRow, stored: Sequence[Any], language: str) -> b
 
 def _check_vectors(connection: Connection, agent: int, dimension: int) -> Iterator[Finding]:
     """The vectors that differ from their checksum, or aren't of unit length as all stored vectors are."""
+    nums = {"agent": agent, "nums": json.dumps(wrong_vectors(connection, agent, dimension))}
+    for _, raw, *_ in connection.run("forwards_of", nums).fetchall():
+        text = f"The vector of memory {id_text(raw)} isn't the one that was stored."
+        yield Finding(code="vector", text=text, remedy=_REPAIR)
+
+
+def wrong_vectors(connection: Connection, agent: int, dimension: int) -> list[int]:
+    """The numbers of the memories whose vectors are damaged or aren't of the model's length."""
+    wrong: list[int] = []
     rows = connection.run("cache_vectors", span(agent))
     while some := rows.fetchmany(_AT_ONCE):
-        # One of another length is a finding already.
-        found = [row for row in some if len(row[1]) == _BYTES * dimension]
+        found = [row for row in some if len(row[1]) == _BYTES * dimension and is_intact(*row[1:])]
         vectors = np.frombuffer(b"".join(packed for _, packed, _ in found), dtype="<f2").reshape(
             len(found), dimension
         )
         lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
         # NaN is no less than anything.
-        are_right = (np.abs(lengths - 1) < _SLACK) & np.array(
-            [is_intact(*row[1:]) for row in found], np.bool_
-        )
-        wrong = [found[place][0] for place in np.flatnonzero(~are_right).tolist()]
-        nums = {"agent": agent, "nums": json.dumps(wrong)}
-        for _, raw, *_ in connection.run("forwards_of", nums).fetchall():
-            text = f"The vector of memory {id_text(raw)} isn't the one that was stored."
-            yield Finding(code="vector", text=text, remedy=_REPAIR)
+        sound = {found[place][0] for place in np.flatnonzero(np.abs(lengths - 1) < _SLACK).tolist()}
+        wrong += [num for num, *_ in some if num not in sound]
+    return wrong

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from germane.errors import StoreUnavailable
 from germane.ledger import EmbeddingIdentity, Finding
 from germane.renditions.passages import LONG_TOKENS
 from germane.retrieval.bm25 import PostingsBlock
@@ -419,6 +420,9 @@ def _compared(block: MemoryBlock) -> tuple[Any, ...]:
 
 def _differs(connection: Connection, own: dict[str, int], dimension: int) -> bool:
     """Whether the packed vectors of a span, if there are any, aren't those of its rows."""
-    nums, rows = _vectors_of_rows(connection, own, dimension)
+    try:
+        nums, rows = _vectors_of_rows(connection, own, dimension)
+    except StoreUnavailable:
+        return False  # The damaged vector is a finding of its own.
     expected = _sealed(len(nums), dimension, nums.tobytes(), rows.tobytes())
     return any(packed != expected for *_, packed in connection.run("memory_block_vectors", own).fetchall())

@@ -268,6 +268,12 @@ def stored_embedding(settings: dict[str, str]) -> EmbeddingIdentity | None:
     return found
 
 
+def remove_embedding(connection: Connection) -> None:
+    """Forget which model makes the vectors of this store."""
+    for name in ("embedding_name", "embedding_dimension", _CHECKSUM):
+        connection.run("remove_setting", {"name": name})
+
+
 def _checksum_of(embedding: EmbeddingIdentity) -> str:
     return str(checksum_of((embedding.name, embedding.dimension)))
 

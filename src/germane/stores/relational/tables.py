@@ -419,12 +419,6 @@ def row_of(table: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(map(values.__getitem__, agent_tables()[table].columns))
 
 
-def damaged_record(row: Sequence[Any]) -> str | None:
-    """The id of the memory of a row of `records` that isn't what was stored; None for one that is."""
-    _, chain, *_, checksum = _named(row)
-    return None if checksum in (None, checksum_of(_checked_columns(row))) else id_text(chain)
-
-
 def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
     """The num and the memory of a row of the query `records` or one like it."""
     num, chain, version, successor, scope, scope_value, checksum = _named(row)

@@ -47,11 +47,6 @@ WHERE memories.agent = :agent;
 SELECT memories.num, id, length, hashes, frequencies FROM memories {join} lex USING ({key})
 WHERE {+}memories.agent = :agent AND memories.num {numbers :nums};
 
--- name: check_vectors
--- Vectors of another length than the model's; SQLite keeps two bytes a dimension.
-SELECT chain FROM memories {join} vectors USING ({key})
-WHERE memories.agent = :agent AND {sqlite: length(vector) <> 2 *}{postgres: vector_dims(vector) <>} :dimension;
-
 -- name: check_chains
 -- Chains that have no head, or more than one. A chain without one may end in another, with which it was merged.
 SELECT chain, count(*) FILTER (WHERE superseded_by IS NULL) AS heads FROM memories WHERE agent = :agent
@@ -66,6 +61,52 @@ ORDER BY chain;
 -- Superseded versions whose successor is not stored.
 SELECT chain FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM memories AS new WHERE new.agent = :agent AND new.id = old.superseded_by);
+
+-- name: half_memories
+-- Memories without texts.
+SELECT memories.num, chain FROM memories LEFT JOIN texts ON texts.agent = memories.agent AND texts.num = memories.num
+WHERE memories.agent = :agent AND texts.num IS NULL;
+
+-- name: set_aside_memory
+-- Take a damaged memory out of results, or give it the chain that it begins.
+UPDATE memories SET chain = :chain, status = :status, trust = :trust, outcome = :outcome WHERE num = :num AND agent = :agent;
+
+-- name: set_aside_texts
+-- Note that a memory is damaged.
+UPDATE texts SET tags = :tags, metadata = :metadata, checksum = :checksum WHERE num = :num AND agent = :agent;
+
+-- name: set_agent_memories
+-- Count the agent's memories anew.
+UPDATE {states} SET memories = (SELECT count(*) FROM memories WHERE memories.agent = :agent) WHERE agent = :agent;
+
+-- name: remove_tags
+-- Remove all tags of an agent, before they are made anew from the texts.
+DELETE FROM tags WHERE agent = :agent;
+
+-- name: remove_places
+-- The same of the places.
+DELETE FROM places WHERE agent = :agent;
+
+-- name: remove_embedded
+-- Nothing that has a vector waits for one.
+DELETE FROM unembedded WHERE agent = :agent
+    AND EXISTS (SELECT 1 FROM vectors WHERE vectors.agent = :agent AND vectors.num = unembedded.num);
+
+-- name: seal_message
+-- Store the checksum of a message as it is.
+UPDATE messages SET checksum = :checksum WHERE num = :num AND agent = :agent;
+
+-- name: remove_message_record
+-- Remove what is stored of a message's words and vector, so that it is made anew when it is needed.
+DELETE FROM message_lex WHERE num = :num AND agent = :agent;
+
+-- name: unpack_messages
+-- Remove the packed messages of an agent, and let caches read its conversations again.
+UPDATE message_lex SET packed = NULL WHERE agent = :agent AND packed IS NOT NULL;
+
+-- name: renew_conversations
+-- Let caches read an agent's conversations again.
+UPDATE conversations SET revision = revision + 1 WHERE agent = :agent;
 
 -- name: message_rows
 -- Messages of an agent's, a batch at a time.
