@@ -1,7 +1,8 @@
 // Quarantine: what rules keep out of every result, with the rules, where it came from, and its release.
 
 import { at, can, get, post } from "./api.js";
-import { badge, button, empty, facts, failure, h, moment, pagedList, panel, short, show, words } from "./dom.js";
+import { badge, button, empty, facts, failure, h } from "./dom.js";
+import { moment, pagedList, panel, short, show, words } from "./dom.js";
 
 const PAGE = 50;
 
@@ -19,7 +20,9 @@ export async function open(area) {
         "Texts that look like an instruction to a model or like a secret. None of them is in any result ",
         "until it is released. To purge one, open it.",
       ),
-      page.memories.length === 0 ? empty("Nothing is in quarantine.") : pagedList(page, "memories", next, entry),
+      page.memories.length === 0
+        ? empty("Nothing is in quarantine.")
+        : pagedList(page, "memories", next, entry),
     ),
   );
 }
@@ -30,7 +33,8 @@ function entry({ memory, rules, at: marked, replaces }) {
   const release = async () => {
     try {
       const { memory: released } = await post(at`/quarantine/${memory.id}/release`);
-      show(item, h("p", null, "Released: ", link(released.id), ` is shown since version ${released.version}.`));
+      const since = ` is shown since version ${released.version}.`;
+      show(item, h("p", null, "Released: ", link(released.id), since));
     } catch (error) {
       show(answer, failure(error));
     }
@@ -52,7 +56,11 @@ function entry({ memory, rules, at: marked, replaces }) {
       ["Memory", link(memory.id)],
     ]),
     can("admin") &&
-      h("div", { class: "tools line" }, button("Release", release, { "aria-label": `Release ${short(memory.id)}` })),
+      h(
+        "div",
+        { class: "tools line" },
+        button("Release", release, { "aria-label": `Release ${short(memory.id)}` }),
+      ),
     answer,
   );
   return item;
