@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
+OLDEST := .venv-oldest
+SHIPPED := .venv-shipped
+EXTRAS := cli,http,mcp,onnx,postgres,project,server,watch
 
-.PHONY: demo test test-all test-rest test-install lint house bench docs site dist clean
+.PHONY: demo test test-all test-rest test-install test-oldest torture sbom lint house bench docs site dist clean
 .DEFAULT_GOAL := test
 
 # The demo needs the package and its command line, and none of the tests' tools.
@@ -37,6 +40,24 @@ test-all: test test-rest ## All tests.
 
 test-rest: $(FRAMEWORKS) ## What takes long: killed processes, restarted servers, properties with all examples.
 	GERMANE_TESTS=rest $(BIN)/python -m pytest -n auto
+
+test-oldest: ## The quick tests with the oldest release that each range of the dependencies allows.
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
+	$(OLDEST)/bin/python tools/oldest.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check -c $(OLDEST)/oldest.txt --group test -e '.[$(EXTRAS)]'
+	GERMANE_TESTS=quick $(OLDEST)/bin/python -m pytest -n auto --ignore tests/frameworks --ignore tests/house --ignore tests/docs
+
+torture: $(FRAMEWORKS) ## The promises at scale, about an hour; SECONDS_EACH=10 makes it short.
+	PYTHONPATH=tests $(BIN)/python -m torture --seconds $(or $(SECONDS_EACH),300)
+
+sbom: $(FRAMEWORKS) ## What an installation with these extras consists of, as CycloneDX, and the licences.
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --group supply
+	test -x $(SHIPPED)/bin/python || $(PYTHON) -m venv $(SHIPPED)
+	$(SHIPPED)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt '.[$(EXTRAS)]'
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/germane.cdx.json $(SHIPPED)
+	$(BIN)/pip-licenses --python $(SHIPPED)/bin/python --from mixed --format markdown --output-file dist/licences.md
 
 lint: $(FRAMEWORKS) ## Format, lint and types.
 	$(BIN)/ruff format --check .
@@ -71,4 +92,4 @@ test-install: $(FRAMEWORKS) ## The wheel in empty environments: without extras, 
 	$(BIN)/python tools/test_install.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(SHIPPED) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -103,8 +103,8 @@ def main() -> None:
     parser.add_argument("--restart", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    with _location(given) as location:
-        report = run(location, given)
+    with _location(given) as (location, crash):
+        report = run(location, given, crash)
     if given.json:
         print(json.dumps(report, default=asdict))
         return
@@ -129,20 +129,20 @@ def main() -> None:
 
 
 @contextmanager
-def _location(given: argparse.Namespace) -> Iterator[str]:
+def _location(given: argparse.Namespace) -> Iterator[tuple[str, Timer | None]]:
+    """A new store, and what kills its server when half of the time has passed since its start."""
     if not given.postgres:
         with TemporaryDirectory() as folder:
-            yield str(Path(folder) / "agent.db")
+            yield str(Path(folder) / "agent.db"), None
         return
     server = Server(settings={"fsync": "on", "full_page_writes": "on", "shared_buffers": "512MB"})
     try:
         server.create()
         server.start()
-        crash = Timer(given.seconds / 2, server.restart)
-        if given.restart:
-            crash.start()
-        yield server.url(server.fresh())
-        crash.cancel()
+        crash = Timer(given.seconds / 2, server.restart) if given.restart else None
+        yield server.url(server.fresh()), crash
+        if crash is not None:
+            crash.cancel()
     finally:
         server.stop()
 
@@ -151,7 +151,7 @@ def _agent(number: int, agents: int) -> str:
     return f"agent-{number % agents}"
 
 
-def run(location: str, given: argparse.Namespace) -> Report:
+def run(location: str, given: argparse.Namespace, crash: Timer | None) -> Report:
     store = open_store(location, embedding=None)
     for number in range(given.agents):
         store.apply(
@@ -160,7 +160,7 @@ def run(location: str, given: argparse.Namespace) -> Report:
     store.close()
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[Worked] = context.Queue()
-    gate = context.Barrier(given.writers + given.readers)
+    gate = context.Barrier(given.writers + given.readers + 1)
     each = [(write, number) for number in range(given.writers)]
     each += [(read, number) for number in range(given.readers)]
     workers = [
@@ -171,6 +171,9 @@ def run(location: str, given: argparse.Namespace) -> Report:
     ]
     for process in workers:
         process.start()
+    gate.wait()
+    if crash is not None:
+        crash.start()
     done = [results.get(timeout=given.seconds + 120) for _ in workers]
     for process in workers:
         process.join()

@@ -14,7 +14,7 @@ pathological: Any = import_module("pathological")
 
 _KINDS = (
     "sk-", "eyJ-", "![a](http://x/?", "⏎", "\r⏎", "`", "``` ", "“", "(", "no, ", "Ann's ", "://", "//",
-    "<recalled-from-memory>", "- a⏎  ", "[", "{", "#a ", "statements", "turns", "nested quotes", "ﷺ",
+    "<recalled-from-memory>", "- a⏎  ", "[", "{", "#a ", "statements", "turns", "nested quotes", "ﷺ", "a.",
 )  # fmt: skip
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,14 @@ import germane
 from germane import StoreUnavailable
 from germane.errors import SchemaTooNew
 from germane.stores import migrate_store, store_status
-from support.databases import later_step, migrated_database, oldest_version, step_names, version
+from support.databases import (
+    later_step,
+    migrated_database,
+    oldest_version,
+    step_names,
+    version,
+    versions,
+)
 from support.postgres_schema import PARTITIONS
 from support.postgres_server import Server
 
@@ -74,6 +81,25 @@ def test_it_becomes_as_a_new_one_is(postgres_server: Server, database: str, part
     assert len(recorded(postgres_server, new)) == len(names)
     postgres_server.drop(new)
     assert migrated_database(postgres_server.url(database), COLOURS, SHAPES) == ()
+
+
+@pytest.mark.parametrize("older", versions("postgres"))
+def test_a_database_of_every_version_opens_and_works(
+    postgres_server: Server, older: int, partitions: int
+) -> None:
+    name, new = postgres_server.fresh(), postgres_server.fresh()
+    url = postgres_server.url(name)
+    migrated_database(url, partitions=partitions, until=older)
+    migrate_store(url)
+    migrated_database(postgres_server.url(new), partitions=partitions)
+    with germane.open(url, agent="ada", embedder=None) as engine:
+        engine.remember("Tea is green.")
+        assert [found.memory.content for found in engine.recall("tea")] == ["Tea is green."]
+        engine.conversation("talk").append("user", "Is it?")
+        assert engine.doctor() == ()
+    assert shape_of(postgres_server, name) == shape_of(postgres_server, new)
+    for each in (name, new):
+        postgres_server.drop(each)
 
 
 def test_what_is_stored_stays(postgres_server: Server, database: str) -> None:

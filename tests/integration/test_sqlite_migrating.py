@@ -12,7 +12,7 @@ import germane
 from germane import StoreError, StoreUnavailable
 from germane.errors import SchemaTooNew
 from germane.stores import migrate_store, store_status
-from support.databases import later_step, migrated_file, oldest_version, version
+from support.databases import later_step, migrated_file, oldest_version, version, versions
 
 VERSION = version("sqlite")
 COLOURS = later_step(
@@ -67,6 +67,19 @@ def test_it_becomes_as_a_new_one_is(path: Path, tmp_path: Path) -> None:
     for each in ("SELECT * FROM migrations ORDER BY number", "SELECT * FROM colours"):
         assert rows(path, each) == rows(new, each) != []
     assert rows(path, "SELECT content FROM texts") == [("Tea is green",)]
+
+
+@pytest.mark.parametrize("older", versions("sqlite"))
+def test_a_file_of_every_version_opens_and_works(tmp_path: Path, older: int) -> None:
+    path, new = tmp_path / "older.db", tmp_path / "new.db"
+    assert migrated_file(path, until=older) == older
+    for each in (path, new):
+        with germane.open(each, agent="ada", embedder=None) as engine:
+            engine.remember("Tea is green.")
+            assert [found.memory.content for found in engine.recall("tea")] == ["Tea is green."]
+            engine.conversation("talk").append("user", "Is it?")
+            assert engine.doctor() == ()
+    assert shape_of(path) == shape_of(new)
 
 
 def test_a_step_that_fails_leaves_nothing_behind(path: Path) -> None:

@@ -147,25 +147,36 @@ def later_step(dialect: Dialect, number: int, name: str, script: str) -> Migrati
     return Migration(number=number, name=f"{number:04}_{name}.sql", script=script)
 
 
-def migrated_file(path: Path, *later: Migration, read_only: bool = False) -> int:
-    """The version of a file after these steps."""
+def versions(dialect: Dialect) -> tuple[int, ...]:
+    """The versions of the schema that a store may have."""
+    return tuple(each.number for each in migrations(dialect))
+
+
+def migrated_file(path: Path, *later: Migration, read_only: bool = False, until: int | None = None) -> int:
+    """The version of a file after these steps, or after those of this package up to `until`."""
     from germane.stores.sqlite import connections as files  # noqa: PLC0415 - Few tests need it.
     from germane.stores.sqlite import store as sqlite  # noqa: PLC0415 - As above.
 
     with closing(
         files.SqliteConnections(str(path), durability="full", timeout=5, read_only=read_only)
     ) as connections:
-        sqlite.prepare(connections, (*migrations("sqlite"), *later))
+        sqlite.prepare(connections, (*_steps("sqlite", until), *later))
         with connections.reading() as connection:
             return sqlite.version_of(connection)
 
 
-def migrated_database(address: str, *later: Migration, partitions: int = 0) -> tuple[str, ...]:
-    """The names of the steps that were applied to a database."""
+def migrated_database(
+    address: str, *later: Migration, partitions: int = 0, until: int | None = None
+) -> tuple[str, ...]:
+    """The names of the steps that were applied to a database, of this package those up to `until`."""
     from germane.stores.postgres.store import migrate  # noqa: PLC0415 - The driver may be missing.
 
     with closing(connections_to(address)) as connections:
-        return migrate(connections, partitions=partitions, steps=(*migrations("postgres"), *later))
+        return migrate(connections, partitions=partitions, steps=(*_steps("postgres", until), *later))
+
+
+def _steps(dialect: Dialect, until: int | None) -> list[Migration]:
+    return [each for each in migrations(dialect) if until is None or each.number <= until]
 
 
 @pytest.fixture(params=["file", "database"])

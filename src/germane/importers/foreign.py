@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import sqlite3
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -113,6 +115,17 @@ def parsed_json(path: Path, text: str | None = None) -> Any:
         raise unreadable(path, reason, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise unreadable(path, f"it is no JSON that can be read ({error})") from error
+
+
+_MOST_PARTS: Final = 1000
+"""Parts of a key in TOML, whose parser takes quadratic time in them."""
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """The tables of TOML. Raises ValueError, also for a key of very many parts."""
+    if any(each.count(".") > _MOST_PARTS for each in re.split(r"[=\n]", text)):
+        raise ValueError(f"a key has more than {_MOST_PARTS:,} parts")
+    return tomllib.loads(text)
 
 
 # SQLite files, which are only read.

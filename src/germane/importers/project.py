@@ -6,7 +6,6 @@ import ast
 import inspect
 import json
 import re
-import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Any
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.importers.documents import LONG, named_paths, pattern_of
-from germane.importers.foreign import LeaveOut, counted, uncounted
+from germane.importers.foreign import LeaveOut, counted, parsed_toml, uncounted
 from germane.importers.host_files import for_folder, governed, imported_files, is_instructions
 from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, too_large, walk
 from germane.importers.sources import (
@@ -525,7 +524,7 @@ def _parsed(path: Path) -> Manifest:
     text = read_text(path)
     try:
         if path.suffix == ".toml":
-            return _READERS[path.name](tomllib.loads(text))
+            return _READERS[path.name](parsed_toml(text))
         return _READERS[path.name](json.loads(text) if path.suffix == ".json" else text)
     except FieldError as error:
         raise unreadable(path, str(error)) from error

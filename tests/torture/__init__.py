@@ -1,0 +1,1 @@
+"""The promises at scale: `make torture`, or `PYTHONPATH=tests:src python -m torture [SECTION...]`."""
