@@ -76,6 +76,8 @@ def test_a_pronoun_changes_the_one_memory_that_it_can_mean(
         (["The user met Anna in Rome."], ("a card for Anna", "it's in Oslo now")),
         (["The company has 40 employees."], ("a company party", "there are 12 of us now in the car")),
         (["The standup is at 9:00."], ("what's for lunch?", "it's at 9:45 now")),
+        (["The user lives in Bonn."], ("Anna lives in Kiel.",)),
+        (["Anna lives in Kiel."], ("I live in Bonn.",)),
     ],
 )  # fmt: skip
 def test_what_may_mean_something_else_changes_nothing(known: Sequence[str], texts: Sequence[str]) -> None:

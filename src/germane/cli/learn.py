@@ -51,7 +51,9 @@ def _from(
     a transcript all. All members of a space see what is learned into it, without the words of the
     conversation. The key of a model is taken from OPENAI_API_KEY or ANTHROPIC_API_KEY.
     """
-    with call.engine(writes=not dry_run) as engine:
+    # A transcript may be the first that an agent learns from; a space must exist.
+    makes = not dry_run and call.space is None and Path(source).is_file()
+    with call.engine(writes=not dry_run, makes=makes) as engine:
         if any(info.session == source for info in engine.sessions()):
             named: list[object] = [engine.conversation(source)]
         elif Path(source).is_file():

@@ -65,6 +65,10 @@ _HELPERS: Final = frozenset(
     }
 )
 """Whoever tells of a change of the subject's, rather than of their own."""
+_NAMED: Final = regex.compile(
+    r"(?!(?:The|We|Our|My|They|It|He|She)\b)\p{Lu}\p{L}+(?=['’]s\b| (?:\p{Ll}+(?:s|ed)|left|quit|got)\b)"
+)
+"""The name that a statement begins with."""
 _SAYS_WHAT: Final = regex.compile(r"(?:The user|We|I) (?!['’]s\b)", regex.IGNORECASE)
 """Begins a statement whose first word is what somebody does, rather than what it is about."""
 _AT_LEAST: Final = 2
@@ -94,7 +98,7 @@ def change_of(
     may_end = patterns is not None and (same_person or _names_partner(new, old, patterns))
     if patterns is not None and may_end and _ends(new, old, patterns, language):
         return Change("value", stated=True)
-    if patterns is not None and same_person:
+    if patterns is not None and same_person and _same_name(new, old):
         slot = _has_other_value(new, old, patterns, language, stated=stated)
         if slot or _differs_in_value(new, old, patterns.opposites):
             changes = stated or (slot and not _is_constant(new, patterns.opposites))
@@ -148,6 +152,15 @@ def _person(text: str, patterns: ChangePatterns) -> str:
     """Whose affair a statement is: a relative's, or nobody's but the subject's."""
     match = patterns.person.match(text.removeprefix("The "))
     return "" if match is None or match["who"].casefold() in _HELPERS else match["who"].casefold()
+
+
+def _same_name(new: str, old: str) -> bool:
+    """Whether no statement begins with a name that the other lacks: "Anna lives in Kiel"."""
+    names = (_NAMED.match(text) for text in (new, old))
+    return all(
+        name is None or regex.search(rf"\b{regex.escape(name[0])}\b", other) is not None
+        for name, other in zip(names, (old, new), strict=True)
+    )
 
 
 def _names_partner(new: str, old: str, patterns: ChangePatterns) -> bool:
