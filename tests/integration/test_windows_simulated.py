@@ -36,7 +36,7 @@ for module, names in (
     for name in names.split():
         if hasattr(module, name):
             delattr(module, name)
-pathlib.WindowsPath = pathlib.PosixPath  # The files are those of this machine.
+sys.modules[pathlib.Path.__module__].WindowsPath = pathlib.PosixPath  # The files are those of this machine.
 os.name = "nt"
 """
 
