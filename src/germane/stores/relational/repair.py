@@ -105,10 +105,13 @@ class _AgentRepair:
                 memory = sound
             tags += [(self._agent, tag, num) for tag in memory.tags]
             places += [(self._agent, place, num) for place in further_places(memory)]
-        for name, rows in (("tag", tags), ("place", places)):
-            self._connection.run(f"remove_{name}s", {"agent": self._agent})
+        for remove, insert, rows in (
+            ("remove_tags", "insert_tag", tags),
+            ("remove_places", "insert_place", places),
+        ):
+            self._connection.run(remove, {"agent": self._agent})
             if rows:
-                self._connection.many(f"insert_{name}", rows)
+                self._connection.many(insert, rows)
 
     def vectors(self, embedding: EmbeddingIdentity | None) -> None:
         """Let the memories with damaged vectors wait for new ones."""
@@ -121,7 +124,7 @@ class _AgentRepair:
         wrong = wrong_vectors(self._connection, self._agent, embedding.dimension)
         for num in wrong:
             self._connection.run("remove_vector", {"num": num, "agent": self._agent})
-        self._connection.run("remove_embedded", {"agent": self._agent})
+        self._connection.run("remove_embedded", span(self._agent))
         if wrong:
             self._connection.many("insert_unembedded", [(num, self._agent) for num in wrong])
 

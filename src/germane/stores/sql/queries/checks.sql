@@ -89,7 +89,7 @@ DELETE FROM places WHERE agent = :agent;
 
 -- name: remove_embedded
 -- Nothing that has a vector waits for one.
-DELETE FROM unembedded WHERE agent = :agent
+DELETE FROM unembedded WHERE num > :above AND num < :below AND {+}agent = :agent
     AND EXISTS (SELECT 1 FROM vectors WHERE vectors.agent = :agent AND vectors.num = unembedded.num);
 
 -- name: seal_message
