@@ -41,11 +41,13 @@ def _killed(path: Path, number: int, writers: int, task: Task) -> list[dict[str,
     """What the writers of a round acknowledged before they were killed."""
     outputs = [path.with_suffix(f".{number}.{writer}") for writer in range(writers)]
     children = []
+    imports = os.pathsep.join((str(ROOT / "tests"), str(ROOT / "src")))
     for writer, output in enumerate(outputs):
+        program = [sys.executable, "-m", "torture.kills", str(path)]
+        seed = str(task.seed * 1_000_000 + number * 10 + writer)
         with output.open("wb") as stdout:
-            seed = str(task.seed * 1_000_000 + number * 10 + writer)
             children.append(
-                subprocess.Popen([sys.executable, "-m", "torture.kills", str(path), seed], stdout=stdout)
+                subprocess.Popen([*program, seed], stdout=stdout, env={**os.environ, "PYTHONPATH": imports})
             )
     for child, output in zip(children, outputs, strict=True):
         while not output.stat().st_size and child.poll() is None:
@@ -151,9 +153,8 @@ def _converse(engine: Engine, _: Any, word: str, __: Random) -> Iterator[dict[st
 def _assemble(engine: Engine, _: Any, word: str, __: Random) -> Iterator[dict[str, Any]]:
     context = engine.assemble(word, budget=500, record=True)
     yield {"what": "assembly", "id": context.ref}
-    engine.feedback(
-        context, used=[each.memory.id for each in context.items if not each.memory.is_message][:2]
-    )
+    shown = [each.memory_id for each in context.trace.included if not each.is_message]
+    engine.feedback(context, used=shown[:2])
 
 
 def _share(engine: Engine, space: Any, word: str, chance: Random) -> Iterator[dict[str, Any]]:
