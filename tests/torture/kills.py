@@ -153,7 +153,7 @@ def _converse(engine: Engine, _: Any, word: str, __: Random) -> Iterator[dict[st
 def _assemble(engine: Engine, _: Any, word: str, __: Random) -> Iterator[dict[str, Any]]:
     context = engine.assemble(word, budget=500, record=True)
     yield {"what": "assembly", "id": context.ref}
-    shown = [each.memory_id for each in context.trace.included if not each.is_message]
+    shown = [each.memory.id for each in context.items if not each.memory.is_message]
     engine.feedback(context, used=shown[:2])
 
 
