@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-pathological: Any = import_module("pathological")
+# Without bench/ on the path: its modules have names that packages have as well.
+_SPEC: Any = spec_from_file_location("pathological", Path(__file__).parents[2] / "bench" / "pathological.py")
+pathological: Any = module_from_spec(_SPEC)
+sys.modules["pathological"] = pathological  # Its dataclasses look for their module.
+_SPEC.loader.exec_module(pathological)
 
 _KINDS = (
     "sk-", "eyJ-", "![a](http://x/?", "⏎", "\r⏎", "`", "``` ", "“", "(", "no, ", "Ann's ", "://", "//",

@@ -154,11 +154,6 @@ def _is_form(one: str, other: str) -> bool:
     return one[:shared] == other[:shared] and long - short <= _ENDING
 
 
-def similarity(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    """The cosine of two unit vectors."""
-    return float(one @ other)
-
-
 def is_quoted(quoted: str, text: str) -> bool:
     """Whether the text holds all words of `quoted` in one piece; of fewer than four that says nothing."""
     words = words_of(quoted)
