@@ -36,7 +36,18 @@ from support.postgres_server import Server
 
 # A function does it, and says what it did.
 ANSWERED = {"add_agent", "purge_memory", "insert_assembled"}
-TYPES = {"bigint", "smallint", "integer", "text", "bytea", "double precision", "boolean", "halfvec", "void"}
+TYPES = {
+    "bigint",
+    "bigint[]",
+    "smallint",
+    "integer",
+    "text",
+    "bytea",
+    "double precision",
+    "boolean",
+    "halfvec",
+    "void",
+}
 EVERYTHING = Filter(
     kinds=("a", "b"),
     tags=("a", "b"),

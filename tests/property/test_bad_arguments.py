@@ -297,7 +297,7 @@ _RESULTS = tuple(
         "QuarantinedMemory",
         # What an engine asks of a store, and its answers.
         "Applied ApplySignal ImportUsage Insert Merge Purge RecordOutcome RecordUse Revise Reword",
-        "SearchResult SetStatus SetVector Slice RecordRun Reinstate PurgeConversation",
+        "Damage RepairReport SearchResult SetStatus SetVector Slice RecordRun Reinstate PurgeConversation",
         # What it asks of a store's spaces.
         "Create Demote Disband FailOver Join Leave Promote SpaceAct",
     )

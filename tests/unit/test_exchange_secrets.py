@@ -190,7 +190,7 @@ def test_commits_are_checked(tmp_path: Path, engine: Engine) -> None:
 
 def test_of_an_export_all_versions_of_a_memory_are_refused(tmp_path: Path, engine: Engine) -> None:
     first = engine.remember("The key is new.")
-    second = engine.revise(first.id, f"The key is {SECRETS['AWS Access Key']}.")
+    second = engine.revise(first.id, f"The key is {SECRETS['AWS Access Key']}.", force=True)
     engine.revise(second.id, "The key is old.")
     engine.remember("Fine.")
     path = tmp_path / "all.jsonl"

@@ -500,8 +500,8 @@ def test_cached_paragraphs_change_nothing_when_an_id_is_used_again() -> None:
 def test_a_purge_takes_the_remembered_lines_along() -> None:
     with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
         engine.remember("The secret lives in the vault.")
-        found = engine.recall("secret")[0].memory
-        engine.assemble("Where does the secret live?", budget=300, plan="relevance")
+        (item,) = engine.assemble("Where does the secret live?", budget=300, plan="relevance").items
+        found = item.memory
         session, (section, _) = engine._session, relevance(BUILT_IN).sections
         assert Costs(session.counter, BUILT_IN, session.lines).line_cache(section, found).lines != {}
         engine.purge(found.id, confirm=True)

@@ -110,8 +110,8 @@ class Commands(_Group):
         sys.exit(code)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Without arguments the first steps are shown."""
-        if not args:
+        """Without arguments the first steps are shown; completion has none either."""
+        if not args and not ctx.resilient_parsing:
             formatter = ctx.make_formatter()
             self.format_usage(ctx, formatter)
             with formatter.section("First steps"):

@@ -44,8 +44,11 @@ _SHOWN: Final = 200
 def repaired(path: str | Path, *, now: datetime) -> RepairReport:
     """Repair the rows of a file; where SQLite can't read all of it, save what it can in a new file.
 
-    Raises StoreUnavailable for another program's file, and InvalidInput if the new file's name is taken.
+    Raises StoreUnavailable for a folder or another program's file, and InvalidInput if the new file's name is
+    taken.
     """
+    if not Path(path).is_file():
+        raise StoreUnavailable(f"There is no file {str(path)!r} to repair. Name the file of a store.")
     found = _damage(path)
     if any(not any(part in each.text for part in _INDEX) for each in found):
         return _salvaged(Path(path), found, now)
