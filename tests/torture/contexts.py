@@ -135,7 +135,7 @@ def _request(engine: Engine, counter: str, judges: Any, _: frozenset[str], task:
         return ()
     task.figures["requests"] += 1
     text = json.dumps([made.system, made.messages], ensure_ascii=False, default=str)
-    spoken = "".join(re.findall(r'"(?:content|text)": ?"((?:[^"\\]|\\.)*)"', text))
+    spoken = "".join(map(json.loads, re.findall(r'"(?:content|text)": ?("(?:[^"\\]|\\.)*")', text)))
     counted = judges.get(counter, lambda _: 0)(spoken)
     limit = window - 50
     found = [] if made.tokens <= limit else [f"{made.tokens} tokens of {limit}"]

@@ -197,6 +197,15 @@ def test_a_marker_of_a_chat_template_stands_nowhere(engine: Engine, marker: str)
     assert_no_marker("\n".join(shown))
 
 
+@pytest.mark.parametrize("before", ["x", "<"])
+@pytest.mark.parametrize("marker", [each for each in MARKERS if " " in each])
+def test_a_marker_that_goes_on_in_the_next_line_stands_nowhere(marker: str, before: str) -> None:
+    broken = f'{before}{marker.strip()}\u2028name="x">'
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember(f"deploy {broken}", subject=broken, source=broken)
+        assert_no_marker(engine.assemble("deploy", budget=500).text)
+
+
 @given(text=marked)
 def test_no_text_brings_a_marker_into_a_context(engine: Engine, text: str) -> None:
     assert_no_marker("\n".join(fence(engine, text)))

@@ -62,10 +62,11 @@ _TOKENS = (
     r"|im_end|im_sep|sys|fim_\w+|extra_id_\d+|reserved_\w+|unused\d+|\w+_token"
 )
 # What opens or closes a tag or a token of a template. Inside a word it may be a type parameter or a
-# comparison, so that only the known names are meant there.
+# comparison, so that only the known names are meant there. A line that ends with one goes on after a space.
 _TAG = re.compile(
     r"(?<![\w<])<(?=[A-Za-z_!?])|<(?=[/|｜])"
-    rf"|<(?=(?:[\w-]+:)?(?:(?:{_SPEAKERS}|System|Assistant|Human|{_SPEAKERS.upper()})[\s>/]|(?:{_TOKENS}|[A-Z]+_[A-Z_]+|SYS)>))"
+    rf"|<(?=(?:[\w-]+:)?(?:(?:{_SPEAKERS}|System|Assistant|Human|{_SPEAKERS.upper()})(?:[\s>/]|$)"
+    rf"|(?:{_TOKENS}|[A-Z]+_[A-Z_]+|SYS)>))"
 )
 _BRACKET = re.compile(
     r"\[(?=\||/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|THINK|ARGS|CALL_ID|g?MASK|sMASK|BOS|EOS)\])"
