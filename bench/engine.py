@@ -1,4 +1,4 @@
-"""How fast remember, recall and assemble are, cold and warm, at several sizes; memory and file size.
+"""How fast remember, recall, assemble and maintain are, cold and warm, by size; memory and file size.
 
     python bench/engine.py [--sizes 1000,10000,100000] [--questions 200] [--json]
 
@@ -49,12 +49,12 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--step", choices=["write", "warm", "cold"], help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=["write", "warm", "cold", "maintain"], help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
     parser.add_argument("--call", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step:
-        steps = {"write": _write, "warm": _warm, "cold": _cold}
+        steps = {"write": _write, "warm": _warm, "cold": _cold, "maintain": _maintain}
         print(json.dumps(steps[given.step](given)))
         return
     results = [_measure(int(size), given.questions) for size in given.sizes.split(",")]
@@ -71,7 +71,8 @@ def _measure(size: int, count: int) -> dict[str, Any]:
             call: _figures([_step("cold", *common, "--call", call)["ms"] for _ in range(_COLD_RUNS)])
             for call in _CALLS
         }
-        return result
+        # At last, since it changes what is stored.
+        return result | _step("maintain", *common)
 
 
 def _step(step: str, *arguments: str) -> dict[str, Any]:
@@ -133,6 +134,15 @@ def _cold(given: argparse.Namespace) -> dict[str, Any]:
         return {"ms": 1000 * (perf_counter() - before)}
 
 
+def _maintain(given: argparse.Namespace) -> dict[str, Any]:
+    """The first upkeep: seconds by the clock and of the processor, and how many steps were due."""
+    with _open(given.file) as engine:
+        before, used = perf_counter(), process_time()
+        steps = engine.maintain().steps
+        seconds, cpu = perf_counter() - before, process_time() - used
+        return {"maintain": {"seconds": round(seconds, 2), "cpu": round(cpu, 2), "steps": len(steps)}}
+
+
 def _open(file: str) -> germane.Engine:
     # As on the command line, GERMANE_EMBEDDER=none measures words alone.
     embedder: Literal["bundled"] | None = None if os.environ.get("GERMANE_EMBEDDER") == "none" else "bundled"
@@ -157,6 +167,8 @@ def _table(results: Sequence[dict[str, Any]]) -> str:
         for call in results[0][state]
         if call != "peak_mb"
     )
+    upkeep = ("{seconds:.2f} / {cpu:.2f}".format(**result["maintain"]) for result in results)
+    rows.append(["maintain, s by the clock / of CPU", *upkeep])
     rows.append(["peak memory of a reader, MB", *(f"{result['warm']['peak_mb']:.0f}" for result in results)])
     rows.append(["file, MB", *(f"{result['file_mb']:.1f}" for result in results)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

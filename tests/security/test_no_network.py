@@ -24,15 +24,15 @@ sys.addaudithook(refused)
 """
 
 _EVERY_VERB = """
-import pkgutil, germane, germane.exports
+import germane, germane.exports
+from contextlib import suppress
 from importlib import import_module
 for name in germane.exports.SUBMODULES:
     import_module(name)
     for each in import_module(name).__all__:
-        try:
+        # The packages of an extra may be missing.
+        with suppress(ImportError):
             getattr(import_module(name), each)
-        except ImportError:
-            pass  # The packages of an extra that isn't installed.
 with germane.open(sys.argv[1]) as engine:
     engine.remember("Redis is the cache.", kind="decision")
     engine.embed_pending()

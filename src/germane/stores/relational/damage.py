@@ -45,7 +45,7 @@ _CHECKS: Final = (
         "check_embedded",
         "embedded",
         "Memory {id} has a vector and is listed as waiting for one.",
-        "Embed what waits with `germane embed`.",
+        "Embed what waits with `germane db embed`.",
     ),
 )
 """Queries that find the ids of damaged rows, with the code, the text and the remedy of each finding."""

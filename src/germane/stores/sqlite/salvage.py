@@ -142,17 +142,22 @@ def _source(damaged: Path, new: Path, path: Path) -> sqlite3.Connection:
         source.text_factory = lambda raw: raw.decode("utf-8", "replace")
         # With it SQLite also reads a file that is shorter than its header says.
         source.execute("PRAGMA writable_schema = ON")
-        try:
-            (version,) = source.execute("PRAGMA user_version").fetchone()
-            if {"memories", "texts"} <= set(_tables(source)) and version >= _OLDEST:
-                return source
-        except sqlite3.DatabaseError:
-            pass  # Tried again with another header.
+        if _is_store(source):
+            return source
         source.close()
     raise StoreUnavailable(
         f"Nothing of the file {path} can be saved: its list of tables can't be read, or it is another "
         f"program's, or of a schema before {_OLDEST}. Restore it from a backup."
     )
+
+
+def _is_store(source: sqlite3.Connection) -> bool:
+    """Whether the list of tables can be read, and is that of a store of a schema that can be copied."""
+    try:
+        (version,) = source.execute("PRAGMA user_version").fetchone()
+        return {"memories", "texts"} <= set(_tables(source)) and version >= _OLDEST
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _copy_settings(source: sqlite3.Connection, target: sqlite3.Connection) -> Iterator[Damage]:
@@ -178,8 +183,10 @@ def _completed(target: sqlite3.Connection) -> Iterator[Damage]:
         rows = target.execute("SELECT name FROM agents WHERE agent = ?", (num >> AGENT_SHIFT,)).fetchone()
         text = f"Only its content can be read: {content}"
         yield Damage(what="memory", agent=rows and rows[0], id=None, text=text)
-    while removed := sum(_remove_orphans(target, table) for table in _tables(target)):
-        del removed
+    removed = 1
+    while removed:
+        # What is removed may leave others without what they refer to.
+        removed = sum(_remove_orphans(target, table) for table in _tables(target))
     for statement in _COUNTED:
         target.execute(statement)
 
