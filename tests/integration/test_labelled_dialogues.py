@@ -24,11 +24,11 @@ def labels(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("dialogues")
 
 
-SIZES = {"dev": 549, "test": 150}
+SIZES = {"dev": 699, "test": 178}
 """Dialogues of each set."""
-CONTRADICTIONS = {"dev": 13, "test": 20}
-UPDATES = {"dev": 60, "test": 30}
-WITHOUT_FACTS = {"dev": 33, "test": 40}
+CONTRADICTIONS = {"dev": 35, "test": 25}
+UPDATES = {"dev": 120, "test": 35}
+WITHOUT_FACTS = {"dev": 95, "test": 45}
 
 
 @pytest.mark.parametrize("name", SIZES)
