@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 import germane
-from germane import Draft, Engine
+from germane import Draft, Engine, Memory, Status
 from germane.stores import copy_store, reindex_store
 from germane.testing.fakes import FixedClock
 from support.databases import sql_at
@@ -79,6 +79,14 @@ def answers(store: str) -> list[Any]:
     return found
 
 
+def found_by(engine: Engine, question: str) -> tuple[list[tuple[Memory, float]], ...]:
+    """What a question finds, and what it finds of a range of time, to which archived memories belong."""
+    ways: tuple[dict[str, Any], ...] = ({}, {"since": NOW - timedelta(days=90)})
+    return tuple(
+        [(each.memory, each.score) for each in engine.recall(question, limit=30, **way)] for way in ways
+    )
+
+
 def unpacked_answers(store: str, tmp_path: Path) -> list[Any]:
     """The same where no memory is in a block."""
     copy = str(tmp_path / f"copy-{len(list(tmp_path.iterdir()))}.db")
@@ -107,19 +115,20 @@ def test_what_happens_to_memories_in_a_block_is_found_as_in_rows(store: str, tmp
             engine.revise(each.id, content=f"{each.content} It was cleaned in the kitchen.")
         for each in memories[5:10]:
             engine.forget(each.id)
+        for each in [each for each in memories[10:] if each.kind == "episode"][:5]:
+            engine.retire(each.id)
         for each in [each for each in memories[10:] if each.kind == "fact"][:5]:
             engine.confirm(each.id)
         engine.remember_many([draft(each) for each in range(700, 720)], quality="mark")
         engine.remember("A warm light for the library, to read by.", expires_at=NOW + timedelta(days=9))
-        expected = [
-            [(each.memory, each.score) for each in other.recall(question, limit=30)] for question in QUESTIONS
-        ]
+        expected = [found_by(other, question) for question in QUESTIONS]
         assert blocks(store) == WHOLE
     after = answers(store)
     assert before != after == unpacked_answers(store, tmp_path)
     with opened(store) as engine:
-        found = [[(each.memory, each.score) for each in engine.recall(q, limit=30)] for q in QUESTIONS]
+        found = [found_by(engine, question) for question in QUESTIONS]
     assert found == expected
+    assert {each.status for _, dated in found for each, _ in dated} == {Status.ACTIVE, Status.ARCHIVED}
 
 
 def test_a_purge_takes_the_block_away_and_maintain_packs_it_again(store: str, tmp_path: Path) -> None:

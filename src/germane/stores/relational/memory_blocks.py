@@ -73,11 +73,13 @@ class MemoryBlock(NamedTuple):
 class Unusual(NamedTuple):
     """The memories that aren't simply active and usable for ever, by num.
 
-    Whether each is active, whether it is current, whether what it tells of wasn't abandoned, and its expiry.
+    Whether each is active or archived, whether it is the last of its memory's versions, whether what it tells
+    of wasn't abandoned, and its expiry.
     """
 
     nums: NDArray[np.int64]
     active: NDArray[np.bool_]
+    archived: NDArray[np.bool_]
     current: NDArray[np.bool_]
     usable: NDArray[np.bool_]
     expires: Sequence[int | None]
@@ -294,9 +296,9 @@ def _pack_vectors(connection: Connection, own: dict[str, int], num: int, dimensi
 
 
 def _unusual(rows: Rows) -> Unusual:
-    nums, *flags, expires = list(zip(*rows, strict=True)) or [()] * 5
-    active, current, usable = (np.array(each, dtype=np.bool_) for each in flags)
-    return Unusual(np.array(nums, dtype=np.int64), active, current, usable, expires)
+    nums, *flags, expires = list(zip(*rows, strict=True)) or [()] * 6
+    active, archived, current, usable = (np.array(each, dtype=np.bool_) for each in flags)
+    return Unusual(np.array(nums, dtype=np.int64), active, archived, current, usable, expires)
 
 
 def _joined(blocks: Sequence[MemoryBlock]) -> MemoryBlock:

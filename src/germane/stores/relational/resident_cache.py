@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from germane.model.memory import Outcome, Vector
+from germane.model.memory import Outcome, Status, Vector
 from germane.model.query import Filter
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.tokenizer import Forward
@@ -28,6 +29,9 @@ from germane.stores.relational.tables import UNREADABLE, Connection, damaged, sp
 
 _USABLE: Final = Filter(without=(Outcome.ABANDONED,))
 """What most questions are about."""
+
+_DATED: Final = replace(_USABLE, statuses=(Status.ACTIVE, Status.ARCHIVED))
+"""What those are about that name a time."""
 
 
 class ResidentCache(AgentCache):
@@ -81,9 +85,10 @@ class ResidentCache(AgentCache):
         active[ordinals] = unusual.active
         readable_late = np.concatenate(late) & active
         readable_late[ordinals] &= unusual.current
-        usable = active.copy()
+        usable, dated = active.copy(), active.copy()
         usable[ordinals] &= unusual.usable
-        self._masks = {Filter(): active, _USABLE: usable, None: readable_late}
+        dated[ordinals] = (unusual.active | unusual.archived) & unusual.usable
+        self._masks = {Filter(): active, _USABLE: usable, _DATED: dated, None: readable_late}
 
     def _add(self, connection: Connection, place: dict[str, int]) -> None:
         rows, unusual = (

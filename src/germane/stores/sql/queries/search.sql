@@ -13,7 +13,7 @@ ORDER BY memories.num {limit};
 
 -- name: unusual_memories
 -- The memories that aren't simply active, current and usable for ever. The condition is that of an index.
-SELECT num, status = 'active', superseded_by IS NULL, coalesce(outcome, '') <> 'abandoned', expires_at FROM memories
+SELECT num, status = 'active', status = 'archived', superseded_by IS NULL, coalesce(outcome, '') <> 'abandoned', expires_at FROM memories
 WHERE agent = :agent AND num > :above AND num < :below
   AND (status <> 'active' OR superseded_by IS NOT NULL OR outcome = 'abandoned' OR expires_at IS NOT NULL)
 ORDER BY num;
