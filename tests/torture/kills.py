@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import germane
 from germane import Engine, NotFound
+from support.everything import ACTS, Person
 from support.postgres_server import missing
 from torture.task import Task
 
@@ -23,6 +25,10 @@ __all__ = ["of_servers", "of_writers"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 WRITERS: Final = (1, 3, 8)
+_CONTEXT: Any = multiprocessing.get_context(
+    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+)
+_CONTEXT.set_forkserver_preload([__name__])  # So that a writer starts in milliseconds.
 _LOOKED_FOR: Final = 20
 """Memories of a round that are looked for by their own word."""
 
@@ -41,23 +47,20 @@ def _killed(path: Path, number: int, writers: int, task: Task) -> list[dict[str,
     """What the writers of a round acknowledged before they were killed."""
     outputs = [path.with_suffix(f".{number}.{writer}") for writer in range(writers)]
     children = []
-    imports = os.pathsep.join((str(ROOT / "tests"), str(ROOT / "src")))
     for writer, output in enumerate(outputs):
-        program = [sys.executable, "-m", "torture.kills", str(path)]
-        seed = str(task.seed * 1_000_000 + number * 10 + writer)
-        with output.open("wb") as stdout:
-            children.append(
-                subprocess.Popen([*program, seed], stdout=stdout, env={**os.environ, "PYTHONPATH": imports})
-            )
+        output.touch()
+        seed = task.seed * 1_000_000 + number * 10 + writer
+        children.append(_CONTEXT.Process(target=_write, args=(str(path), seed, str(output))))
+        children[-1].start()
     for child, output in zip(children, outputs, strict=True):
-        while not output.stat().st_size and child.poll() is None:
+        while not output.stat().st_size and child.exitcode is None:
             time.sleep(0.01)
-    time.sleep(task.chance.uniform(0.0, 1.5))
+    time.sleep(task.chance.uniform(0.0, 1.0))
     for child in children:
-        if child.poll() is not None:
-            task.findings.append(f"round {number}: a writer ended by itself with {child.returncode}")
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        if child.exitcode is not None:
+            task.findings.append(f"round {number}: a writer ended by itself with {child.exitcode}")
+        child.kill()
+        child.join()
     # The last line may have been cut; only whole ones were acknowledged.
     lines = [line for output in outputs for line in output.read_text("utf-8").splitlines(keepends=True)]
     return [json.loads(line) for line in lines if line.endswith("\n")]
@@ -83,6 +86,8 @@ def _lost(engine: Engine, acknowledged: Mapping[str, Any]) -> str:
     """What is missing of an acknowledged write; empty where all is there."""
     what, name = acknowledged["what"], acknowledged["id"]
     try:
+        if what == "verbs":
+            return ""
         if what == "message":
             messages = engine.conversation(acknowledged["session"]).messages()
             return "" if any(each.id == name for each in messages) else f"message {name} is lost"
@@ -106,15 +111,15 @@ def _lost(engine: Engine, acknowledged: Mapping[str, Any]) -> str:
 _BATCH: Final = 5
 
 
-def _write(path: str, seed: int) -> None:
+def _write(path: str, seed: int, output: str) -> None:
     chance = Random(seed)  # noqa: S311 - A run has to repeat.
-    with germane.open(path, agent="tester", embedder=None) as engine:
+    with germane.open(path, agent="tester", embedder=None) as engine, Path(output).open("a") as acknowledged:
         engine.working_set(max_tokens=10_000_000)
         space = engine.space("team", create=True)
         for number in range(1_000_000):
             word = f"w{seed}x{number}"
             for made in chance.choice(_ACTS)(engine, space, word, chance):
-                print(json.dumps(made), flush=True)  # noqa: T201 - How it acknowledges.
+                print(json.dumps(made), file=acknowledged, flush=True)
 
 
 def _remember(engine: Engine, _: Any, word: str, chance: Random) -> Iterator[dict[str, Any]]:
@@ -154,7 +159,19 @@ def _assemble(engine: Engine, _: Any, word: str, __: Random) -> Iterator[dict[st
     context = engine.assemble(word, budget=500, record=True)
     yield {"what": "assembly", "id": context.ref}
     shown = [each.memory.id for each in context.items if not each.memory.is_message]
-    engine.feedback(context, used=shown[:2])
+    try:
+        engine.feedback(context, used=shown[:2])
+    except NotFound:
+        # Another writer may have purged one of them since.
+        if all(each is not None for each in map(partial(_stored, engine), shown[:2])):
+            raise
+
+
+def _stored(engine: Engine, memory_id: str) -> Any:
+    try:
+        return engine.get(memory_id)
+    except NotFound:
+        return None
 
 
 def _share(engine: Engine, space: Any, word: str, chance: Random) -> Iterator[dict[str, Any]]:
@@ -166,8 +183,16 @@ def _share(engine: Engine, space: Any, word: str, chance: Random) -> Iterator[di
     yield {"what": "item", "id": memory.id}
 
 
+def _any_verb(engine: Engine, _: Any, word: str, chance: Random) -> Iterator[dict[str, Any]]:
+    """Every other kind of write, of which the check sees whether the store is sound."""
+    who = Person(engine, word)
+    for act in ("remember", *chance.sample(sorted(ACTS), 4)):
+        who.does(act, chance.randrange(100))
+    yield {"what": "verbs", "id": ""}
+
+
 _ACTS: Final[tuple[Callable[..., Iterator[dict[str, Any]]], ...]] = (
-    _remember, _remember, _batch, _purge, _converse, _assemble, _share,
+    _remember, _remember, _batch, _purge, _converse, _assemble, _share, _any_verb,
 )  # fmt: skip
 
 
@@ -197,7 +222,3 @@ def of_servers(task: Task) -> None:
         for name in ("errors", "lost", "doubled", "findings"):
             if report[name]:
                 task.findings.append(f"round {number}: {name}: {report[name]}")
-
-
-if __name__ == "__main__":
-    _write(sys.argv[1], int(sys.argv[2]))

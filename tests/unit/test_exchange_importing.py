@@ -206,3 +206,31 @@ def test_metadata_that_json_cannot_hold_is_refused(engine: Engine) -> None:
     memory = engine.remember("x").evolve(metadata={"when": WHEN})
     with pytest.raises(InvalidInput, match="can't be exported"):
         export_jsonl([memory], io.StringIO())
+
+
+@pytest.mark.parametrize("content_hash", ["", "0" * 32])
+def test_a_content_hash_that_does_not_match_is_computed_anew(engine: Engine, content_hash: str) -> None:
+    memory = engine.remember("The cache lives in Redis.", kind="fact")
+    engine.purge(memory.id, confirm=True)
+    (imported,) = engine.import_memories([memory.evolve(content_hash=content_hash)])
+    assert imported.memory.content_hash == memory.content_hash
+    assert engine.doctor() == ()
+    assert engine.remember("The cache lives in Redis.", kind="fact").id == memory.id
+
+
+def test_all_versions_are_imported_with_the_hashes_they_had(engine: Engine) -> None:
+    memory = engine.remember("The cache lives in Redis.", kind="fact")
+    engine.revise(memory.id, importance=7)
+    engine.revise(memory.id, "The cache lives in Valkey.")
+    versions = engine.history(memory.id)
+    with germane.open(":memory:", agent="bob", embedder=None) as other:
+        other.import_memories(versions)
+        copied = other.history(memory.id)
+        assert other.doctor() == ()
+    assert [each.content_hash for each in copied] == [each.content_hash for each in versions]
+
+
+def test_a_memory_with_half_a_character_is_refused_by_the_name_of_its_field(engine: Engine) -> None:
+    memory = engine.remember("The cache lives in Redis.")
+    with pytest.raises(InvalidInput, match=r"^subject='\\udc80' holds half of a surrogate pair"):
+        engine.import_memories([memory.evolve(subject="\udc80")])

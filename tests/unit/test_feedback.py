@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ import germane.aio
 from germane import Context, Engine, InvalidInput, NotFound, Trace
 from germane.evaluation import Configuration
 from germane.ranking import Impressions
-from germane.stores import EmbeddingIdentity, Insert, RecordUse, SqliteStore
+from germane.stores import Applied, EmbeddingIdentity, Insert, Purge, RecordUse, SqliteStore
 from germane.testing.fakes import FixedClock, HashEmbedder, make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -133,6 +134,32 @@ def test_what_was_not_shown_is_refused_and_nothing_is_counted(engine: Engine) ->
     with pytest.raises(InvalidInput, match=r"context='a context' is str; pass germane\.Context or"):
         engine.feedback("a context", [])  # type: ignore[arg-type]  # As above.
     assert all(memory.access_count == 0 for memory in engine.memories())
+
+
+class PurgedMeanwhile(SqliteStore):
+    """A store in which another writer purges a memory just before feedback is stored."""
+
+    gone = ""
+
+    def apply(self, agent: str, changes: Sequence[Any]) -> tuple[Applied, ...]:
+        if self.gone and any(isinstance(each, RecordUse) for each in changes):
+            gone, self.gone = self.gone, ""
+            super().apply(agent, [Purge(memory_id=gone, at=NOW)])
+        return super().apply(agent, changes)
+
+
+def test_what_another_writer_purges_meanwhile_is_not_ignored_and_the_rest_is_counted(tmp_path: Path) -> None:
+    store = PurgedMeanwhile(tmp_path / "a.db")
+    with filled(germane.open(store, agent="newton", embedder=None)) as engine:
+        engine.set_learning(on=True)
+        context = context_for(engine)
+        used, *ignored = context.items
+        store.gone = ignored[0].memory.id
+        assert engine.feedback(context, [used]).examples == len(ignored)
+        store.gone = used.memory.id
+        with pytest.raises(NotFound, match=used.memory.id):
+            engine.feedback(context, [used])
+    store.close()
 
 
 def test_what_was_purged_since_fails_where_it_was_used_and_else_is_passed_over(engine: Engine) -> None:

@@ -184,7 +184,7 @@ class MemoryMethods:
         Ids, versions, statuses, stages and times are preserved; the memories become this agent's.
         `lifecycle_states` says by `Memory.ref` what was counted of their lives (see
         `Engine.lifecycle_states`). One that is there already stays as it is, and a later version of one
-        becomes the current one.
+        becomes the current one. A `content_hash` that doesn't match the other fields is computed anew.
         """
         with self._embedding.woken():
             return operations.drafts.import_memories(

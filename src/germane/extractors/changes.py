@@ -8,12 +8,12 @@ type, such as a weekday, and agree in what else they say.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import Final
 
 import regex
 
 from germane.extractors.rules import ChangePatterns, OppositePatterns, change_patterns
+from germane.model.text import text_cache
 from germane.retrieval.tokenizer import query_terms
 
 _MONTH: Final = (
@@ -120,7 +120,7 @@ def change_of(
     return Change(differing[0], stated=stated)
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def says_change(text: str, language: str = "english") -> bool:
     """Whether a text says that something changed or corrects something."""
     patterns = change_patterns(language)
@@ -311,7 +311,7 @@ def _is_reversed(one: str, other: str, patterns: OppositePatterns) -> bool:
     )
 
 
-@cache
+@text_cache(10_000)
 def _telling(text: str) -> frozenset[str]:
     return frozenset(query_terms(text)) - _FREE
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import regex
@@ -17,6 +16,7 @@ from germane.extractors.changes import Change, change_of, on_other_topics, oppos
 from germane.lifecycle import NEARLY_IDENTICAL, least_trust
 from germane.model.extraction import Proposal, ProposalOutcome
 from germane.model.memory import Memory, Status
+from germane.model.text import text_cache
 from germane.ranking.similarity import could_be_same, normalised, words_of
 from germane.retrieval.tokenizer import query_terms
 
@@ -213,7 +213,7 @@ def _says_same(new: Memory, other: Memory, cosine: float, language: str, *, keye
     )
 
 
-@lru_cache(maxsize=10_000)
+@text_cache(10_000)
 def _wording(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """The words of a statement in their order, and apart from them its weekdays, which stand anywhere.
 

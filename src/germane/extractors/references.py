@@ -7,7 +7,6 @@ fits; otherwise it stands for itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import product
 from typing import Final
 
@@ -17,6 +16,7 @@ from germane.extractors.statements import Statement, third_person
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
 from germane.model.memory import Memory
+from germane.model.text import text_cache
 from germane.retrieval.dates import MONTH
 from germane.retrieval.tokenizer import query_terms
 
@@ -277,6 +277,6 @@ def topic_of(texts: Iterable[str]) -> frozenset[str]:
     return _telling(" ".join(texts))
 
 
-@lru_cache(maxsize=1000)
+@text_cache(1000)
 def _telling(text: str) -> frozenset[str]:
     return frozenset(term for term in query_terms(text) if not term.isdigit()) - _FREE

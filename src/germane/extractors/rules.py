@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ from germane.extractors.statements import (
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal
 from germane.model.memory import Memory
+from germane.model.text import text_cache
 from germane.retrieval.dates import Span, parse_moment, span_of
 from germane.retrieval.tokenizer import query_terms
 
@@ -206,7 +207,7 @@ def refusal_of(sentence: str, kind: str) -> str:
     return next(reasons, "")
 
 
-@lru_cache(maxsize=2)
+@text_cache(2)
 def stated_in(messages: tuple[Message, ...]) -> Mapping[str, Sequence[str]]:
     """The sentences in which the user states something, by the ids of their messages."""
     found: dict[str, list[str]] = {}

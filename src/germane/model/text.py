@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
+
+import regex
 
 from germane.errors import InvalidInput
 
@@ -18,6 +22,43 @@ COLUMNS: Final = 110
 _FEWEST_COLUMNS = 40
 _WIDE = ("W", "F")
 _FILLED, _FREE = "█", "░"
+
+
+_Cached = TypeVar("_Cached", bound=Callable[..., Any])
+_TEXT_CACHES: list[Callable[[], None]] = [re.purge, regex.purge]
+"""What empties each cache of texts in this process. Compiled patterns may contain names from memories."""
+_HOLDERS: Final = WeakValueDictionary[int, "_Clearable"]()
+
+
+class _Clearable(Protocol):
+    """Caches texts, and can drop them."""
+
+    def clear(self) -> None: ...
+
+
+def text_cache(maxsize: int | None) -> Callable[[_Cached], _Cached]:
+    """A decorator like `functools.lru_cache` for functions of texts, whose results a purge drops."""
+
+    def decorated(function: _Cached) -> _Cached:
+        cached: Any = lru_cache(maxsize=maxsize)(function)
+        _TEXT_CACHES.append(cached.cache_clear)
+        return cast("_Cached", cached)
+
+    return decorated
+
+
+def clear_at_purge(holder: _Clearable) -> None:
+    """Let `clear_text_caches` clear this object too, for as long as it is in use."""
+    _HOLDERS[id(holder)] = holder
+
+
+def clear_text_caches() -> None:
+    """Drop every text of a memory or a message that this process caches outside a store, as after a purge."""
+    for clear in _TEXT_CACHES:
+        clear()
+    for reference in _HOLDERS.valuerefs():
+        if (holder := reference()) is not None:
+            holder.clear()
 
 
 def width(text: str) -> int:

@@ -24,7 +24,7 @@ from germane.model.learning import Example, OutcomeHistory, Weights
 from germane.model.memory import Memory, Outcome, Status
 from germane.model.plan import Frame, Plan
 from germane.model.query import Candidate, Filter, LearningStatus, Order, Query, SearchResult, Slice
-from germane.model.text import is_tenant, user_tenant
+from germane.model.text import clear_at_purge, clear_text_caches, is_tenant, user_tenant
 from germane.operations.expiry import UnexpiredStore
 from germane.operations.inputs import Reranking
 from germane.operations.passages import PassageCache
@@ -465,6 +465,14 @@ class Arrangements:
             return known[1]
 
 
+class _Heard(dict[Hashable, Memory]):
+    """Messages as candidates, which a purge drops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        clear_at_purge(self)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentContext:
     """An agent's side of a store, which shows nothing that has expired. Each verb is given one by the engine.
@@ -495,7 +503,7 @@ class AgentContext:
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     passages: PassageCache = field(default_factory=PassageCache, repr=False, compare=False)
     weight_cache: WeightCache = field(default_factory=WeightCache, repr=False, compare=False)
-    heard: dict[Hashable, Memory] = field(default_factory=dict, repr=False, compare=False)
+    heard: _Heard = field(default_factory=_Heard, repr=False, compare=False)
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     base: AgentContext | None = None
@@ -507,6 +515,12 @@ class AgentContext:
     def __post_init__(self) -> None:
         # By the clock of this side, also where another clock or store takes the place of the former.
         object.__setattr__(self, "store", UnexpiredStore(self.store, self.clock))
+
+    def clear_texts(self) -> None:
+        """Drop every text in the caches of this process, as after a purge."""
+        for cache in (self.lines, self.passages, self.heard, self.arrangements):
+            cache.clear()
+        clear_text_caches()
 
     @property
     def sides(self) -> tuple[AgentContext, ...]:

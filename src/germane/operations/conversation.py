@@ -216,10 +216,9 @@ class Conversation:
         """
         if confirm is not True:
             raise PurgeNotConfirmed
-        self._session.passages.clear()
-        self._session.heard.clear()
-        self._session.lines.clear()
-        return len(self._apply(PurgeMessages(group=_id_of(group))))
+        removed = self._apply(PurgeMessages(group=_id_of(group)))
+        self._session.clear_texts()
+        return len(removed)
 
     def anchor(self, name: str, text: str) -> None:
         """Store a text outside any window, in place of the one of the same name; an empty one removes it.

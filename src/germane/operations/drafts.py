@@ -127,12 +127,14 @@ def import_memories(
     """Store whole memories as they are, ids, versions and times included: what an export holds.
 
     `lifecycle_states` says by `Memory.ref` what is counted of their lives. What is there already stays as it
-    is.
+    is. A `content_hash` that doesn't match the memory's other fields is computed anew.
     """
     owned = [
         screened(memory) if memory.trust is Trust.EXTERNAL and memory.superseded_by is None else memory
-        for memory in (each.evolve(agent=session.agent) for each in memories)
+        for memory in (_checked_texts(each).evolve(agent=session.agent) for each in memories)
     ]
+    by_version = {each.version_id: each for each in owned}
+    owned = [_with_content_hash(session, each, by_version) for each in owned]
     inserts = partial(inserts_of, session, revive=False, lifecycle_states=lifecycle_states or {})
     return tuple(_stored(session, owned, inserts))
 
@@ -156,6 +158,13 @@ def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
             f"this one has {', '.join(map(repr, draft))}. Put anything else under 'metadata'."
         )
     return Draft(**draft)
+
+
+def _checked_texts(memory: Memory) -> Memory:
+    for name in ("kind", "content", "subject", "source", "session", "key"):
+        if (value := getattr(memory, name)) is not None:
+            checked_text(value, name=name)
+    return memory
 
 
 def _checked_name(value: object, *, name: str) -> str:
@@ -264,15 +273,24 @@ def content_findings(session: AgentContext) -> Iterator[Finding]:
         yield Finding(code="content", text=str(error), remedy="Do what the text says, and check again.")
 
 
-def _is_as_stored(session: AgentContext, memory: Memory) -> bool:
+def _is_as_stored(
+    session: AgentContext, memory: Memory, by_version: Mapping[str, Memory] = MappingProxyType({})
+) -> bool:
+    """Whether a memory has the content hash that fits it; versions in `by_version` needn't be stored."""
     if memory.content_hash in (content_hash_of(memory), content_hash_of(memory, day_of(memory))):
         return True
-    if memory.version == 1:
+    if memory.supersedes is None:
         return False
     # A version with the content and the subject of the one before has its hash, whatever else was revised.
-    (before,) = session.store.get(session.agent, [f"{memory.id}@{memory.version - 1}"])
+    before = by_version.get(memory.supersedes) or session.store.get(session.agent, [memory.supersedes])[0]
     same = ("content", "subject", "content_hash")
     return before is None or all(getattr(before, name) == getattr(memory, name) for name in same)
+
+
+def _with_content_hash(session: AgentContext, memory: Memory, by_version: Mapping[str, Memory]) -> Memory:
+    if _is_as_stored(session, memory, by_version):
+        return memory
+    return memory.evolve(content_hash=content_hash_of(memory))
 
 
 def _stored(

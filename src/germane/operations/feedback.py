@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, NotFound
 from germane.ids import by_short_id
 from germane.ledger import Assembly
 from germane.model.change import (
+    Applied,
     ImportUsage,
     RecordOutcome,
     RecordRun,
@@ -84,7 +85,7 @@ def feedback(
             RecordUse(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
             for one in still_there(session, ignored_ids)
         ]
-    applied = session.store.apply(session.agent, changes)
+    changes, applied = _stored_uses(session, changes)
     if examples is not None:
         # Fitted here and now, so that no question has to wait for it.
         session.weight_cache.of(session.store, session.agent)
@@ -161,6 +162,20 @@ def reset_learning(session: AgentContext) -> int:
     """Remove all that was learned, and return from how many examples; uses stay counted."""
     feedback = FEEDBACK.of(session.store)
     return feedback.reset(session.agent) if feedback else 0
+
+
+def _stored_uses(
+    session: AgentContext, changes: list[RecordUse]
+) -> tuple[list[RecordUse], Sequence[Applied]]:
+    """Store what was used and ignored, without what another writer purges meanwhile and wasn't used."""
+    while True:
+        try:
+            return changes, session.store.apply(session.agent, changes)
+        except NotFound as purged:
+            left = [each for each in changes if each.used or each.memory_id != purged.memory_id]
+            if len(left) == len(changes):
+                raise
+            changes = left
 
 
 def _learnable_parts(parts: Mapping[str, float]) -> Mapping[str, float] | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +43,7 @@ from germane.model.memory import (
     Vector,
 )
 from germane.model.query import Filter, Query, Slice
+from germane.model.text import text_cache
 from germane.model.validation import as_utc, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.conversation import Conversation, conversation, message_of
@@ -557,7 +557,7 @@ class LearningBatch:
         return vectors_to_store(self.session.embedder, [memory.content])[0]
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def _terms_of(text: str, language: str) -> frozenset[str]:
     return frozenset(query_terms(text, language=language))
 

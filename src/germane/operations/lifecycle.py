@@ -443,8 +443,7 @@ def _purge_expired(session: AgentContext, step: UpkeepStep, now: datetime, *, er
         stored.apply(session.agent, [Purge(memory_id=memory.id, at=now, erases=erases)])
     except NotFound:
         return False
-    session.lines.clear()
-    session.passages.clear()
+    session.clear_texts()
     return True
 
 

@@ -350,8 +350,7 @@ def purge_many(session: AgentContext, memory_ids: Iterable[str], *, confirm: boo
     at = as_utc(session.clock(), name="clock")
     changes = [Purge(memory_id=memory_id, at=at) for memory_id in _ids(session, memory_ids)]
     purged = sum(each.purged for each in session.store.apply(session.agent, changes)) if changes else 0
-    session.lines.clear()  # They have the texts in them, and so have the passages.
-    session.passages.clear()
+    session.clear_texts()
     return purged
 
 

@@ -190,8 +190,7 @@ def _apply(
     if conversation is not None:
         changes.append(PurgeConversation(session=conversation, at=now))
     session.store.apply(session.agent, changes)
-    for cache in (session.lines, session.passages, session.heard):
-        cache.clear()
+    session.clear_texts()
 
 
 def _states(session: AgentContext, remaining: Sequence[Memory]) -> dict[str, LifecycleState]:

@@ -105,6 +105,7 @@ class Quarantine:
         now = as_utc(session.clock(), name="clock")
         if ids:
             session.store.apply(session.agent, [Purge(memory_id=each, at=now) for each in ids])
+            session.clear_texts()
         return len(ids)
 
 

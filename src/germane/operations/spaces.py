@@ -81,6 +81,8 @@ def disband(session: AgentContext, name: str, *, confirm: bool) -> None:
         raise PurgeNotConfirmed(space=name)
     at = as_utc(session.clock(), name="clock")
     SPACES.required(session.store).apply(name, Disband(by=session.agent, at=at))
+    session.clear_texts()
+    session.clear_texts()
 
 
 def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:

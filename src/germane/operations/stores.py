@@ -24,7 +24,7 @@ from germane.errors import (
     UnknownSpace,
 )
 from germane.ledger import AgentFigures, DatabaseStatus, Erasure, Progress, RepairReport, StoreUsage
-from germane.model.text import tenant_of, user_and_agent, users_prefix
+from germane.model.text import clear_text_caches, tenant_of, user_and_agent, users_prefix
 from germane.operations.inputs import checked_agent, checked_count, checking
 from germane.protocols import Store
 from germane.spaces import Leave, SpaceInfo, decide
@@ -434,6 +434,7 @@ class _RemovalRun:
             self.store.doing(lambda connections: connections.erase())
         for store in (self.store, *stores_in_use(self.location)):
             store.clear_caches()
+        clear_text_caches()
         return Removal(
             agent=of,
             was_there=bool(present),

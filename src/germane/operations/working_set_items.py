@@ -16,6 +16,7 @@ from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, split_id
 from germane.model.plan import Overflow
 from germane.model.query import Filter
+from germane.model.text import clear_at_purge
 from germane.model.validation import as_utc, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
@@ -226,6 +227,11 @@ class WorkingSetView:
         self._derived: dict[str, tuple[StoredWorkingSet, Any]] = {}
         self._features: dict[str, tuple[Memory, Features]] = {}
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
+        clear_at_purge(self)
+
+    def clear(self) -> None:
+        """Drop what was made of the set; it is made anew from what is stored."""
+        self._counted, self._derived, self._features = None, {}, {}
 
     def now(self) -> datetime:
         """The time by the session's clock, in UTC."""

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Literal
+
+from germane.model.text import text_cache
 
 # Closing punctuation before white space, a full stop of a script that writes no space after it, and the end
 # of a line; not after the number of a list, an initial, or a usual abbreviation. An expression that starts
@@ -484,7 +485,7 @@ def _part(passage: ProsePassage) -> tuple[str, ProsePassage]:
     return _role(passage.section), passage
 
 
-@lru_cache(maxsize=256)
+@text_cache(256)
 def _role(section: str) -> str:
     name = section.strip(" :").lower()
     return next((role for role, names in _SECTIONS if names.fullmatch(name)), "")
@@ -510,7 +511,7 @@ def _headline(
     return subject, parts
 
 
-@lru_cache(maxsize=256)
+@text_cache(256)
 def _weight(sentence: str) -> int:
     return next((weight for weight, words in _REASONS if words.search(sentence)), 0)
 

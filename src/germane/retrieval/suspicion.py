@@ -8,13 +8,15 @@ import html
 import tomllib
 import unicodedata
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import regex
+
+from germane.model.text import text_cache
 
 ALLOWED: Final = "pragma: allowlist secret"
 """A line with this comment holds no secret."""
@@ -79,14 +81,14 @@ class _Rule(NamedTuple):
         return any(each in lowered for each in self.needs) and self.pattern.search(text) is not None
 
 
-@lru_cache(maxsize=20_000)
+@text_cache(20_000)
 def findings_of(text: str) -> tuple[str, ...]:
     """The names of the rules that a text of untrusted origin matches, each once: see also `secrets_in`."""
     text = text[:_LONGEST]
     return tuple(dict.fromkeys((*_hidden(text), *_addressing(text), *_encoded(text), *secrets_in(text))))
 
 
-@lru_cache(maxsize=20_000)
+@text_cache(20_000)
 def secrets_in(text: str) -> tuple[str, ...]:
     """The names of the formats of secrets that occur in a text, as `secret:NAME`, each once.
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.forks import renewed
+from germane.model.text import text_cache
 
 # Finds the words of a text, and the forms that a word is known by.
 #
@@ -455,7 +456,7 @@ class _HashesOfWords(dict[str, tuple[int, ...]]):
             yield term_hash(_term(form, self._stem, self._language))
 
 
-@cache
+@text_cache(None)
 def _hashes_of_words(language: str) -> _HashesOfWords:
     return _HashesOfWords(language)
 

@@ -159,6 +159,7 @@ class RelationalStore(ABC):
         for session in sessions:
             self.conversations.forget(agent, session)
         if erases:
+            self._drop_purged_texts(agent)
             self._connections.erase()
         return applied
 
@@ -338,6 +339,13 @@ class RelationalStore(ABC):
         self._caches.clear()
         for each in tuple(self.companions.values()):
             each.clear()
+
+    def _drop_purged_texts(self, agent: str) -> None:
+        with self._cache_guard:
+            self._working_set_cache.clear()
+        if (cache := self._caches.peek(agent)) is not None:
+            with cache.lock:  # A search may be under way.
+                cache.shed()
 
     def _found(self, agent: str, query: Query, cache: AgentCache) -> SearchResult | None:
         """The candidates for a query; None where another cache has taken the place of this one."""
