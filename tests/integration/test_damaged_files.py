@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ def answers(engine: germane.Engine) -> list[object]:
 def test_a_changed_text_is_found(path: Path, harm: str) -> None:
     with opened(path) as engine:
         assert engine.doctor() == ()
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute(f"UPDATE texts SET {harm}")
     with opened(path) as engine:
         found = [each for each in engine.doctor() if each.code == "content"]
@@ -90,7 +91,7 @@ def test_what_differs_from_its_checksum_is_found_and_never_an_answer(
         engine.conversation("plans").append("user", "May we deploy on Friday?")
         engine.embed_pending()
         assert engine.doctor() == ()
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         assert raw.execute(harm).rowcount
     with opened(path) as engine:
         assert {each.code for each in engine.doctor()} == {code}
@@ -105,7 +106,7 @@ def test_what_differs_from_its_checksum_is_found_and_never_an_answer(
 def test_what_was_stored_without_checksums_is_read(path: Path) -> None:
     with opened(path) as engine:
         before = answers(engine)
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         for table in ("texts", "messages", "vectors", "message_lex"):
             raw.execute(f"UPDATE {table} SET checksum = NULL")
     with opened(path) as engine:
@@ -129,7 +130,7 @@ def test_what_is_derived_is_found_changed_and_made_anew(
 ) -> None:
     with opened(path) as engine:
         before = answers(engine)
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute(f"UPDATE {harm} WHERE num % 2")
     with opened(path) as engine:
         assert {each.code for each in engine.doctor()} == {code}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -67,7 +68,7 @@ def answers(location: Path | str) -> list[object]:
 
 
 def change(path: Path, *statements: str) -> None:
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         for each in statements:
             assert raw.execute(each).rowcount, each
 
@@ -86,7 +87,7 @@ def change(path: Path, *statements: str) -> None:
 )
 def test_what_is_derived_is_made_anew_in_place(path: Path, harm: str, codes: set[str]) -> None:
     before, full = answers(path), contents(path)
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("PRAGMA ignore_check_constraints = ON")
         assert raw.execute(harm).rowcount
     report = repair_store(path, now=START)
@@ -163,7 +164,7 @@ def test_an_index_of_the_database_is_made_anew(path: Path) -> None:
         ["INSERT INTO conversations (agent, session) VALUES (1, 'other')"],
         ["INSERT INTO sqlite_schema SELECT * FROM old", "DROP TABLE old"],
     ):
-        with sqlite3.connect(path) as raw:
+        with closing(sqlite3.connect(path)) as raw, raw:
             raw.execute("PRAGMA writable_schema = ON")
             for each in statements:
                 raw.execute(each)
@@ -239,7 +240,7 @@ def test_a_damaged_file_stays_and_its_repair_overwrites_nothing(path: Path) -> N
 
 def test_another_programs_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("CREATE TABLE memories (text TEXT)")
     before = path.read_bytes()
     with pytest.raises(StoreUnavailable, match="another program"):

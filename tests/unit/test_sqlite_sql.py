@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,11 +34,12 @@ OWNED = (
 BY_NAME = r"\(SELECT agent FROM agents WHERE name = :agent\)"
 
 
-def connect() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in statements(schema("sqlite")):
-        connection.execute(statement)
-    return connection
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connected:
+        for statement in statements(schema("sqlite")):
+            connected.execute(statement)
+        yield connected
 
 
 def test_every_statement_names_its_agent() -> None:
@@ -113,16 +116,15 @@ def test_a_step_is_a_file_whose_name_begins_with_its_number(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("table", "written"), list(agent_tables().items()))
-def test_the_columns_of_a_table_are_those_of_the_schema(table: str, written: Table) -> None:
-    connection = connect()
+def test_the_columns_of_a_table_are_those_of_the_schema(
+    table: str, written: Table, connection: sqlite3.Connection
+) -> None:
     found = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    connection.close()
     assert list(written.columns) == found
 
 
 @pytest.mark.parametrize("name", [each for each in queries("sqlite") if not each.startswith("where_")])
-def test_every_query_runs(name: str) -> None:
-    connection = connect()
+def test_every_query_runs(name: str, connection: sqlite3.Connection) -> None:
     everything = Filter(
         kinds=("a", "b"),
         tags=("a", "b"),
@@ -139,7 +141,6 @@ def test_every_query_runs(name: str) -> None:
         f"EXPLAIN {text}",
         (1,) * text.count("?") if "?" in text else dict.fromkeys(re.findall(r":(\w+)", text), 1) | values,
     )
-    connection.close()
 
 
 @pytest.mark.parametrize(
@@ -162,12 +163,10 @@ def test_every_query_runs(name: str) -> None:
         "versions",
     ],
 )
-def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
-    connection = connect()
+def test_no_frequent_query_reads_more_than_it_must(name: str, connection: sqlite3.Connection) -> None:
     text, values = filtered("sqlite", name, Filter())
     values = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
-    connection.close()
     searched = [step for step in plan if re.search(r"memories|texts|lex|vectors|changes|memory_blocks", step)]
     assert searched
     assert all(
@@ -178,12 +177,12 @@ def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["admitted", "admitted_among", "find_newest", "find_important"])
-def test_a_filter_by_a_short_id_reads_the_memories_that_have_it(name: str) -> None:
-    connection = connect()
+def test_a_filter_by_a_short_id_reads_the_memories_that_have_it(
+    name: str, connection: sqlite3.Connection
+) -> None:
     text, values = filtered("sqlite", name, Filter(short_id="0" * 8))
     values = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
-    connection.close()
     searched = [step for step in plan if re.search(r"memories|few", step)]
     assert len(searched) == 2
     assert all(re.search(r"rowid=|by_short_id \(agent=\? AND <expr>=\?", step) for step in searched)
@@ -203,8 +202,7 @@ READ_WHOLE = {
 }
 
 
-def test_every_other_query_finds_the_rows_of_its_agent_by_an_index() -> None:
-    connection = connect()
+def test_every_other_query_finds_the_rows_of_its_agent_by_an_index(connection: sqlite3.Connection) -> None:
     scanning = set()
     # Rows of the other tables go with those of these by their foreign keys.
     removing = {f"remove_some_{table}" for table in BATCHES}
@@ -217,7 +215,6 @@ def test_every_other_query_finds_the_rows_of_its_agent_by_an_index() -> None:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", given)]
         if any(re.match(rf"SCAN {OWNED}(?! VIRTUAL)", step) for step in plan):
             scanning.add(name)
-    connection.close()
     assert scanning == READ_WHOLE
 
 

@@ -387,6 +387,10 @@ class SqliteConnection(sqlite3.Connection):
     dialect: Final[Dialect] = "sqlite"
     refusal = sqlite3.IntegrityError
 
+    def __del__(self) -> None:
+        """Close it with the engine that nobody closed, of which Python 3.13 would warn otherwise."""
+        self.close()
+
     def run(self, name: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> sqlite3.Cursor:
         """What the query of this name finds or does."""
         return self.execute(queries("sqlite")[name], values)
