@@ -82,9 +82,9 @@ docs: $(FRAMEWORKS) ## Write the generated pages of the reference anew.
 site: $(FRAMEWORKS) ## The documentation as a site in .site, with each broken link as an error.
 	$(BIN)/python tools/build_site.py
 
-dist: $(FRAMEWORKS) ## The wheel and the source archive in dist, the same bytes for the same commit.
+dist: $(FRAMEWORKS) ## The wheel and the source archive in dist; ADDRESS=https://… is the public repository's.
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build
+	GERMANE_ADDRESS=$(ADDRESS) SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m check_wheel_contents dist/*.whl
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +38,14 @@ settings.register_profile(
 )
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+_DATA = Path(tempfile.gettempdir()) / f"germane-tests-{os.getpid()}"
+_NUMBERS = count()
+
+
+def pytest_runtest_setup() -> None:
+    """Give each test a data folder of its own, so that none finds or makes a database of the user."""
+    os.environ["XDG_DATA_HOME"] = os.environ["LOCALAPPDATA"] = str(_DATA / str(next(_NUMBERS)))
 
 
 def pytest_configure(config: pytest.Config) -> None:

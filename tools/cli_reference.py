@@ -45,11 +45,27 @@ zsh, fish or PowerShell); `germane --show-completion` prints it.
 | 130 | Interrupted. |
 | 141 | The reader of the output is gone. |
 
+## Where the memory is
+
+`--db` or `GERMANE_DB` names the database. Without either, a command uses `germane.db` in the current folder
+if it is there, and otherwise a file in your data folder, outside of your projects:
+
+| system | folder |
+|---|---|
+| Linux | `$XDG_DATA_HOME/germane`, by default `~/.local/share/germane` |
+| macOS | `$XDG_DATA_HOME/germane`, by default `~/Library/Application Support/germane` |
+| Windows | `%LOCALAPPDATA%\\germane` |
+
+Each git repository has a file of its own, such as `shop-1a2b3c4d.db`, from its name and a hash of its path;
+its worktrees use the same file. All other folders share `germane.db`. A command that makes a database prints
+its path on standard error, and `germane db status` shows it later. After a repository was moved, name the
+former file with `--db`, or rename it to the path that the first command prints.
+
 ## Environment
 
 | variable | meaning |
 |---|---|
-| `GERMANE_DB` | The default of `--db`; otherwise `germane.db` in the current folder. |
+| `GERMANE_DB` | The default of `--db`; otherwise [a file of your own](#where-the-memory-is). |
 | `GERMANE_AGENT` | The default of `--agent`; otherwise `default`. |
 | `GERMANE_USER` | The default of `--user`; otherwise none: the agent itself. |
 | `GERMANE_EMBEDDER` | `bundled`, `minilm`, or `none` for lexical search; by default the store's embedder. |

@@ -264,6 +264,7 @@ def _run_germane(arguments: list[str]) -> str:
 
 def _rewrite(page: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_DATA_HOME"] = folder
         shown = run_page(page, Path(folder))
     text = page.read_text(encoding="utf-8")
     for one in reversed(shown):

@@ -182,7 +182,7 @@ def test_a_watch_prints_a_line_of_json_for_each_step_and_ends_when_interrupted(
         }
         (app / "README.md").unlink()
         assert [gone["source"] for gone in json.loads(watching.line())["gone"]] == ["app/README.md"]
-        assert watching.end(signal.SIGINT) == (0, "")
+        assert watching.end(signal.SIGINT) == (0, f"Made the database {db}.\n")
     assert run("db", "stats", "--json", db=db).json()["by_status"]["forgotten"] == 1
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +44,7 @@ def test_a_package_index_takes_both(built: tuple[Path, Path]) -> None:
 def test_the_wheel_has_its_data_licences_and_types(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as wheel:
         names = set(wheel.namelist())
-        metadata = Parser().parsestr(wheel.read("germane-0.1.0.dist-info/METADATA").decode())
+    metadata = _metadata(built[0])
     tree = {
         path.relative_to(ROOT / "src").as_posix()
         for path in (ROOT / "src" / "germane").rglob("*")
@@ -65,6 +67,40 @@ def test_the_source_archive_has_what_the_tests_and_the_site_need(built: tuple[Pa
     assert {path.relative_to(ROOT).as_posix() for path in needed} <= names
 
 
+def test_without_an_address_no_link_of_the_description_is_dead(built: tuple[Path, Path]) -> None:
+    metadata = _metadata(built[0])
+    assert _relative(str(metadata.get_payload())) == []
+    assert "docs/index.md" in str(metadata.get_payload())
+    assert metadata.get_all("Project-URL") is None
+
+
+def test_one_setting_gives_all_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GERMANE_ADDRESS", "https://example.org/team/germane/")
+    wheel, archive = _built(tmp_path)
+    metadata = _metadata(wheel)
+    text = str(metadata.get_payload())
+    assert _relative(text) == []
+    assert "](https://example.org/team/germane/raw/v0.1.0/docs/context.svg)" in text
+    linked = re.findall(r"\]\(https://example\.org/team/germane/blob/v0\.1\.0/([^)#]+)", text)
+    assert len(linked) == len(_relative((ROOT / "README.md").read_text(encoding="utf-8"))) - 1
+    assert all((ROOT / each).exists() for each in linked)
+    urls = dict(each.split(", ") for each in metadata.get_all("Project-URL") or ())
+    assert set(urls) == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert {url.split("/")[2] for url in urls.values()} == {"example.org"}
+    # Who builds the wheel from the source archive needs no setting.
+    monkeypatch.delenv("GERMANE_ADDRESS")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    again = tmp_path / archive.name.removesuffix(".tar.gz")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")],
+        cwd=again,
+        check=True,
+        capture_output=True,
+    )
+    assert _metadata(tmp_path / "again" / wheel.name).as_string() == metadata.as_string()
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("extra", ["core", "cli"])
@@ -74,6 +110,16 @@ def test_it_works_from_its_wheel_in_an_empty_environment(
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     packages = importlib.import_module("test_install").test(built[0], extra)
     assert packages <= (12 if extra == "core" else 30)
+
+
+def _metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as packed:
+        return Parser().parsestr(packed.read("germane-0.1.0.dist-info/METADATA").decode())
+
+
+def _relative(text: str) -> list[str]:
+    """The targets of the relative links of a text, images included."""
+    return re.findall(r"\]\(((?![a-z]+:|#)[^)\s]+)\)", text)
 
 
 def _built(folder: Path) -> tuple[Path, Path]:

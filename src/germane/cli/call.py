@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import signal
 import string
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from hashlib import sha256
 from inspect import Parameter, Signature
 from itertools import chain
 from pathlib import Path
@@ -45,7 +47,13 @@ Served = TypeVar("Served", "Engine", "StoreHandle")
 DEFAULT_AGENT: Final = "default"
 _AGENT_HELP = "Owner of the memories."
 _Database = Annotated[
-    str, opt("--db STORE", "File or PostgreSQL address.", envvar="GERMANE_DB", parser=place_of)
+    str | None,
+    opt(
+        "--db STORE",
+        "File or PostgreSQL address; default: in your data folder.",
+        envvar="GERMANE_DB",
+        parser=place_of,
+    ),
 ]
 _Agent = Annotated[str, opt("--agent NAME", _AGENT_HELP, envvar="GERMANE_AGENT")]
 _User = Annotated[
@@ -59,7 +67,7 @@ ANY_AGENT: Final = (_Unused, DEFAULT_AGENT)
 """The `agent` of a command that concerns all agents of a store."""
 
 _SHARED: Final[dict[str, tuple[Any, Any]]] = {
-    "database": (_Database, "germane.db"),
+    "database": (_Database, None),
     "agent": (_Agent, DEFAULT_AGENT),
     "user": (_User, None),
     "space": (_Space, None),
@@ -125,6 +133,7 @@ def function_of(name: str) -> Callable[..., Any]:
     def run(**given: Any) -> Any:
         shared = {each: default for each, (_, default) in _SHARED.items()}
         shared |= {each: given[each] for each in shared if given.get(each) is not None}
+        shared["database"] = shared["database"] or default_database()
         bundled = {
             each: bundle(**{field: given[field] for field in bundle._fields})
             for each, bundle in bundles.items()
@@ -212,9 +221,7 @@ class Call(NamedTuple):
         The store must exist unless it `makes` one. `now` is the time to answer for, in ISO 8601. Raises
         InvalidInput and StoreUnavailable.
         """
-        if not makes:
-            check_exists(self.database)
-        is_new = makes and self.database != MEMORY and not exists(self.database)
+        is_new = self._is_new(makes=makes)
         moment = moment_of(now, name="--now")
         chosen: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
         with germane.open(
@@ -226,13 +233,37 @@ class Call(NamedTuple):
             frames=frames or (),
             record=record,
         ) as engine:
-            if is_new and not self.as_json:
+            if is_new:
                 warn(f"Made the database {_place_in_words(Path(self.database))}")
             if self.user is None:
                 yield engine
                 return
             with engine.for_user(self.user) as bound:
                 yield bound
+
+    def handle(self, *, read_only: bool = False, **settings: Any) -> StoreHandle:
+        """All agents of the store, which must exist only if this is `read_only`. Raises StoreUnavailable."""
+        is_new = self._is_new(makes=not read_only)
+        handle = germane.connect(self.database, read_only=read_only, **settings)
+        if is_new:
+            warn(f"Made the database {_place_in_words(Path(self.database))}")
+        return handle
+
+    def _is_new(self, *, makes: bool) -> bool:
+        """Whether a file is going to be made; its folder exists then if it is the default."""
+        if not makes:
+            check_exists(self.database)
+        is_new = makes and self.database != MEMORY and not exists(self.database)
+        folder = Path(self.database).parent
+        if is_new and _is_data_folder(folder):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"The folder {folder} can't be made: {error.strerror}. Name a database with --db or "
+                    "GERMANE_DB."
+                ) from error
+        return is_new
 
     @contextmanager
     def open(self, *, makes: bool = False, **settings: Any) -> Iterator[Engine | Space]:
@@ -269,10 +300,70 @@ class Call(NamedTuple):
             print_text((text if isinstance(text, str) else text()).removesuffix("\n"))
 
 
+# Databases that no option names.
+
+_FILE: Final = "germane.db"
+_LONGEST_NAME = 40
+
+
+def default_database() -> str:
+    """The database of a call that names none, as a path.
+
+    It is `germane.db` in the working folder if that is there. Otherwise it is in the data folder: one file
+    for each git repository, which its worktrees share, and one for all other folders. Raises InvalidInput.
+    """
+    if Path(_FILE).exists():
+        return _FILE
+    repository = _repository_over(Path.cwd())
+    if repository is None:
+        return str(data_folder() / _FILE)
+    # Two repositories may have one name.
+    digest = sha256(os.fsencode(repository)).hexdigest()[:8]
+    return str(data_folder() / f"{repository.name[:_LONGEST_NAME]}-{digest}.db")
+
+
+def data_folder() -> Path:
+    """The folder `germane` in the user's data folder, which may not exist yet.
+
+    Raises InvalidInput where the user has no home folder.
+    """
+    try:
+        if os.name == "nt":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "germane"
+        named = Path(os.environ.get("XDG_DATA_HOME", ""))
+        usual = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
+        return (named if named.is_absolute() else Path.home() / usual) / "germane"
+    except RuntimeError as error:
+        raise InvalidInput(f"There is no folder for a database: {error} Name one with --db.") from error
+
+
+def _is_data_folder(folder: Path) -> bool:
+    try:
+        return folder == data_folder()
+    except InvalidInput:
+        return False
+
+
+def _repository_over(folder: Path) -> Path | None:
+    """The main folder of the git repository around a folder, also for a worktree of it."""
+    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if root is None or (root / ".git").is_dir():
+        return root
+    with suppress(OSError):
+        line = os.fsdecode((root / ".git").read_bytes()).strip()
+        own = Path(line.removeprefix("gitdir: "))
+        if own.is_absolute() and own.parent.name == "worktrees":
+            common = own.parents[1]
+            return common.parent if common.name == ".git" else common
+    return root
+
+
 def _place_in_words(path: Path) -> str:
-    """The full path of a new database, and how to keep it out of the commits of a repository around it."""
+    """The full path of a new database, and how to place it elsewhere or keep it out of a repository."""
     whole = path.resolve()
-    repository = next((each for each in whole.parents if (each / ".git").exists()), None)
+    if _is_data_folder(path.parent):
+        return f"{whole}. To place it elsewhere, use --db or GERMANE_DB."
+    repository = _repository_over(whole.parent)
     if repository is None:
         return f"{whole}."
     return (

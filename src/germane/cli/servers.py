@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-import germane
 from germane.cli.call import Call, check_exists, command, observed
 from germane.cli.hook_client import DEADLINE, folder, log_of, write_log
 from germane.cli.options import opt
@@ -135,7 +134,7 @@ def _serve_keys(call: Call, *, host: str, port: int, names: Sequence[str], optio
     from germane.servers.mcp_http import keyed_mcp  # noqa: PLC0415 - An extra.
 
     hosts = [*LOCAL_HOSTS, *(each.lower() for each in names)]
-    with germane.connect(call.database, read_only=options["read_only"]) as handle:
+    with call.handle(read_only=options["read_only"]) as handle:
         app = keyed_mcp(observed(handle), hosts=hosts, **options)
         uvicorn.run(app, host=host, port=port, http=Connection, log_level="warning", server_header=False)
 

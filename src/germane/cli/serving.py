@@ -11,7 +11,6 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import germane
 from germane import InvalidInput
 from germane.access import AccessKey
 from germane.cli.call import ANY_AGENT, Call, check_exists, command, observed
@@ -122,10 +121,8 @@ def _opened(
         from germane.servers import rest  # noqa: PLC0415 - An extra, which takes a second.
     except ModuleNotFoundError as error:
         raise MissingExtra(feature="The HTTP server", extra="server") from error
-    if read_only:
-        check_exists(call.database)
     token = None if keys else rest.local_token()
-    with germane.connect(call.database, read_only=read_only, record=record) as handle:
+    with call.handle(read_only=read_only, record=record) as handle:
         app = rest.rest_app(
             observed(handle),
             agent=call.agent,
@@ -189,7 +186,7 @@ def _revoke(call: Call, key: Annotated[str, arg("ID", "The id of the key, from `
 
 
 def _store(call: Call) -> StoreHandle:
-    return germane.connect(call.database, embedder=None)
+    return call.handle(embedder=None)
 
 
 def _shape(key: AccessKey) -> dict[str, Any]:
