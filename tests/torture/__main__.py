@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from torture import arguments, contexts, damage, kills, lasting
+from torture import arguments, contexts, damage, files, kills, lasting
 from torture.task import Task
 
 SECTIONS: Final[Mapping[str, Callable[[Task], None]]] = {
@@ -26,6 +26,10 @@ SECTIONS: Final[Mapping[str, Callable[[Task], None]]] = {
     "routes": arguments.of_routes,
     "tools": arguments.of_tools,
     "damage": damage.run,
+    "full": files.full,
+    "unwritable": files.unwritable,
+    "gone": files.gone,
+    "forks": files.forks,
     "crowd": lasting.crowd,
     "clock": lasting.clock,
     "tenants": lasting.tenants,
