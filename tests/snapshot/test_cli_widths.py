@@ -41,6 +41,20 @@ TABLES = (
     "db users",
     "keys list",
 )
+MAIN = (
+    "memory list",
+    "memory history ID",
+    "recall cache",
+    "assemble cache --budget 300",
+    "context explain cache --budget 120 --now 2026-03-03",
+    "chat show",
+    "chat show monday-morning-meeting-about-the-release",
+    "learn runs",
+    "ledger list",
+    "quarantine list",
+)
+PAGES = Path(__file__).with_name("widths")
+"""What these commands print, in a file for each width; GERMANE_WRITE_WIDTHS=1 writes them again."""
 PROSE = re.compile(r"From 20|\d+ of \d+ |There is no key|Store  ")
 """Sentences and paths, which a terminal wraps itself."""
 _PROGRAM = """
@@ -80,6 +94,18 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(db: Path, columns: int) -
     for words, text in shown.items():
         wide = [line for line in text.splitlines() if cell_len(line) > columns and not PROSE.match(line)]
         assert wide == [], words
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200, None], ids=["80", "100", "200", "piped"])
+def test_the_main_commands_print_what_they_printed(db: Path, columns: int | None) -> None:
+    shown = piped(db, *MAIN) if columns is None else on_terminal(db, columns, *MAIN)
+    lines = "\n".join(f"$ germane {words}\n{text}" for words, text in shown.items()).splitlines()
+    printed = "".join(f"{line.rstrip()}\n" for line in lines)
+    page = PAGES / f"{'piped' if columns is None else columns}.txt"
+    if os.environ.get("GERMANE_WRITE_WIDTHS"):
+        page.write_text(printed, encoding="utf-8")
+    assert "\x1b" not in printed
+    assert printed == page.read_text(encoding="utf-8")
 
 
 def test_a_wide_terminal_shows_the_whole_text(db: Path) -> None:
@@ -139,12 +165,33 @@ First steps:
 """)
 
 
+def with_id(db: Path, *commands: str) -> bytes:
+    """The commands in lines, with the id of a memory."""
+    with germane.open(db, agent="default", embedder=None) as memory:
+        return "\n".join(commands).replace(" ID", f" {memory.recall(LONG)[0].id}").encode()
+
+
+def piped(db: Path, *commands: str) -> dict[str, str]:
+    """What each command prints into a pipe."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(db)],
+        input=with_id(db, *commands),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "40", "GERMANE_EMBEDDER": "none"},
+    )
+    return parted(ran.stdout.decode(), *commands)
+
+
+def parted(text: str, *commands: str) -> dict[str, str]:
+    """What was printed, by commands."""
+    parts = [part.partition("\n") for part in text.split("\x1e")[1:]]
+    return dict(zip(commands, (body for _, _, body in parts), strict=True))
+
+
 def on_terminal(db: Path, columns: int, *commands: str) -> dict[str, str]:
     """What each command prints on a terminal of that width, without control characters."""
     pty = pytest.importorskip("pty", reason="Windows has no such terminals.")
-    memory = germane.open(db, agent="default", embedder=None)
-    with memory:
-        given = "\n".join(commands).replace(" ID", f" {memory.recall(LONG)[0].id}")
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, str(db)],
@@ -156,15 +203,14 @@ def on_terminal(db: Path, columns: int, *commands: str) -> dict[str, str]:
         os.close(theirs)
         assert running.stdin is not None
         assert running.stderr is not None
-        running.stdin.write(given.encode())
+        running.stdin.write(with_id(db, *commands))
         running.stdin.close()
         shown = b"".join(_read(ours))
         errors = running.stderr.read().decode()
         os.close(ours)
     assert running.returncode == 0, errors
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).replace("\r", "")
-    parts = [part.partition("\n") for part in text.split("\x1e")[1:]]
-    return dict(zip(commands, (body for _, _, body in parts), strict=True))
+    return parted(text, *commands)
 
 
 def _read(terminal: int) -> Iterator[bytes]:

@@ -250,10 +250,16 @@ SECTION    share  flowed  used  in  out
 held     128,000            43   3    0  █░░░░░░░░░░░░░░░░░░░░░░░
 
 3 of 3 candidates are in.
-IN    level  tokens  score  why                                             memory
-held  full       23   0.50  importance 7.00, relevance 0.00, strategy 1.00  CHROMA    Chose Postgres over Chr…
-      full       11   0.07  importance 1.00, relevance 0.00, strategy 0.14  JAPANESE  日本語の検索 [bold]work…
-      full        9   0.07  importance 1.00, relevance 0.00, strategy 0.14  PORT      Postgres runs on port 5…
+IN    level  tokens  score
+held  full       23   0.50
+  CHROMA    Chose Postgres over ChromaDB [success, 0.85 confidence]
+  importance 7.00, relevance 0.00, strategy 1.00
+held  full       11   0.07
+  JAPANESE  日本語の検索 [bold]works[/bold].
+  importance 1.00, relevance 0.00, strategy 0.14
+held  full        9   0.07
+  PORT      Postgres runs on port 5433.
+  importance 1.00, relevance 0.00, strategy 0.14
 
 """)
 

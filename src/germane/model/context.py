@@ -313,8 +313,10 @@ ESTIMATED = "estimated"
 """The code of the note that says that the counts of a trace are estimates."""
 
 _BAR = 24
-_WIDE, _NORMAL = 100, 80
-"""Columns from which on a memory stands beside its figures: where it is in, and where it is left out."""
+_NORMAL = 80
+"""Columns from which on a memory that is left out stands beside its figures."""
+_NAME = 42
+"""Columns that a long memory needs beside its figures; with fewer it is in a line of its own."""
 _WHY = 44
 """Columns for the parts of a score: what layered plans need, and enough is left to know a memory by."""
 _INCLUDED_PER_SECTION = 12
@@ -483,7 +485,9 @@ def _included(trace: Trace, columns: int) -> list[str]:
         if (more := len(entries) - _INCLUDED_PER_SECTION) > 0:
             rows.append(_Row((name, "", "", ""), f"… and {more} more ({name})", ("",)))
     heading = f"{len(included)} of {len(trace.entries)} candidates are in."
-    return [heading, *(_beside(rows) if columns >= _WIDE else _below(rows))]
+    beside, longest = _beside(rows), max(width(row.name) for row in rows)
+    needed = max(map(width, beside)) - longest + min(longest, _NAME)
+    return [heading, *(beside if needed <= columns else _below(rows))]
 
 
 class _Row(NamedTuple):
