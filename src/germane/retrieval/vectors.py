@@ -21,8 +21,8 @@ _SHORTEST = 1e-12
 # What comes within it of the last place is computed again, row by row, before it is ranked.
 _ROUNDING = 1e-4
 
-_AT_ONCE = 1024
-"""Rows that are compared at once; each of 16 bits takes 1 KB at 256 dimensions meanwhile."""
+_AT_ONCE = 256
+"""Rows of 16 bits that are widened at once: 256 KB at 256 dimensions, which stay in the processor's cache."""
 
 Rows = NDArray[np.float16] | NDArray[np.float32]
 
@@ -184,6 +184,8 @@ class VectorComparison:
         # Only choosing among all of them needs it. einsum stays in this thread: BLAS starts others, which
         # spin where processes share the cores.
         found = np.empty(len(self._rows), dtype=np.float32)
+        if self._rows.dtype == np.float32:
+            return np.einsum("ij,j->i", self._rows, self._query, out=found)
         for start in range(0, len(found), _AT_ONCE):
             some = _wide(self._rows[start : start + _AT_ONCE])
             np.einsum("ij,j->i", some, self._query, out=found[start : start + _AT_ONCE])

@@ -90,7 +90,7 @@ class PostgresStore(RelationalStore):
         return copy_past(self._connections, agent, point, self._embedding)
 
     def _new_cache(self, agent: str) -> AgentCache:
-        return ResidentCache(agent, often=_OFTEN)
+        return ResidentCache(agent)
 
     def _fitting(self, cache: AgentCache, memories: int) -> AgentCache:
         is_large = memories > _MOST_CACHED and isinstance(cache, ResidentCache)
@@ -398,9 +398,6 @@ _ROUNDING = 1e-4
 _WIDER: Final = 4
 _NARROWEST: Final = 400
 _WIDEST: Final = 1000
-
-# A record that is read later is waited for, so they are cached sooner than those of a file.
-_OFTEN: Final = 3
 
 # An agent with at most so many memories is cached whole in this process.
 _MOST_CACHED: Final = 20_000

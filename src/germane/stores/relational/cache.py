@@ -66,11 +66,9 @@ class AgentCache(ABC):
     reading transaction begins until the results are used: then the snapshot can't be older than the cache.
     """
 
-    def __init__(self, name: str, *, often: int = OFTEN) -> None:
-        """After `often` uses the records of what is found are cached, which takes memory and saves reads."""
+    def __init__(self, name: str) -> None:
         self.lock = RLock()
         self.name = name
-        self._often = often
         self.agent = 0
         self._uses = 0
         self._loaded = 0  # Whose latest change `_seq` is. Who is removed and comes again has another number.
@@ -270,7 +268,7 @@ class AgentCache(ABC):
         None is unread of an agent that is used often, so that the next searches find them cached. Of others
         no record is cached: their vectors save more in the same memory.
         """
-        if self._uses >= self._often or self.columns.used > _MOST_UNREAD:
+        if self._uses >= OFTEN or self.columns.used > _MOST_UNREAD:
             return {**self.records(connection, ordinals)}
         late = self._of_filter(connection, None)
         waiting = [ordinal for ordinal in ordinals if late[ordinal]]
