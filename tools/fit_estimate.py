@@ -17,9 +17,10 @@ for Claude each class of character has two weights: a factor upon the exact o200
 proportion that the class has of the text, and a cost of each character (Claude spells out some scripts that
 o200k knows well). Random characters of scripts other than Latin aren't
 text: for the estimate they weigh little in the fit (they decide only what no language decides),
-and they are left out of its margin and reported apart. The constant is raised by a token or half
+and they are left out of its margin and reported apart. The constant is raised by three tokens or half
 of one afterwards, so that texts of a few words don't decide the margin of all others. A margin is
-the largest undercount on the test chunks, plus two hundredths.
+the largest undercount on the test chunks, plus two hundredths. For the estimate of o200k the cost of
+a blank is at least BLANK, for runs of tabs, and the margin is that of 20,000 more random ASCII texts.
 """
 
 # ruff: noqa: S311 - a script that prints, and draws seeded chunks that guard no secret.
@@ -48,8 +49,9 @@ from germane.tokens.counters import CLASSES, SHAPES, ExactCounter, text_features
 SEED = 20_250_101
 CHUNK_LENGTHS = (20, 60, 120, 250, 400, 800, 1500)
 CHUNKS_PER_SOURCE = {"facts": 25, "sentences": 25}
-STRICTNESS = {"o200k": 20.0, "claude-4": 400.0, "claude-4.8": 400.0}
-RAISED = {"o200k": 1.0, "claude-4": 0.5, "claude-4.8": 0.5}
+STRICTNESS = {"o200k": 100.0, "claude-4": 400.0, "claude-4.8": 400.0}
+RAISED = {"o200k": 3.0, "claude-4": 0.5, "claude-4.8": 0.5}
+BLANK = 0.063
 CTOK_VERSIONS = {"claude-4": ("3.0", 7), "claude-4.8": ("4.8", 6)}
 TEXT_NOISE = ("noise/ascii", "noise/letters", "noise/controls", "noise/all", "noise/pictures")
 FAINT = 0.03
@@ -77,6 +79,9 @@ def main() -> None:
             weighing, apart = np.ones(len(chunks)), np.zeros(len(chunks), dtype=bool)
         weights = fit(inputs[fitted], truth[fitted], weighing[fitted], strictness)
         weights[0] += RAISED[target]
+        if target == "o200k":
+            blanks = len(SHAPES) + CLASSES.index("blanks")
+            weights[blanks] = max(weights[blanks], BLANK)
         report(
             target,
             np.ceil(weights * 1000) / 1000,

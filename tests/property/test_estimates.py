@@ -48,6 +48,15 @@ def test_the_claude_estimates_lean_to_the_high_side_without_waste() -> None:
         assert sum(estimated for _, estimated in counted) <= 1.5 * sum(true for true, _ in counted)
 
 
+@given(
+    runs=st.lists(st.tuples(st.sampled_from(" \t\n"), st.sampled_from([1, 2, 3, 8, 60, 1500])), max_size=60)
+)
+def test_the_estimates_bound_holds_for_blanks(runs: list[tuple[str, int]]) -> None:
+    text = "".join(blank * times for blank, times in runs)
+    estimate = get_counter("estimate")
+    assert get_counter("o200k").count(text) <= estimate.count(text) * (1 + estimate.margin)
+
+
 @given(order=st.permutations(range(len(SAMPLES))), many=st.integers(2, 12))
 def test_the_bounds_hold_for_mixtures(order: list[int], many: int) -> None:
     chosen = [SAMPLES[place] for place in order[:many]]
