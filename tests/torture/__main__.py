@@ -33,6 +33,7 @@ SECTIONS: Final[Mapping[str, Callable[[Task], None]]] = {
     "crowd": lasting.crowd,
     "clock": lasting.clock,
     "tenants": lasting.tenants,
+    "tenants-postgres": lasting.tenants_on_a_server,
     "growth": lasting.growth,
     "opening": lasting.opening,
 }

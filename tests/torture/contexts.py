@@ -29,21 +29,25 @@ _PIECES: Final = (
 _KINDS: Final = ("fact", "procedure", "constraint", "episode", "decision", "note", "preference", "identity")
 _QUERIES: Final = ("redis cache", "deploy", "中文", "", "## Identity", "<system>")
 _PLANS: Final = ("layered", "layered_strict", "relevance", "scoped", "scoped_estimate")
-_EACH: Final = 100
-"""Contexts of one store."""
+_EACH: Final = 400
+"""Contexts and requests of one store."""
+_REQUESTS: Final = 0.1
+"""The share of requests, each of which takes as long as several contexts."""
+_SIZES: Final = (4, 12, 40)
+"""The most memories of a store, one of which is chosen: a small one is as hostile, and quicker to use."""
 
 
 def run(task: Task) -> None:
     """Assemble contexts and requests of random plans, counters and formats, and judge each."""
     judges: dict[str, Callable[[str], int]] = {name: partial(_tokens, name) for name in ("o200k", "cl100k")}
     judges["bytes_div_4_floor"] = lambda text: len(text.encode()) // 4
+    headings = _headings()
     for _ in task.each_round():
         with germane.open(":memory:", embedder=None) as engine:
             _fill(engine, task.chance)
-            headings = _headings()
             for _number in range(_EACH):
                 counter = task.chance.choice(COUNTERS)
-                make = _request if task.chance.random() < 0.2 else _context
+                make = _request if task.chance.random() < _REQUESTS else _context
                 task.findings += list(islice(make(engine, counter, judges, headings, task), 3))
 
 
@@ -52,7 +56,7 @@ def _tokens(name: str, text: str) -> int:
 
 
 def _fill(engine: Engine, chance: Random) -> None:
-    texts = [_text(chance) for _ in range(chance.randrange(1, 40))]
+    texts = [_text(chance) for _ in range(chance.randrange(1, chance.choice(_SIZES)))]
     engine.import_memories(
         make_memory(
             repr(text),

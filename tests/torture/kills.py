@@ -29,6 +29,8 @@ _CONTEXT: Any = multiprocessing.get_context(
     "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 )
 _CONTEXT.set_forkserver_preload([__name__])  # So that a writer starts in milliseconds.
+_LONG: Final = 60
+"""Seconds of a section from which a server is killed several times after each start of its cluster."""
 _LOOKED_FOR: Final = 20
 """Memories of a round that are looked for by their own word."""
 
@@ -204,10 +206,11 @@ def of_servers(task: Task) -> None:
     if why := missing():
         task.figures[f"rounds left out: {why}"] = 1
         return
-    program = [sys.executable, str(ROOT / "bench" / "contention.py"), "4", "--writers", "3", "--readers", "1"]
+    kills = 10 if task.seconds > _LONG else 1
+    program = [sys.executable, str(ROOT / "bench" / "contention.py"), str(4 * kills), "--writers", "3"]
     for number in task.each_round():
         ran = subprocess.run(
-            [*program, "--postgres", "--restart", "--json"],
+            [*program, "--readers", "1", "--postgres", "--restart", str(kills), "--json"],
             capture_output=True,
             text=True,
             check=False,
@@ -217,7 +220,7 @@ def of_servers(task: Task) -> None:
             task.findings.append(f"round {number}: {ran.stderr[-300:]}")
             continue
         report = json.loads(ran.stdout)
-        task.figures["kills of servers"] += 1
+        task.figures["kills of servers"] += kills
         task.figures["acknowledged"] += report["acknowledged"]
         for name in ("errors", "lost", "doubled", "findings"):
             if report[name]:

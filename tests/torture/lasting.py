@@ -14,16 +14,16 @@ from random import Random
 from typing import Final
 
 import germane
+from germane.stores import migrate_store
 from germane.testing.fakes import START
 from property.test_users_apart import assert_apart, every_verb
 from support.everything import ACTS, Person
+from support.postgres_server import Server, missing
 from torture.task import Task
 
-__all__ = ["clock", "crowd", "growth", "opening", "tenants"]
+__all__ = ["clock", "crowd", "growth", "opening", "tenants", "tenants_on_a_server"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_ACTS: Final = sorted(set(ACTS) - {"import"})
-"""Without the import of memories that a test made, with hashes of its own."""
 _MOST_GROWN: Final = 24 << 20
 """Bytes by which a process may grow after its caches are full."""
 
@@ -75,7 +75,7 @@ def clock(task: Task) -> None:
         ):
             who = Person(engine, "ada")
             for _ in range(60):
-                act = task.chance.choice(_ACTS)
+                act = task.chance.choice(sorted(ACTS))
                 task.figures["verbs"] += 1
                 try:
                     who.does(act, task.chance.randrange(100))
@@ -94,6 +94,34 @@ def tenants(task: Task) -> None:
                 assert_apart(script, str(Path(folder, "with.db")), str(Path(folder, "without.db")))
             except AssertionError as error:
                 task.findings.append(str(error)[:500])
+
+
+def tenants_on_a_server(task: Task) -> None:
+    """The same in PostgreSQL, by a role that owns nothing and is under row-level security."""
+    if why := missing():
+        task.figures[f"rounds left out: {why}"] = 1
+        return
+    server = Server()
+    try:
+        server.create()
+        server.start()
+        server.run("CREATE ROLE plain LOGIN")
+        for _ in task.each_round():
+            names = [server.fresh("tenants", prepared=_for_a_role) for _ in range(2)]
+            script = every_verb(task.chance.randrange(10**9), rounds=1)
+            task.figures["verbs"] += 2 * len(script)
+            try:
+                assert_apart(script, *(server.url(each, user="plain") for each in names))
+            except AssertionError as error:
+                task.findings.append(str(error)[:500])
+            for each in names:
+                server.drop(each)
+    finally:
+        server.stop()
+
+
+def _for_a_role(url: str) -> None:
+    migrate_store(url, role="plain")
 
 
 def growth(task: Task) -> None:

@@ -378,8 +378,11 @@ def microseconds(when: datetime, *, name: str) -> int:
 
 
 def moment(number: int) -> datetime:
-    """The time that `microseconds` gave the number for."""
-    return _EPOCH + timedelta(0, 0, number)
+    """The time that `microseconds` gave the number for; raises StoreUnavailable where damage changed it."""
+    try:
+        return _read_moment(number)
+    except OverflowError as error:
+        raise damaged("A time", error, REPAIR) from error
 
 
 def memory_values(memory: Memory, num: int, agent: int) -> dict[str, Any]:
@@ -466,7 +469,7 @@ def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any],
     optional = NoneType in get_args(hint)
     kind = get_args(hint)[0] if optional else get_origin(hint) or hint
     if kind is datetime:
-        return _write_moment, moment
+        return _write_moment, _read_moment
     if kind is bool:
         return _write_flag, bool
     if issubclass(kind, StrEnum):
@@ -476,6 +479,10 @@ def _forms(hint: Any) -> tuple[Callable[[Any, str], Any] | None, Callable[[Any],
     if kind is Mapping:
         return _write_object, _object
     return (_write_texts, _texts) if kind is tuple else (None, None)
+
+
+def _read_moment(number: int) -> datetime:
+    return _EPOCH + timedelta(0, 0, number)
 
 
 def _write_moment(value: datetime, name: str) -> int:
