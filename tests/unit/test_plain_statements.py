@@ -105,8 +105,8 @@ def test_a_pronoun_stands_for_the_relative_that_was_mentioned_last() -> None:
 
 
 def test_a_subject_is_named_once_and_then_they() -> None:
-    assert contents("I have a cello and I take my cello with me on trains.") == [
-        "The user has a cello and they take their cello with them on trains."
+    assert contents("I play the cello and I take my cello with me on trains.") == [
+        "The user plays the cello and they take their cello with them on trains."
     ]
 
 

@@ -40,6 +40,9 @@ from germane.retrieval.tokenizer import query_terms
 USER: Final = "user"
 """The subject of what the user states of themselves."""
 
+_MEETING: Final = 3
+"""Speakers of a meeting, at least; two people chat."""
+
 _MACRO = regex.compile(r"\{([a-z_]+)\}")
 
 
@@ -100,6 +103,8 @@ class RuleExtractor:
         found: list[Proposal] = []
         topics = _topics(messages) if known else {}
         answered = any(message.role is MessageRole.ASSISTANT for message in messages)
+        speakers = {speaker_of(each) for each in messages if each.role is MessageRole.USER}
+        in_meeting = len(speakers) >= _MEETING
         for statement in statements(messages, self._patterns.messages):
             corrected = corrected_by(statement, found)
             if corrected is not None:
@@ -116,7 +121,7 @@ class RuleExtractor:
             if of_answer is not None:
                 found.append(of_answer)
                 continue
-            stated = list(self._of_statement(statement, answered=answered))
+            stated = list(self._of_statement(statement, answered=answered, in_meeting=in_meeting))
             found += stated or self._of_answer(statement)
         return tuple({(each.content, each.quotes[-1].message): each for each in found}.values())
 
@@ -129,8 +134,13 @@ class RuleExtractor:
     def _may_teach(self, statement: Statement) -> bool:
         return not any(each.text.search(asserted(statement.text)) for each in self._patterns.refused)
 
-    def _of_statement(self, statement: Statement, *, answered: bool) -> Iterator[Proposal]:
-        """The proposals of a sentence; two share no words. A rule needs an assistant that it is for."""
+    def _of_statement(
+        self, statement: Statement, *, answered: bool, in_meeting: bool
+    ) -> Iterator[Proposal]:
+        """The proposals of a sentence; two share no words. A rule needs an assistant that it is for.
+
+        In a meeting most statements are about the meeting itself: only personal ones and decisions count.
+        """
         sentence = statement.resolved
         taken: list[tuple[int, int]] = []
         refused = [each for each in self._patterns.refused if each.text.search(sentence)]
@@ -150,6 +160,9 @@ class RuleExtractor:
             if any(start < last and first < end for first, last in taken):
                 continue
             taken.append((start, end))
+            is_personal = _is_in("personal", match[0], self._patterns.parts)
+            if in_meeting and not is_personal and pattern.kind != "decision":
+                continue
             stated = match.groupdict().get("rest") or _without_trailing(match[0], self._patterns.parts)
             # The mark shows that the sentence goes on where the pattern ends.
             whole = (
@@ -326,6 +339,10 @@ def _proposal(
     )
 
 
+def _is_in(name: str, text: str, parts: Mapping[str, regex.Pattern[str]]) -> bool:
+    return name in parts and parts[name].search(text) is not None
+
+
 def _without_trailing(text: str, parts: Mapping[str, regex.Pattern[str]]) -> str:
     return parts["trailing"].sub("", text) if "trailing" in parts else text
 
@@ -429,7 +446,7 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
             for table in ("refused", "unclear")
         )
         whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
-        parts = {name: whole.pop(name) for name in ("trailing", "since", "until") if name in whole}
+        parts = {name: whole.pop(name) for name in ("trailing", "since", "until", "personal") if name in whole}
         answers = _answers_of(given, words) if "answers" in given else None
     except (KeyError, TypeError, AttributeError, regex.error, InvalidInput) as error:
         raise UnreadableSource(
