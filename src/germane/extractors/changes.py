@@ -100,12 +100,12 @@ def change_of(
         return Change("value", stated=True)
     if patterns is not None and same_person and _same_name(new, old):
         slot = _has_other_value(new, old, patterns, language, stated=stated)
-        if slot or _differs_in_value(new, old, patterns.opposites):
+        if slot or _differs_in_value(new, old, patterns.opposites, stated=stated):
             changes = stated or (slot and not _is_constant(new, patterns.opposites))
             return Change("value", stated=changes)
     mine, my_words = _parts(new)
     theirs, their_words = _parts(old)
-    differing = [name for name in mine if name in theirs and not mine[name] & theirs[name]]
+    differing = [name for name in mine if name in theirs and _differ(mine[name], theirs[name], stated=stated)]
     about, before = (_ordered(words, subject, language) for words in (my_words, their_words))
     alike = bool(before) and len(set(about) & set(before)) >= _SHARED * len(set(before))
     headed = stated and bool(about) and bool(before) and about[0] == before[0]
@@ -113,7 +113,8 @@ def change_of(
         return None
     if differing == ["number"] and not headed and not _beside(new) & _beside(old):
         return None
-    shared = set(about) & set(before)
+    # "Changed gyms, I go on Tuesdays" also shares the gym.
+    shared = set(before) & {*about, *(_ordered(quoted, subject, language) if stated else ())}
     if differing != ["number"] and _SAYS_WHAT.match(new) and len(shared) < min(_AT_LEAST, len(set(before))):
         # "Plays chess on Sundays" says nothing of tennis on Saturdays.
         return None
@@ -205,6 +206,12 @@ def _has_other_value(new: str, old: str, patterns: ChangePatterns, language: str
     )
 
 
+def _differ(mine: set[str], theirs: set[str], *, stated: bool) -> bool:
+    """Whether two sets of values exclude each other: "Tuesdays and Fridays now" also "Mondays and Fridays"."""
+    is_part = mine <= theirs or theirs <= mine
+    return not mine & theirs or (stated and len(mine) == len(theirs) and not is_part)
+
+
 def _parts(text: str) -> tuple[dict[str, set[str]], str]:
     """The values of a text by type, and the text without them."""
     found: dict[str, set[str]] = {}
@@ -251,10 +258,11 @@ def _topic_of(text: str, patterns: OppositePatterns) -> frozenset[str]:
     return frozenset() if match is None else frozenset(query_terms(match["what"]))
 
 
-def _differs_in_value(one: str, other: str, patterns: OppositePatterns) -> bool:
+def _differs_in_value(one: str, other: str, patterns: OppositePatterns, *, stated: bool) -> bool:
     """Whether both statements give a value of one property, in the same words but for names and figures.
 
-    Of a property that one has for good any other words will do.
+    Of a property that one has for good any other words will do. If a change is stated, the values may have
+    names in common: "Ada Byron", "Ada Lovelace".
     """
     mine, theirs = patterns.topic.match(one), patterns.topic.match(other)
     if mine is None or theirs is None or _topic_of(one, patterns) != _topic_of(other, patterns):
@@ -262,7 +270,8 @@ def _differs_in_value(one: str, other: str, patterns: OppositePatterns) -> bool:
     if _is_constant(one, patterns):
         return not set(query_terms(mine["value"])) & set(query_terms(theirs["value"]))
     values = [_NAME_OR_FIGURE.findall(match["value"]) for match in (mine, theirs)]
-    if not all(values) or {each.casefold() for each in values[0]} & {each.casefold() for each in values[1]}:
+    mine_values, their_values = ({each.casefold() for each in some} for some in values)
+    if not all(values) or not _differ(mine_values, their_values, stated=stated):
         return False
     rests = [set(query_terms(_NAME_OR_FIGURE.sub(" ", match["value"]))) for match in (mine, theirs)]
     return rests[0] == rests[1]

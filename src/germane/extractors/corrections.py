@@ -10,17 +10,18 @@ from typing import Final
 
 import regex
 
-from germane.extractors.references import VALUE_TYPES, with_value
+from germane.extractors.references import HOUR, TIME, VALUE_TYPES, with_value
 from germane.extractors.statements import Statement, sentences
 from germane.model.extraction import Proposal, Quote
 from germane.retrieval.tokenizer import query_terms
 
 _CORRECTS = regex.compile(
     r"^(?:no|nope|oops|sorry|wait|actually|correction|hang on|ah|oh|hm+|my bad|my mistake|scratch that)\b"
-    r"(?:[,.!:–—-]+ ?|\s)(?:(?:no|sorry|wait|actually|I mean|not [^,]+),? )*"
+    r"(?:[,.!:–—-]+ ?|\s)(?:(?:no|sorry|wait|actually|I mean|typo|autocorrect|not [^,]+),? )*"
     r"(?:it['’]?s|it is|that['’]?s|that is|I meant|I mean|make (?:it|that)|it should be|should be|it was|"
-    r"s?he['’]s)\s+(?:actually |really |now )?(?:called |named )?(?P<value>[^.!?;\n]+)"
-    r"|^(?:I meant|I mean(?:t to say)?|make (?:it|that)|correction:?)\s+(?P<value>[^.!?;\n]+)",
+    r"s?he['’]s|(?:his|her|its|their|the) name(?:['’]s| is))\s+(?:actually |really |now )?(?:called |named )?(?P<value>[^.!?;\n]+)"
+    r"|^(?:I meant|I mean(?:t to say)?|make (?:it|that)|correction:?)\s+(?P<value>[^.!?;\n]+)"
+    r"|^(?:(?:no|sorry|oops|wait),? )*not (?P<wrong>[^,.!?;\n]+), (?:(?:sorry|but),? )*(?:it['’]s )?(?P<value>[^.!?;\n]+)",
     regex.IGNORECASE,
 )
 _CHANGES = regex.compile(
@@ -33,6 +34,9 @@ _CHANGES = regex.compile(
     r"|\bit(?:['’]s|['’]ll be| is| will be) (?P<value>[^.!?;\n]+?)"
     r"(?= now\b| instead\b| from now on\b| since\b| these days\b| as of\b| starting\b| actually\b)",
     regex.IGNORECASE,
+)
+_SINCE = regex.compile(
+    r"\b(?:from|as of|starting) [^,.!?;\n]{2,30}?(?=,? (?:it|that)(?:['’]|\b))", regex.IGNORECASE
 )
 _FIRST = regex.compile(r"is (?:(?:on|at|in|to|by|the|about|around|only) )*", regex.IGNORECASE)
 """What may stand before the new value."""
@@ -58,7 +62,10 @@ def corrected_by(statement: Statement, found: Sequence[Proposal]) -> tuple[int, 
     form, value = _new_value(statement)
     for place in range(len(found) - 1, max(-1, len(found) - 1 - _LATEST), -1):
         content = None if form is None else with_value(found[place].content, form, value)
+        if content is None and HOUR.fullmatch(value):
+            content = with_value(found[place].content, TIME, value)
         if content is not None:
+            content = f"{content.rstrip('.')}{_since(statement.text)}."
             changed = found[place].evolve(content=content, quotes=(*found[place].quotes, _quote(statement)))
             return (place if is_correction(statement.text) else len(found)), changed
     return None
@@ -70,6 +77,12 @@ def corrected_answer(statement: Statement) -> Proposal | None:
     if form is None or form is VALUE_TYPES[-1]:
         return None
     return next(_of_before(statement, form, value), None)
+
+
+def _since(text: str) -> str:
+    """From when a change of "it" holds, as the end of a sentence; empty if it doesn't say so."""
+    match = _SINCE.search(text)
+    return "" if match is None else f" {match[0].casefold()[:1]}{match[0][1:]}"
 
 
 def _quote(statement: Statement) -> Quote:

@@ -50,6 +50,11 @@ _NEGATION = regex.compile(
 )
 _NOT = regex.compile(r"not?|nope|nah|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t")
 """The denials that turn any statement round; the other ones are words such as "hates"."""
+_NO_MATTER = regex.compile(
+    r"^(?:(?:hm+|well|oh|ah|ok|and|but|so)[,.]? )*(?:no|nope|nah)[,.!]? (?=(?:wait|sorry|actually|my|our|I|we|it|the)\b)",
+    regex.IGNORECASE | regex.MULTILINE,
+)
+"""Denies what was said before, rather than what follows: "no my favourite colour is mustard"."""
 _YES = regex.compile(
     r"(?:\w+,? )?(?:yes|yeah|yep|yup|yea|aye|sure|correct|exactly|indeed)\b", regex.IGNORECASE
 )
@@ -289,6 +294,7 @@ def _ungrounded(proposal: Proposal, language: str, replaced: str) -> Iterator[st
         yield "Its quotations say nothing that the memory which it replaces doesn't say."
     if _denies(proposal.content, stated):
         yield "It denies what its quotations say."
+    stated = _NO_MATTER.sub("", stated)
     if _NEGATION.search(stated) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
         yield from _denied(proposal, stated, replaced)
 
@@ -310,6 +316,6 @@ def _denials(text: str) -> set[str]:
 def _denied(proposal: Proposal, quoted: str, replaced: str) -> Sequence[str]:
     """Whether the part of the quotation that a proposal takes is one that is denied there."""
     wanted = set(words_of(proposal.content)) - set(words_of(replaced))
-    clauses = regex.split(r"[,;:–—]| but | and | although | though ", quoted)
+    clauses = regex.split(r"[,;:–—]| but | and | so | although | though ", quoted)
     best = max(clauses, key=lambda clause: len(wanted & set(words_of(clause))))
     return ("Its quotation denies it.",) if _NEGATION.search(best) else ()

@@ -24,36 +24,47 @@ _REST: Final = r"[\p{L}\p{M}\p{N}'’-]"
 VALUE_TYPES: Final = tuple(
     regex.compile(text, regex.IGNORECASE)
     for text in (
-        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
+        r"(?:\bevery (?:second |other )?)?\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
         rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?{MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?",
         r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|a\.m\.|p\.m\.)|\b\d{1,2}:\d\d\b|\bnoon\b|\bmidnight\b",
+        r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+        r"\+?\b\d{2,5}(?:[ -]\d{2,5})+\b",
         r"\b(?:19|20)\d\d\b",
-        r"(?<![\w-])\p{L}+-(?:\p{L}+-)*\d[\w.]*",
+        r"(?<![\w-])\p{L}+-(?:\p{L}+-)*\d(?:[\w.]*\w)?",
         r"[$€£]?(?<![\w-])\d[\d.,]*\d[km]?\b|[$€£]?(?<![\w-])\d[km]?\b",
         r"(?:\b(?:once|twice|\p{L}+ times) (?:an?|per|each|every) \p{L}+)",
         rf"(?<=[\w,] )(?:(?:Dr|Mr|Mrs|Ms|Prof)\. )?(?-i:\p{{Lu}}{_REST}+)(?: (?-i:\p{{Lu}}{_REST}+))*",
     )
 )
 """The types of values, the more specific first; the last one are names."""
-_LEAD: Final = (
-    r"^(?:(?:no|wait|oh|well|yes|yeah|hm+|sorry|actually|btw|so|and|but|also|oops)[,.!]* )*"
-    r"(?:(?P<clause>[^.!?;\n]*), (?:and |but |so )?)?"
-)
+TIME: Final = VALUE_TYPES[2]
+HOUR: Final = regex.compile(r"1?\d")
+"""A figure that may be an hour, where a time is expected: "we moved it to 8"."""
+_OPENING: Final = r"^(?:(?:no|wait|oh|well|yes|yeah|hm+|sorry|actually|btw|so|and|but|also|oops)[,.!]* )*"
+_LEAD: Final = rf"{_OPENING}(?:(?P<clause>[^.!?;\n]*?), (?:and |but |so )?)??"
+_LAST: Final = rf"{_OPENING}(?P<clause>[^.!?;\n]*), (?:and |but |so )?"
+"""Begins a sentence whose last clause counts, where `_LEAD` prefers the first one."""
 _NOW: Final = (
     r" (?:now|instead|from now on|these days)"
     r"(?=[,.!]| *$| (?:that|because|since|by the way|btw|actually|too|so)"
     r"\b)| (?:since|as of) "
 )
-_WHAT: Final = r"the (?P<what>\p{L}+(?: \p{L}+)?)"
-_OF_IT: Final = regex.compile(
-    rf"{_LEAD}(?:(?:it|that|they|there|{_WHAT})"
-    r"(?:['’]s| is| are| was| has been| have been| got| went| goes| moved| changed| slipped| rose| fell|"
-    r" dropped| \p{L}+(?= (?:on|at|in|to|from) ))"
-    r"|(?P<own>I|we)(?:['’]m|['’]re| am| are)(?= (?:now |down |up |back )*(?:on|at|to) ))"
-    r"(?: (?:now|been|actually|moved|pushed|changed|postponed|extended|raised|lowered|cut|renamed|up|down|"
-    r"back|forward))*(?: (?:to|until|for|at|on|in|an?|the|called|with))* (?P<value>[^!?;\n]+?)"
-    rf"(?={_NOW}|[,.!]* *$)",
-    regex.IGNORECASE,
+_WENT: Final = r"(?:went|goes|has gone|rose|fell|dropped|is now)"
+_WHAT: Final = rf"the (?P<what>\p{{L}}+(?: (?!{_WENT}\b)\p{{L}}+)?)"
+_NOUN: Final = r"(?:(?:my|our|the) )?(?P<what>(?!(?:I|we|he|she|you|this|who|what|one|\w+ing)\b)\p{L}+)"
+_OF_IT: Final = tuple(
+    regex.compile(
+        rf"{lead}(?:(?:it|that|they|there|{_WHAT}|{_NOUN}(?= {_WENT} ))"
+        r"(?:['’]s| is| are| was| has been| have been| got| went| goes| moved| changed| slipped| rose| fell|"
+        r" dropped| \p{L}+(?= (?:on|at|in|to|from) ))"
+        r"|(?P<own>I|we)(?:(?:['’]m|['’]re| am| are)(?= (?:now |down |up |back )*(?:on|at|to) )"
+        r"|(?:['’]ve got| have)(?= \d)))"
+        r"(?: (?:now|been|actually|moved|pushed|changed|postponed|extended|raised|lowered|cut|renamed|up|down|"
+        r"back|forward))*(?: (?:to|until|for|at|on|in|an?|the|called|with))* (?P<value>[^!?;\n]+?)"
+        rf"(?={_NOW}|, (?:my|because|since|so|they|he|she|the)\b|[,.!]* *$)",
+        regex.IGNORECASE,
+    )
+    for lead in (_LEAD, _LAST)
 )
 """A new value of "it", or of what one noun names."""
 _MOVED: Final = regex.compile(
@@ -72,7 +83,8 @@ _GONE: Final = regex.compile(
 )
 _REFERS: Final = regex.compile(
     r"\b(?:it|her|him|them|that|one|they|migrated|moved|switched|changed|pushed|raised|lowered|put|any ?more|"
-    r"no longer|closed|left|quit|stopped|gone|there (?:are|is))\b|\bthe \p{L}+(?: \p{L}+)? (?:is|was|has|got|"
+    r"no longer|now|these days|instead|since|as of|rose|fell|dropped|went|broke up|split|gave up|closed|left|"
+    r"quit|stopped|gone|there (?:are|is))\b|\bthe \p{L}+(?: \p{L}+)? (?:is|was|has|got|"
     r"went|goes|rose|fell|dropped)\b|\b(?:I|we)(?:['’]m|['’]re| am| are) (?:now|down|up|back|on|at)\b",
     regex.IGNORECASE,
 )
@@ -85,7 +97,7 @@ _SINCE: Final = regex.compile(
     r"\b(?:now|instead|these days|since|as of|from|any ?more|until)\b", regex.IGNORECASE
 )
 _OVER: Final = (
-    r"(?:\b(?:not|no longer|left|quit|closed|cancelled|canceled|dropped|ditched|leaving|from|instead of)|"
+    r"(?:\b(?:not|no longer|left|quit|gave up|stopped|closed|cancelled|canceled|dropped|ditched|leaving|from|instead of)|"
     r"n['’]t) (?:(?:at|with|in|on|the|my|our) )*{old}\b|\b{old}(?:['’]s| has| have| is)? (?:closed|shut|"
     r"(?:went|gone|left)(?! (?:to|for)\b)|stopped|retired|quit|any ?more|no longer)\b"
 )
@@ -111,9 +123,28 @@ _IT_MOVED: Final = regex.compile(
     r"\b(?:moved|switched|changed|pushed|put) (?:it|that|the)\b", regex.IGNORECASE
 )
 _OWNED: Final = regex.compile(r"The user['’]s (?P<what>\p{L}+)")
+_WHO: Final = regex.compile(r"(?:['’]s name)? is (?:called |named )?\p{Lu}")
 _OF_USER: Final = regex.compile(r"\b(?:I|we)\b")
 _BEFORE_NAME: Final = regex.compile(
     r"\b(?:is|at|in|with|for|by|to|on|an?|the|called|from) $", regex.IGNORECASE
+)
+_BEFORE_VALUE: Final = regex.compile(
+    r"(?:^|[:,]|(?:\b(?:is|are|am|was|be|at|in|with|for|by|to|on|an?|the|called|named|from|of|than|uses?|takes?|"
+    r"drives?|have|has|got)|['’]s)) $|^$",
+    regex.IGNORECASE,
+)
+_CHANGED: Final = regex.compile(
+    r"\b(?:any ?more|no longer|now|these days|nowadays|since|as of|from now on|used to|switched|changed|moved|"
+    r"migrated|transferred|renamed|replaced)\b",
+    regex.IGNORECASE,
+)
+_DOES: Final = regex.compile(
+    r"\b(?:plays?|drinks?|eats?|takes?|uses?|studies|learns?|grows?|teaches) (?:the |an? )?"
+    r"(?P<what>(?-i:\p{Ll})[\p{L}-]+)\.?$",
+    regex.IGNORECASE,
+)
+_IS_NOW: Final = regex.compile(
+    r"\bit(?:['’]s| is) (?P<what>(?-i:\p{Ll})[\p{L}-]+) (?:now|instead|these days)\b", regex.IGNORECASE
 )
 _NO_NAME: Final = regex.compile(rf"I['’]|{MONTH}$|\p{{L}}+days?$", regex.IGNORECASE)
 _OBJECT: Final = regex.compile(
@@ -143,11 +174,17 @@ def of_known(
         return None
     known = [each for each in known if each.valid_until is None and _STATE.match(each.content)]
     about = [memory for memory in known if _telling(memory.content) & topic]
-    ways = (_replaced(statement, about, people), _renewed(statement, known), _ended(statement, about))
+    ways = (
+        _replaced(statement, about, people),
+        _renewed(statement, known, people),
+        _recalled(statement, about, people),
+        _ended(statement, about),
+    )
     for changes in ways:
         found = list({memory.id: (memory, text) for memory, text in changes}.values())
         if len(found) == 1:
             memory, content = found[0]
+            content = f"{content.rstrip('.')}."
             quote = Quote(message=statement.message.id or str(statement.message.seq), text=statement.text)
             return Proposal(
                 content=content,
@@ -169,12 +206,10 @@ def _replaced(
 ) -> Iterator[tuple[Memory, str]]:
     """The memories with another value of what a statement gives one of, with the new one in its place."""
     text = statement.text
-    of_it = _OF_IT.match(text)
-    is_place = of_it is None and _IT_MOVED.search(text) is None
-    match = of_it or _MOVED.match(text)
-    form, value = (None, "") if match is None else _value_of(text, match["value"].strip(), of_it=bool(of_it))
+    match, form, value = _given(text)
     if match is None or form is None:
         return
+    is_place = match.re is _MOVED and _IT_MOVED.search(text) is None
     what = frozenset(query_terms(match["what"] or ""))
     for memory in known:
         content = with_value(memory.content, form, value) if _is_meant(memory, match, people) else None
@@ -182,6 +217,18 @@ def _replaced(
             continue
         if what <= _telling(memory.content):
             yield memory, content
+
+
+def _given(text: str) -> tuple[regex.Match[str] | None, regex.Pattern[str] | None, str]:
+    """How a sentence gives a new value, its type and its words; no type where it gives none."""
+    match = None
+    for pattern in (*_OF_IT, _MOVED):
+        match = pattern.match(text)
+        if match is not None:
+            form, value = _value_of(text, match["value"].strip(), of_it=pattern is not _MOVED)
+            if form is not None:
+                return match, form, value
+    return match, None, ""
 
 
 def _value_of(text: str, value: str, *, of_it: bool) -> tuple[regex.Pattern[str] | None, str]:
@@ -207,11 +254,21 @@ def _is_meant(memory: Memory, match: regex.Match[str], people: regex.Pattern[str
 
     What the user does isn't what a relative does, and the clause before "it" may name what "it" is.
     """
-    owner = _OWNED.match(memory.content)
-    if match["own"] and owner and people is not None and people.fullmatch(f"my {owner['what']}"):
+    if match["own"] and _is_of_relative(memory, people):
         return False
     nouns = {noun for each in _NOUNS.finditer(match["clause"] or "") for noun in query_terms(each["noun"])}
     return nouns <= frozenset(query_terms(memory.content)) | _FREE
+
+
+def _is_of_relative(memory: Memory, people: regex.Pattern[str] | None) -> bool:
+    """Whether a memory is about somebody of the user's, such as a sister: "I left Acme" says nothing of her.
+
+    Who the user's dentist is, is the user's affair.
+    """
+    owner = _OWNED.match(memory.content)
+    if owner is None or people is None or _WHO.match(memory.content, owner.end()):
+        return False
+    return people.fullmatch(f"my {owner['what']}") is not None
 
 
 def _fits_place(content: str, form: regex.Pattern[str]) -> bool:
@@ -222,18 +279,23 @@ def _fits_place(content: str, form: regex.Pattern[str]) -> bool:
     return _AT.search(content[: old.start()]) is not None and not _HOME.search(content)
 
 
-def _renewed(statement: Statement, known: Sequence[Memory]) -> Iterator[tuple[Memory, str]]:
+def _renewed(
+    statement: Statement, known: Sequence[Memory], people: regex.Pattern[str] | None
+) -> Iterator[tuple[Memory, str]]:
     """The memories whose value a statement says has ended, where it names one other value of that type."""
     text = statement.text
+    for memory in known:
+        done, now = _DOES.search(memory.content), _IS_NOW.search(text)
+        if done and now and _is_over(done["what"], text) and now["what"] not in done["what"]:
+            yield memory, f"{memory.content[: done.start('what')]}{now['what']}."
     for memory, form in product(known, VALUE_TYPES):
         old = values_in(memory.content, form)
-        if len(old) != 1 or not regex.search(
-            _OVER.replace("{old}", regex.escape(old[0][0])), text, regex.IGNORECASE
-        ):
+        if len(old) != 1 or not _is_over(old[0][0], text):
             continue
         owner = _OWNED.match(memory.content)
-        if owner and not set(query_terms(owner["what"])) & set(query_terms(text)) and _OF_USER.search(text):
-            continue  # "I left Acme" says nothing about the user's sister.
+        names_owner = owner and set(query_terms(owner["what"])) & set(query_terms(text))
+        if not names_owner and _is_of_relative(memory, people) and _OF_USER.search(text):
+            continue
         if form is VALUE_TYPES[-1] and not _BEFORE_NAME.search(memory.content[: old[0].start()]):
             continue  # "A diesel Golf": the words before a name may not fit another one.
         others = (each[0] for each in values_in(text, form))
@@ -241,6 +303,36 @@ def _renewed(statement: Statement, known: Sequence[Memory]) -> Iterator[tuple[Me
         content = with_value(memory.content, form, new[0]) if len(new) == 1 else None
         if content is not None:
             yield memory, content
+
+
+def _is_over(old: str, text: str) -> bool:
+    return regex.search(_OVER.replace("{old}", regex.escape(old)), text, regex.IGNORECASE) is not None
+
+
+def _recalled(
+    statement: Statement, known: Sequence[Memory], people: regex.Pattern[str] | None
+) -> Iterator[tuple[Memory, str]]:
+    """The memories whose value the assistant has just named, where the user says that it is another one now."""
+    text, before = statement.text, statement.before
+    if before is None or not _CHANGED.search(statement.message.own_text) or _PASSING.search(text):
+        return
+    named = before.own_text.casefold()
+    for memory, form in product(known, VALUE_TYPES):
+        old = [
+            each
+            for each in values_in(memory.content, form)
+            if each[0].casefold().rstrip("s") in named
+            and _BEFORE_VALUE.search(memory.content[: each.start()])
+        ]
+        new = [each for each in values_in(text, form) if _BEFORE_VALUE.search(text[: each.start()])]
+        if len(old) != 1 or len(new) != 1 or new[0][0].casefold() == old[0][0].casefold():
+            continue
+        start, end = old[0].span()
+        rest = f"{text[: new[0].start()]} {text[new[0].end() :]}"
+        nouns = {noun for each in _NOUNS.finditer(rest, 1) for noun in query_terms(each["noun"])}
+        is_own = _OF_USER.search(text) is not None
+        if nouns <= _telling(memory.content) | _FREE and not (is_own and _is_of_relative(memory, people)):
+            yield memory, f"{memory.content[:start]}{new[0][0]}{memory.content[end:]}"
 
 
 def _ended(statement: Statement, known: Sequence[Memory]) -> Iterator[tuple[Memory, str]]:

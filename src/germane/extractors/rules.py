@@ -134,9 +134,7 @@ class RuleExtractor:
     def _may_teach(self, statement: Statement) -> bool:
         return not any(each.text.search(asserted(statement.text)) for each in self._patterns.refused)
 
-    def _of_statement(
-        self, statement: Statement, *, answered: bool, in_meeting: bool
-    ) -> Iterator[Proposal]:
+    def _of_statement(self, statement: Statement, *, answered: bool, in_meeting: bool) -> Iterator[Proposal]:
         """The proposals of a sentence; two share no words. A rule needs an assistant that it is for.
 
         In a meeting most statements are about the meeting itself: only personal ones and decisions count.
@@ -446,7 +444,9 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
             for table in ("refused", "unclear")
         )
         whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
-        parts = {name: whole.pop(name) for name in ("trailing", "since", "until", "personal") if name in whole}
+        parts = {
+            name: whole.pop(name) for name in ("trailing", "since", "until", "personal") if name in whole
+        }
         answers = _answers_of(given, words) if "answers" in given else None
     except (KeyError, TypeError, AttributeError, regex.error, InvalidInput) as error:
         raise UnreadableSource(

@@ -31,7 +31,7 @@ _ENDS = regex.compile(
 _QUESTION = regex.compile(
     r"(?:,| -|–|—|\.\.\.|…) *(?:(?:so|and|but) )?"
     r"(?!\p{L}+(?:n['’]t)? (?:I|you|he|she|it|we|they)\?)"
-    r"(?:(?:ok|okay|yeah|please|right)|(?:so|and|but|that['’]s)\b[^,]*|(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
+    r"(?:(?:ok|okay|yeah|please|right|remember|you know)|(?:so|and|but|that['’]s)\b[^,]*|(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
     r"\b[^,]*)\?+$",
     regex.IGNORECASE,
 )
@@ -40,6 +40,7 @@ _PRONOUN = regex.compile(
     r"^(?P<before>(?:(?:and|but|so|also|yes|no|oh|ok|btw|well|good|right|haha|lol|now)[,.!]? )*"
     r"(?:(?:(?:We|I|You|The|It|Yes|No)\b|(?-i:\p{Ll}))(?:(?!\b(?:he|she|they|my|our|his|her|their)\b)"
     r"(?-i:[^,.;!?\p{Lu}]|\bI\b))*, (?:and |but |so )?)?)"
+    r"(?P<from>(?:from|since|as of|starting) (?:(?!(?:he|she|they|my|our|his|her)\b)[\p{L}\d]+ ){1,3})?"
     r"(?:(?P<is>(?:s?he)['’]s)|(?P<who>s?he)|(?P<whose>his|her))(?= )",
     regex.IGNORECASE,
 )
@@ -240,7 +241,9 @@ def _resolved(sentence: str, person: tuple[str, Quote] | None) -> str:
         name += " has" if has else " is"
     elif match["whose"]:
         name += "'" if name.endswith("s") else "'s"
-    return f"{match['before']}{name}{rest}"
+    # "From Monday she's at home" as "my wife is at home from Monday".
+    starts = match["from"] and f" {match['from'].strip()}"
+    return f"{match['before']}{name}{rest.rstrip(' .!') if starts else rest}{starts or ''}"
 
 
 # Statements of the first person, in the third.
@@ -252,7 +255,7 @@ _UNCHANGED = regex.compile(
     r"(?!need$|feed$|bleed$|speed$)\w+ed|went|got|made|took|bought|met|saw|ate|came|left|began|ran|wrote|built|broke|chose|drove|flew|gave|"
     r"grew|knew|lost|paid|read|sang|sold|sent|slept|spoke|spent|taught|thought|told|understood|won|wore|found|"
     r"felt|fell|forgot|kept|heard|held|quit|set|put|cut|swam|hurt|became|brought|caught|learnt|led|said|stood|"
-    r"and|or|tore|threw|rode|hid|sat|stuck|swore|woke|drank|dreamt|fed|fought|hung|hit|let|lent|shot|shut|sank|stole)$",
+    r"and|or|tore|threw|rode|hid|sat|stuck|swore|woke|drank|dreamt|fed|fought|hung|hit|let|lent|shot|shut|sank|stole|split)$",
     regex.IGNORECASE,
 )
 _ADVERBS: Final = (
@@ -266,6 +269,8 @@ _FIRST_PERSON = regex.compile(
     r"|\bI (?P<adverbs>" + _ADVERBS + r")(?P<verb>[\w'’-]+)"
     r"|\b(?P<mine>[Mm]y|mine|myself|me|I)\b"
 )
+_PAIR: Final = regex.compile(r"(?:[Mm]y \p{L}+|[Oo]ur \p{L}+)?(?:(?:^| )\p{Lu}[\p{L}'’-]+)* and ")
+"""Begins a statement of several people: "Ada and I live here"."""
 _SHORT: Final = {
     "m": ("is", "are"),
     "ve got": ("has", "have"),
@@ -289,6 +294,7 @@ def third_person(text: str, subject: str = "The user") -> str:
         nonlocal named
         later, named = named, True
         who = "they" if later else inner
+        later = later or _PAIR.fullmatch(text[: match.start()]) is not None
         if match["short"]:
             return f"{who} {_SHORT[match['short'][1:]][later]}"
         if match["deny"]:
