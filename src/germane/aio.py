@@ -398,6 +398,7 @@ class AsyncSpace(_Verbs):
     disband = _awaited(Space.disband)
     share = _awaited(Space.share)
     learn_from = _awaited_of_conversation(Space.learn_from)
+    consolidate = _awaited(Space.consolidate)
     events = _awaited(Space.events)
     follow = _awaited(Space.follow)
     close = _awaited(Space.close)

@@ -8,8 +8,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane.extractors import LearningRun, ModelExtractor, ProposalOutcome
+from germane.extractors import Decision, LearningRun, ModelExtractor, ProposalOutcome
 from germane.testing.fakes import FixedClock
+
+
+def answered(known: str, recalled: str, text: str) -> tuple[Decision, ...]:
+    """The decisions on what the user says after the assistant has named what is known."""
+    clock = FixedClock(datetime(2026, 10, 12, tzinfo=UTC), timedelta(seconds=1))
+    with germane.open(":memory:", embedder=None, clock=clock) as engine:
+        engine.remember(known)
+        messages = [{"role": "assistant", "content": recalled}, {"role": "user", "content": text}]
+        return engine.learn_from(messages).decisions
 
 
 def learned(known: Sequence[str], *texts: str) -> LearningRun:
@@ -58,6 +67,50 @@ def test_a_pronoun_changes_the_one_memory_that_it_can_mean(
     (revised,) = [each for each in run.decisions if each.outcome is ProposalOutcome.REVISED]
     assert revised.proposal.content == content
     assert revised.proposal.quotes[-1].text in texts[-1]
+
+
+@pytest.mark.parametrize(
+    ("known", "recalled", "text", "content"),
+    [
+        ("The user's dentist is Dr. Moreau.", "With Dr. Moreau?", "no, I switched to Dr. Sato, she's closer",
+         "The user's dentist is Dr. Sato."),
+        ("Production runs in eu-west-1.", "In eu-west-1.", "not any more. Migrated to eu-central-1",
+         "Production runs in eu-central-1."),
+        ("The user's email is jo@larkmail.example.", "To jo@larkmail.example?",
+         "I don't use that any more, my email is jo@tern.example", "The user's email is jo@tern.example."),
+        ("The user's hotel in Rome is the Artemide.", "The Artemide?", "we changed it to the Quirinale",
+         "The user's hotel in Rome is the Quirinale."),
+        ("The user's son plays the trumpet.", "The trumpet?", "he gave up the trumpet, it's drums now",
+         "The user's son plays the drums."),
+        ("The user's house has 10 solar panels.", "For 10 panels?", "We've got 14 now, the roofer added four",
+         "The user's house has 14 solar panels."),
+        ("The user's rent is 850 euros.", "With a rent of 850?", "rent went up to 910 this month",
+         "The user's rent is 910 euros."),
+        ("The user's phone number is 555 0143.", "Is it 555 0143?", "My number changed btw, it's 555 0199",
+         "The user's phone number is 555 0199."),
+    ],
+)  # fmt: skip
+def test_what_the_assistant_has_just_named_is_revised_by_another_value(
+    known: str, recalled: str, text: str, content: str
+) -> None:
+    (revised,) = [each for each in answered(known, recalled, text) if each.outcome is ProposalOutcome.REVISED]
+    assert revised.proposal.content == content
+
+
+@pytest.mark.parametrize(
+    ("known", "recalled", "text"),
+    [
+        ("The user's dentist is Dr. Moreau.", "With Dr. Moreau?", "no, with Dr. Sato this time"),
+        ("The user's boss is Tom.", "Shall I tell Tom?", "my sister moved to Kiel"),
+        ("The user goes to the sauna on Fridays.", "Friday as usual?", "no, Saturday, Bo has moved"),
+        ("The user's rent is 850 euros.", "With a rent of 850?", "prices went up to 910"),
+        ("The user's sister works at Acme.", "At Acme?", "I moved to Globex in May"),
+    ],
+)
+def test_another_value_beside_what_the_assistant_named_revises_nothing(
+    known: str, recalled: str, text: str
+) -> None:
+    assert not [each for each in answered(known, recalled, text) if each.outcome is ProposalOutcome.REVISED]
 
 
 @pytest.mark.parametrize(

@@ -154,3 +154,65 @@ def test_a_model_is_refused_what_the_user_only_quotes() -> None:
     (decision,) = run.decisions
     assert (decision.outcome.value, decision.memory) == ("refused", None)
     assert "quotation" in decision.reason
+
+
+MEETING = (
+    ("Ada", "I'm from San Diego."),
+    ("Ben", "We have two buttons missing."),
+    ("Cleo", "Our approach is based on the criteria of Ada."),
+    ("Ada", "I give the floor to Ben."),
+    ("Ben", "We have decided on a rubber case."),
+)
+
+
+def test_of_three_speakers_only_personal_statements_and_decisions_count() -> None:
+    """A meeting is mostly about itself; two people chat."""
+    turns = [{"role": "user", "content": text, "name": name} for name, text in MEETING]
+    messages = [each.evolve(id=f"m{place}", created_at=AT) for place, each in enumerate(read_messages(turns))]
+    extract = RuleExtractor().extract
+    assert [each.content for each in extract(messages)] == [
+        "Ada is from San Diego.",
+        "We have decided on a rubber case.",
+    ]
+    assert "We have two buttons missing." in [each.content for each in extract(messages[:2])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have zero willpower.",
+        "I've been a member since first year.",
+        "I quit the café.",
+        "We finally adopted our daughter last Friday.",
+        "I'm an accountant and I have no sense of humour, said every accountant ever.",
+        "finish this for me: I left my heart in a parking lot, I sold my soul for a coffee pot",
+        "Write survey questions: How satisfied are you? I always buy local.",
+        "My partner is a vampire.",
+        "He is intolerant.) My happiness index is low.",
+    ],
+)
+def test_vague_events_jokes_and_material_are_left_alone(text: str) -> None:
+    assert contents(text) == []
+
+
+def test_what_somebody_says_is_cut_from_a_fact_about_them() -> None:
+    assert contents("My son is 15 and already says he'll lose it.") == ["The user's son is 15."]
+
+
+def test_a_couple_is_named_as_two() -> None:
+    assert contents("Anneke and I split up in June.") == ["Anneke and the user split up in June."]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "content"),
+    [
+        ("Our coach is Mirko.", "not Mirko, sorry, Marko.", "The user's coach's name is Marko."),
+        ("Our retro is every second Tuesday.", "hmm, since the reorg it's every second Thursday actually",
+         "Our retro is every second Thursday."),
+        ("We pay 480 for childcare.", "scratch that, from September it'll be 530",
+         "We pay 530 for childcare from September."),
+        ("The bedtime of Luz is 7:30.", "she's seven now so we've moved it to 8", "The bedtime of Luz is 8."),
+    ],
+)  # fmt: skip
+def test_a_later_message_corrects_the_value(first: str, second: str, content: str) -> None:
+    assert content in contents(first, second)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from germane.protocols import Extractor
 
 _Run = Annotated[str, arg("RUN", "Id of the run, or its last eight digits.")]
+_Private = Annotated[bool, opt("--private", "Into a space: learn also what a user said in private.")]
 
 
 class ModelOptions(NamedTuple):
@@ -42,9 +43,7 @@ def _from(
     since: Annotated[str | None, opt("--since TIME", "Read only messages from then on.")] = None,
     again: Annotated[bool, opt("--again", "Read all messages, also those that were read.")] = False,
     dry_run: Annotated[bool, opt("--dry-run", "Show what would be learned; store nothing.")] = False,
-    private: Annotated[
-        bool, opt("--private", "Into a space: learn also what a user said in private.")
-    ] = False,
+    private: _Private = False,
     using: ModelOptions,
 ) -> None:
     """Each fact names the message that states it. Only new messages of a conversation are read, and those of
@@ -71,17 +70,27 @@ def _from(
     _show_runs(call, runs)
 
 
-@command("consolidate")
+@command("consolidate", space=True)
 def _consolidate(
     call: Call,
     *,
     reflect: Annotated[bool, opt("--reflect", "Also summarize each topic of four or more facts.")] = False,
     dry_run: Annotated[bool, opt("--dry-run", "Show what would be learned; store nothing.")] = False,
+    private: _Private = False,
     using: ModelOptions,
 ) -> None:
-    """Run it when the agent is idle, for instance every night."""
+    """Run it when the agent is idle, for instance every night. With --space, the agent's conversations are
+    learned into the space, where all members see the facts.
+    """
     with call.engine(writes=not dry_run) as engine:
-        runs = engine.consolidate(extractor=_extractor(using), reflect=reflect, dry_run=dry_run)
+        extractor = _extractor(using)
+        if call.space is None:
+            runs = engine.consolidate(extractor=extractor, reflect=reflect, dry_run=dry_run)
+        elif reflect:
+            raise InvalidInput("--reflect summarizes an agent's own memories. Leave it out with --space.")
+        else:
+            space = engine.space(call.space)
+            runs = space.consolidate(extractor=extractor, dry_run=dry_run, private=private)
     _show_runs(call, runs)
 
 

@@ -175,6 +175,22 @@ class Space(ContextMethods):
                 sharing=spaces.Sharing(self._outside, private=private),
             )
 
+    def consolidate(
+        self, *, extractor: Extractor | None = None, dry_run: bool = False, private: bool = False
+    ) -> tuple[LearningRun, ...]:
+        """Learn into the space from every conversation of the member with messages that it didn't read.
+
+        As `learn_from` for each of them; the runs. Only the member's own conversations are read, since those
+        of other members are theirs. Raises NotAllowed, InvalidInput, or what the extractor raises.
+        """
+        with self._embedding.woken():
+            return learning.consolidate(
+                self._session,
+                extractor=extractor,
+                dry_run=dry_run,
+                sharing=spaces.Sharing(self._outside, private=private),
+            )
+
     def events(self, *, after: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
         """What happened in the space after the event numbered `after`, oldest first, by whomever.
 

@@ -94,7 +94,9 @@ def change_of(
     """
     patterns = change_patterns(language)
     stated = patterns is not None and says_change(f"{new}\n{quoted}", language)
-    same_person = patterns is not None and _person(new, patterns) == _person(old, patterns)
+    same_person = patterns is not None and (
+        _person(new, patterns) == _person(old, patterns) or _names_person(new, old) or _names_person(old, new)
+    )
     may_end = patterns is not None and (same_person or _names_partner(new, old, patterns))
     if patterns is not None and may_end and _ends(new, old, patterns, language):
         return Change("value", stated=True)
@@ -164,6 +166,15 @@ def _same_name(new: str, old: str) -> bool:
     )
 
 
+def _names_person(one: str, other: str) -> bool:
+    """Whether a statement begins with the name of whom the other one is about: "The user's sister Ada"."""
+    name = _NAMED.match(one)
+    return (
+        name is not None
+        and regex.match(rf"[^.]*?['’]s \p{{L}}+ {regex.escape(name[0])}\b", other) is not None
+    )
+
+
 def _names_partner(new: str, old: str, patterns: ChangePatterns) -> bool:
     """Whether a statement ends something of the subject's, where an earlier one names the partner."""
     return not _person(new, patterns) and _RELATIVE_BY_NAME.match(old) is not None
@@ -207,7 +218,7 @@ def _has_other_value(new: str, old: str, patterns: ChangePatterns, language: str
 
 
 def _differ(mine: set[str], theirs: set[str], *, stated: bool) -> bool:
-    """Whether two sets of values exclude each other: "Tuesdays and Fridays now" also "Mondays and Fridays"."""
+    """Whether two sets of values exclude each other, such as "Tuesday and Friday" and "Friday and Monday"."""
     is_part = mine <= theirs or theirs <= mine
     return not mine & theirs or (stated and len(mine) == len(theirs) and not is_part)
 

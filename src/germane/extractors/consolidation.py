@@ -7,7 +7,7 @@ alone can't tell Thursday from Friday.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import regex
@@ -32,6 +32,7 @@ _FEELING: Final = (
     "love like enjoy adore prefer hate dislike detest stand fan fond longer anymore more stop quit give gave "
     "given up really very much always never user also now still can cannot"
 )
+_USER: Final = "user"
 _FRAME: Final = 2
 """The words that two statements with different names share at least, so that one replaces the other."""
 _USUAL: Final = {
@@ -74,13 +75,48 @@ def verdict(
     named: Memory | None = None,
     near: Sequence[tuple[Memory, float]] = (),
     language: str = "english",
+    user: str | None = None,
 ) -> Verdict:
     """What becomes of a proposal, given as the memory `new` that it would be.
 
     `keyed` is the current memory of its subject and attribute, `named` the one that it says it replaces, and
     `near` the active memories most like it, each with its cosine (0 without an embedder), the most alike
-    first. Whoever is trusted less replaces nobody.
+    first. Whoever is trusted less replaces nobody. `user` is the user's name, where it is known: what a
+    memory says of that name is a statement about the user.
     """
+    if user is None:
+        return _verdict(new, proposal, keyed=keyed, named=named, near=near, language=language)
+    found = _verdict(
+        _of_user(new, user),
+        proposal,
+        keyed=keyed and _of_user(keyed, user),
+        named=named and _of_user(named, user),
+        near=[(_of_user(other, user), cosine) for other, cosine in near],
+        language=language,
+    )
+    known = {each.id: each for each in (keyed, named, *(other for other, _ in near)) if each is not None}
+    return found if found.target is None else replace(found, target=known[found.target.id])
+
+
+def _of_user(memory: Memory, user: str) -> Memory:
+    """A memory as it reads with "the user" in place of the user's name: "Ann lives in Oslo"."""
+    name = regex.escape(user)
+    content = regex.sub(rf"^{name}(?=['’]s\b| )", "The user", memory.content, flags=regex.IGNORECASE)
+    is_theirs = memory.subject is not None and memory.subject.casefold() == user.casefold()
+    if content == memory.content and not is_theirs:
+        return memory
+    return memory.evolve(content=content, subject=_USER if is_theirs else memory.subject)
+
+
+def _verdict(
+    new: Memory,
+    proposal: Proposal,
+    *,
+    keyed: Memory | None,
+    named: Memory | None,
+    near: Sequence[tuple[Memory, float]],
+    language: str,
+) -> Verdict:
     same = _same(new, keyed, near, language)
     is_changed = same is not None and named is not None and same.id == named.id
     if same is not None and (not is_changed or normalised(new.content) == normalised(same.content)):

@@ -19,9 +19,11 @@ _CORRECTS = regex.compile(
     r"^(?:no|nope|oops|sorry|wait|actually|correction|hang on|ah|oh|hm+|my bad|my mistake|scratch that)\b"
     r"(?:[,.!:–—-]+ ?|\s)(?:(?:no|sorry|wait|actually|I mean|typo|autocorrect|not [^,]+),? )*"
     r"(?:it['’]?s|it is|that['’]?s|that is|I meant|I mean|make (?:it|that)|it should be|should be|it was|"
-    r"s?he['’]s|(?:his|her|its|their|the) name(?:['’]s| is))\s+(?:actually |really |now )?(?:called |named )?(?P<value>[^.!?;\n]+)"
+    r"s?he['’]s|(?:his|her|its|their|the) name(?:['’]s| is))\s+(?:actually |really |now )?(?:called |named )?"
+    r"(?P<value>[^.!?;\n]+)"
     r"|^(?:I meant|I mean(?:t to say)?|make (?:it|that)|correction:?)\s+(?P<value>[^.!?;\n]+)"
-    r"|^(?:(?:no|sorry|oops|wait),? )*not (?P<wrong>[^,.!?;\n]+), (?:(?:sorry|but),? )*(?:it['’]s )?(?P<value>[^.!?;\n]+)",
+    r"|^(?:(?:no|sorry|oops|wait),? )*not [^,.!?;\n]+, (?:(?:sorry|but),? )*(?:it['’]s )?"
+    r"(?P<value>[^.!?;\n]+)",
     regex.IGNORECASE,
 )
 _CHANGES = regex.compile(

@@ -51,7 +51,8 @@ _NEGATION = regex.compile(
 _NOT = regex.compile(r"not?|nope|nah|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t")
 """The denials that turn any statement round; the other ones are words such as "hates"."""
 _NO_MATTER = regex.compile(
-    r"^(?:(?:hm+|well|oh|ah|ok|and|but|so)[,.]? )*(?:no|nope|nah)[,.!]? (?=(?:wait|sorry|actually|my|our|I|we|it|the)\b)",
+    r"^(?:(?:hm+|well|oh|ah|ok|and|but|so)[,.]? )*(?:no|nope|nah)[,.!]? "
+    r"(?=(?:wait|sorry|actually|my|our|I|we|it|the)\b)",
     regex.IGNORECASE | regex.MULTILINE,
 )
 """Denies what was said before, rather than what follows: "no my favourite colour is mustard"."""

@@ -59,8 +59,8 @@ _OF_IT: Final = tuple(
         r" dropped| \p{L}+(?= (?:on|at|in|to|from) ))"
         r"|(?P<own>I|we)(?:(?:['’]m|['’]re| am| are)(?= (?:now |down |up |back )*(?:on|at|to) )"
         r"|(?:['’]ve got| have)(?= \d)))"
-        r"(?: (?:now|been|actually|moved|pushed|changed|postponed|extended|raised|lowered|cut|renamed|up|down|"
-        r"back|forward))*(?: (?:to|until|for|at|on|in|an?|the|called|with))* (?P<value>[^!?;\n]+?)"
+        r"(?: (?:now|been|actually|moved|pushed|changed|postponed|extended|raised|lowered|cut|renamed|up|"
+        r"down|back|forward))*(?: (?:to|until|for|at|on|in|an?|the|called|with))* (?P<value>[^!?;\n]+?)"
         rf"(?={_NOW}|, (?:my|because|since|so|they|he|she|the)\b|[,.!]* *$)",
         regex.IGNORECASE,
     )
@@ -97,9 +97,9 @@ _SINCE: Final = regex.compile(
     r"\b(?:now|instead|these days|since|as of|from|any ?more|until)\b", regex.IGNORECASE
 )
 _OVER: Final = (
-    r"(?:\b(?:not|no longer|left|quit|gave up|stopped|closed|cancelled|canceled|dropped|ditched|leaving|from|instead of)|"
-    r"n['’]t) (?:(?:at|with|in|on|the|my|our) )*{old}\b|\b{old}(?:['’]s| has| have| is)? (?:closed|shut|"
-    r"(?:went|gone|left)(?! (?:to|for)\b)|stopped|retired|quit|any ?more|no longer)\b"
+    r"(?:\b(?:not|no longer|left|quit|gave up|stopped|closed|cancelled|canceled|dropped|ditched|leaving|from|"
+    r"instead of)|n['’]t) (?:(?:at|with|in|on|the|my|our) )*{old}\b|\b{old}(?:['’]s| has| have| is)? "
+    r"(?:closed|shut|(?:went|gone|left)(?! (?:to|for)\b)|stopped|retired|quit|any ?more|no longer)\b"
 )
 """What ends something, in its place `{old}`."""
 _STATE: Final = regex.compile(
@@ -115,10 +115,11 @@ _CORRECTED: Final = regex.compile(
     regex.IGNORECASE,
 )
 _NOUNS: Final = regex.compile(
-    r"\b(?:my|our|the|his|her|their) (?P<noun>\p{L}+)|\b(?P<noun>(?-i:\p{Lu})\p{L}{2,})", regex.IGNORECASE
+    r"\b(?:my|our|the|his|her|their) (?P<noun>\p{L}+)|\b(?P<noun>(?-i:\p{Lu})\p{L}+)", regex.IGNORECASE
 )
 _HOME: Final = regex.compile(r"\b(?:lives?|home|based|resides?)\b", regex.IGNORECASE)
 _AT: Final = regex.compile(r"\b(?:in|at|on|near) (?:the )?$")
+_MOVED_TO: Final = regex.compile(r"\b(?:I|we|\p{L}+) (?:have |has )?moved to (?:the )?$", regex.IGNORECASE)
 _IT_MOVED: Final = regex.compile(
     r"\b(?:moved|switched|changed|pushed|put) (?:it|that|the)\b", regex.IGNORECASE
 )
@@ -134,8 +135,8 @@ _BEFORE_VALUE: Final = regex.compile(
     regex.IGNORECASE,
 )
 _CHANGED: Final = regex.compile(
-    r"\b(?:any ?more|no longer|now|these days|nowadays|since|as of|from now on|used to|switched|changed|moved|"
-    r"migrated|transferred|renamed|replaced)\b",
+    r"\b(?:any ?more|no longer|now|these days|nowadays|since|as of|from now on|used to|switched|changed|"
+    r"moved|migrated|transferred|renamed|replaced)\b",
     regex.IGNORECASE,
 )
 _DOES: Final = regex.compile(
@@ -312,7 +313,7 @@ def _is_over(old: str, text: str) -> bool:
 def _recalled(
     statement: Statement, known: Sequence[Memory], people: regex.Pattern[str] | None
 ) -> Iterator[tuple[Memory, str]]:
-    """The memories whose value the assistant has just named, where the user says that it is another one now."""
+    """The memories whose value the assistant has just named, where the user gives another one now."""
     text, before = statement.text, statement.before
     if before is None or not _CHANGED.search(statement.message.own_text) or _PASSING.search(text):
         return
@@ -328,8 +329,10 @@ def _recalled(
         if len(old) != 1 or len(new) != 1 or new[0][0].casefold() == old[0][0].casefold():
             continue
         start, end = old[0].span()
-        rest = f"{text[: new[0].start()]} {text[new[0].end() :]}"
-        nouns = {noun for each in _NOUNS.finditer(rest, 1) for noun in query_terms(each["noun"])}
+        if _MOVED_TO.search(text[: new[0].start()]) and not _AT.search(memory.content[:start]):
+            continue  # "I moved to Kiel" gives no other boss.
+        rest = f"{text[:1].lower()}{text[1 : new[0].start()]} {text[new[0].end() :]}"
+        nouns = {noun for each in _NOUNS.finditer(rest) for noun in query_terms(each["noun"])}
         is_own = _OF_USER.search(text) is not None
         if nouns <= _telling(memory.content) | _FREE and not (is_own and _is_of_relative(memory, people)):
             yield memory, f"{memory.content[:start]}{new[0][0]}{memory.content[end:]}"

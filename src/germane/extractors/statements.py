@@ -31,7 +31,8 @@ _ENDS = regex.compile(
 _QUESTION = regex.compile(
     r"(?:,| -|–|—|\.\.\.|…) *(?:(?:so|and|but) )?"
     r"(?!\p{L}+(?:n['’]t)? (?:I|you|he|she|it|we|they)\?)"
-    r"(?:(?:ok|okay|yeah|please|right|remember|you know)|(?:so|and|but|that['’]s)\b[^,]*|(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
+    r"(?:(?:ok|okay|yeah|please|right|remember|you know)|(?:so|and|but|that['’]s)\b[^,]*|"
+    r"(?:does|do|did|is|are|can|could|should|would|will|what|how|which|where|when|who|any)"
     r"\b[^,]*)\?+$",
     regex.IGNORECASE,
 )

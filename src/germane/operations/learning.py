@@ -43,7 +43,7 @@ from germane.model.memory import (
     Vector,
 )
 from germane.model.query import Filter, Query, Slice
-from germane.model.text import text_cache
+from germane.model.text import text_cache, user_and_agent
 from germane.model.validation import as_utc, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.conversation import Conversation, conversation, message_of
@@ -117,16 +117,26 @@ def learn_from(
 
 
 def consolidate(
-    session: AgentContext, *, extractor: Extractor | None = None, dry_run: bool = False
+    session: AgentContext,
+    *,
+    extractor: Extractor | None = None,
+    dry_run: bool = False,
+    sharing: Sharing | None = None,
 ) -> tuple[LearningRun, ...]:
-    """Learn from every conversation that has messages which weren't read; the runs that read any."""
-    tables, log = LEARNING.required(session.store), CONVERSATIONS.required(session.store)
+    """Learn from every conversation with messages that weren't read, `sharing` the member's with a space."""
+    if sharing is not None:
+        sharing.check()
+    own = session if sharing is None else sharing.member
+    tables, log = LEARNING.required(session.store), CONVERSATIONS.required(own.store)
     runs = []
-    for info in log.sessions(session.agent):
-        mark = tables.through(session.agent, info.session)
-        latest = log.latest(session.agent, info.session, 1)
+    for info in log.sessions(own.agent):
+        name = info.session if sharing is None else sharing.renamed(info.session, ())[0]
+        mark = tables.through(session.agent, name or info.session)
+        latest = log.latest(own.agent, info.session, 1)
         if latest and latest[-1].seq > mark:
-            runs.append(learn_from(session, info.session, extractor=extractor, dry_run=dry_run))
+            runs.append(
+                learn_from(session, info.session, extractor=extractor, dry_run=dry_run, sharing=sharing)
+            )
     return tuple(runs)
 
 
@@ -395,7 +405,8 @@ class LearningBatch:
         keyed = None if new.key is None else self._keyed(new.key)
         keyed = keyed or self._former(new)
         named = None if proposal.replaces is None else self._current(self._offered[proposal.replaces])
-        found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=self.session.language)
+        language, (user, _) = self.session.language, user_and_agent(self.session.agent)
+        found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=language, user=user)
         if found.target is not None and found.target.agent != new.agent:
             # The agent's own, which a user reads: only the agent changes it.
             if found.outcome is ProposalOutcome.CONFIRMED:

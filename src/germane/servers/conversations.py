@@ -138,9 +138,18 @@ def learn(
     return engine.learn_from(session, since=since, again=again, dry_run=dry_run)
 
 
-def consolidate(engine: Engine, *, reflect: bool = False, dry_run: bool = False) -> tuple[LearningRun, ...]:
-    """Learn by rules from every conversation with new messages; with `reflect`, summarize topics as well."""
-    return engine.consolidate(reflect=reflect, dry_run=dry_run)
+def consolidate(
+    engine: Engine | Space, *, reflect: bool = False, dry_run: bool = False, private: bool = False
+) -> tuple[LearningRun, ...]:
+    """Learn by rules from every conversation with new messages; with `reflect`, summarize topics as well.
+
+    Into a space a user learns only with `private`, since all members see it; topics aren't summarized there.
+    """
+    if not isinstance(engine, Space):
+        return engine.consolidate(reflect=reflect, dry_run=dry_run)
+    if reflect:
+        raise InvalidInput("`reflect` summarizes an agent's own memories. Leave it out in a space.")
+    return engine.consolidate(dry_run=dry_run, private=private)
 
 
 def learning_runs(

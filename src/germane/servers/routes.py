@@ -393,6 +393,7 @@ def _learning_runs() -> list[Route]:
             verb=conversations.consolidate,
             returns=tuple[LearningRun, ...],
             wrap="runs",
+            in_space=True,
         ),
         Route(
             method="GET",

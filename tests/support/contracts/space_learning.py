@@ -68,6 +68,34 @@ class SpaceLearningContract:
             ("nothing", "The user of ben lives in Osaka.")
         ]
 
+    def test_consolidating_a_space_reads_what_is_new_in_the_members_own_conversations(
+        self, store: TablesStore
+    ) -> None:
+        (ada, team), (ben, theirs) = member(store, "ada", creates=True), member(store, "ben")
+        theirs.join()
+        ada.conversation("chat").append("user", "I live in Nagoya.")
+        ada.conversation("mail").append("user", "I'm allergic to nuts.")
+        ben.conversation("chat").append("user", "I live in Osaka.")
+        assert [contents(run) for run in team.consolidate(dry_run=True)] == [
+            contents(run) for run in team.consolidate()
+        ]
+        assert team.consolidate() == ()
+        assert sorted(run.session or "" for run in theirs.learning_runs()) == ["ada/chat", "ada/mail"]
+        assert ada.learning_runs() == ()
+        ada.conversation("chat").append("user", "I moved to Kobe.")
+        (run,) = team.consolidate()
+        assert contents(run) == [("revised", "The user of ada moved to Kobe and lives there.")]
+
+    def test_a_user_consolidates_a_space_only_knowingly(self, store: TablesStore) -> None:
+        ada, team = member(store, "ada", creates=True)
+        ann = ada.for_user("ann")
+        team.join("user:ann:ada")
+        ann.conversation("chat").append("user", "I live in Nagoya.")
+        with pytest.raises(InvalidInput, match="private=True"):
+            ann.space("team").consolidate()
+        (run,) = ann.space("team").consolidate(private=True)
+        assert contents(run) == [("new", "Ann lives in Nagoya.")]
+
     def test_any_member_that_may_write_can_undo_it(self, store: TablesStore) -> None:
         ada, team = member(store, "ada", creates=True)
         _, theirs = member(store, "ben")
