@@ -55,7 +55,7 @@ _NO_MATTER = regex.compile(
     r"(?=(?:wait|sorry|actually|my|our|I|we|it|the)\b)",
     regex.IGNORECASE | regex.MULTILINE,
 )
-"""Denies what was said before, rather than what follows: "no my favourite colour is mustard"."""
+"""Denies the message before, rather than what follows: "no my favourite colour is mustard"."""
 _YES = regex.compile(
     r"(?:\w+,? )?(?:yes|yeah|yep|yup|yea|aye|sure|correct|exactly|indeed)\b", regex.IGNORECASE
 )
