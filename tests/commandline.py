@@ -34,8 +34,8 @@ _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "json.
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MOMENT = re.compile(r"20(?!20)\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
 """Every moment but those of the year 2020, which tests choose themselves."""
-_DAY = re.compile(r"(?<=\()20(?!20)\d\d-\d\d-\d\d(?=\))")
-"""A day in parentheses, as a context shows that of a memory, but for those of 2020."""
+_DAY = re.compile(r"(?<=\()20(?!20)\d\d-\d\d-\d\d(?=[,)])")
+"""A day at the beginning of parentheses, as a context shows that of a memory, but for those of 2020."""
 
 
 class Ran:
