@@ -469,12 +469,13 @@ class DatabaseStatus:
     """The database of a store, its schema and its size; nothing of it is about one agent.
 
     `engine` is the database and its version. `schema_version` is the store's, 0 where there is no schema
-    yet, and `newest_version` that of this germane; `pending` are the migrations in between. `memories` is
-    None where the user may not see those of all agents. `standby` says that a server repeats what another
-    one does, and `replicas` how many do so with this one; `distributed` that Citus spreads the tables. A file
-    has none of these, and no `partitions`, `extensions` or `indexes`. `due` counts the agents of whom
-    something was purged that isn't erased yet, and is 1 for a file that has to be rewritten; it is None where
-    the user may not see it. `removing` counts the agents whose removal was interrupted.
+    yet, and `newest_version` that of this germane; `pending` are the migrations in between. `agents` counts
+    spaces too, and `users` the users of agents, once for each agent. `memories` is None where the user can't
+    see those of all agents. `standby` says that a server repeats what another one does, and `replicas` how
+    many do so with this one; `distributed` that Citus spreads the tables. A file has none of these, and no
+    `partitions`, `extensions` or `indexes`. `due` counts the agents of whom something was purged that isn't
+    erased yet, and is 1 for a file that has to be rewritten; it is None where the user may not see it.
+    `removing` counts the agents whose removal was interrupted.
     """
 
     location: str
@@ -483,6 +484,7 @@ class DatabaseStatus:
     newest_version: int
     pending: tuple[str, ...]
     agents: int
+    users: int
     memories: int | None
     bytes: int
     embedding: EmbeddingIdentity | None

@@ -27,6 +27,7 @@ from germane.stores import (
     migrate_store,
     reembed,
     reindex_store,
+    remove_agent,
     store_status,
     vacuum_store,
 )
@@ -68,6 +69,22 @@ def test_migrate_makes_a_store_and_says_what_it_did(store: str) -> None:
     assert "nothing was missing" in run("db", "migrate", db=store).out
     status = store_status(store)
     assert (status.schema_version, status.pending, status.agents) == (status.newest_version, (), 0)
+
+
+def test_status_counts_agents_and_their_users_apart(store: str) -> None:
+    with germane.connect(store, embedder=None) as handle:
+        ada, ben = handle.agent("ada"), handle.agent("ben")
+        for engine in (ada, ada.for_user("ann"), ada.for_user("bob"), ben.for_user("ann")):
+            engine.remember("Tea is at four.")
+        ada.space("team", create=True).remember("Tea is at five.")
+        handle.agent("gone").for_user("cid").remember("Tea is at six.")
+    remove_agent(store, "gone", confirm=True)
+
+    status = store_status(store)
+    rows = dict(line.split(maxsplit=1) for line in run("db", "status", db=store).out.splitlines())
+
+    assert (status.agents, status.users, status.memories, status.removing) == (2, 3, 5, 0)
+    assert (rows["Agents"], rows["Users"], rows["Memories"]) == ("2", "3", "5")
 
 
 def test_status_counts_what_there_is(store: str) -> None:

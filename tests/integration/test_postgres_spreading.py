@@ -112,9 +112,10 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
     with germane.open(coordinator, agent="ada") as engine, germane.open(coordinator, agent="bob") as other:
         engine.remember("Tea is green", kind="preference")
         other.remember("Tea is black")
+        other.for_user("ann").remember("Ann drinks tea")
         assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
     status = store_status(coordinator)
-    assert (status.agents, status.memories, status.distributed) == (2, 3, True)
+    assert (status.agents, status.users, status.memories, status.distributed) == (2, 1, 4, True)
     elsewhere = 4096 * len(_rows(coordinator, "SELECT FROM pg_dist_partition"))
     tables = "relkind = 'r' AND relnamespace = current_schema()::regnamespace"
     sizes = f"SELECT sum(pg_total_relation_size(oid))::text FROM pg_class WHERE {tables}"

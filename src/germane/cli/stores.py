@@ -174,6 +174,7 @@ def _rows(status: DatabaseStatus) -> list[tuple[str, str]]:
         ("Database", ", ".join(database)),
         ("Schema", f"{status.schema_version} of {status.newest_version}"),
         ("Agents", f"{status.agents:,}"),
+        ("Users", f"{status.users:,}"),
         ("Memories", "hidden from this user" if status.memories is None else f"{status.memories:,}"),
         ("Size", size_of(status.bytes)),
     ]

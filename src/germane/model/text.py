@@ -259,7 +259,8 @@ LONGEST_NAME: Final = 200
 """Characters of the name of a space or a user."""
 
 _PREFIX: Final = "space:"
-_USER: Final = "user:"
+USER_PREFIX: Final = "user:"
+"""How the names of users begin, see `user_tenant`."""
 
 # No agent can have it, since it is reserved for spaces, and no space, since theirs don't begin with a blank.
 REMOVED: Final = f"{_PREFIX} removed "
@@ -292,20 +293,20 @@ def user_tenant(user: str, agent: str) -> str:
 def users_prefix(user: str) -> str:
     """How the names begin under which a store has what its agents know of a user."""
     escaped = checked_name(user, name="user").replace("%", "%25").replace(":", "%3A")
-    return f"{_USER}{escaped}:"
+    return f"{USER_PREFIX}{escaped}:"
 
 
 def user_and_agent(tenant: str) -> tuple[str | None, str]:
     """The user and the agent of a name in a store; None for what is no user's."""
-    if not tenant.startswith(_USER):
+    if not tenant.startswith(USER_PREFIX):
         return None, tenant
-    user, _, agent = tenant.removeprefix(_USER).partition(":")
+    user, _, agent = tenant.removeprefix(USER_PREFIX).partition(":")
     return user.replace("%3A", ":").replace("%25", "%"), agent
 
 
 def is_tenant(agent: str) -> bool:
     """Whether the name is reserved for spaces or users, so that no agent may have it."""
-    return agent.startswith((_PREFIX, _USER))
+    return agent.startswith((_PREFIX, USER_PREFIX))
 
 
 def removed_name(number: int) -> str:

@@ -16,7 +16,7 @@ from psycopg import errors
 
 from germane.errors import GermaneError, StoreBusy, StoreUnavailable
 from germane.ledger import DatabaseStatus, Erasure, Progress, RepairReport, VectorIndex
-from germane.model.text import REMOVED
+from germane.model.text import REMOVED, USER_PREFIX
 from germane.stores.postgres import servers, store
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.connections import PostgresConnections, TransientFailure, retrying
@@ -42,10 +42,12 @@ _EXTENSIONS: Final = (
 )
 
 _AGENTS: Final = b"""
-SELECT (SELECT count(*) FROM agents WHERE NOT starts_with(name, %(removed)s)),
-       (SELECT count(*) FROM agents WHERE starts_with(name, %(removed)s)),
+SELECT count(*) FILTER (WHERE NOT starts_with(name, %(removed)s) AND NOT starts_with(name, %(user)s)),
+       count(*) FILTER (WHERE starts_with(name, %(user)s)),
+       count(*) FILTER (WHERE starts_with(name, %(removed)s)),
        CASE WHEN row_security_active('states') THEN NULL
             ELSE (SELECT coalesce(sum(memories), 0)::bigint FROM states) END
+FROM agents
 """
 
 # Not yet, where a migration is pending.
@@ -97,7 +99,7 @@ class PostgresOperations:
             version = checked_version(connection)
             number, standby, replicas, partitions, size = raw.execute(_SERVER).fetchall()[0]
             extensions = tuple(raw.execute(_EXTENSIONS).fetchall())
-            agents, removing, settings = 0, 0, {}
+            agents, users, removing, settings = 0, 0, 0, {}
             memories: int | None = 0
             owed: int | None = 0
             is_spread = False
@@ -106,9 +108,10 @@ class PostgresOperations:
                 settings = dict(connection.run("settings").fetchall())
                 if is_spread := servers.is_distributed(raw):
                     size += servers.bytes_spread(raw)
-                    agents, removing, memories = servers.counted(raw, REMOVED)
+                    agents, users, removing, memories = servers.counted(raw)
                 else:
-                    agents, removing, memories = raw.execute(_AGENTS, {"removed": REMOVED}).fetchall()[0]
+                    prefixes = {"removed": REMOVED, "user": USER_PREFIX}
+                    agents, users, removing, memories = raw.execute(_AGENTS, prefixes).fetchall()[0]
                     indexes = tuple(map(_index, raw.execute(_INDEXES).fetchall()))
                 # A user who may see one agent at a time sees no notes.
                 owed = None if memories is None else due(raw)
@@ -119,6 +122,7 @@ class PostgresOperations:
                 newest_version=VERSION,
                 pending=tuple(each.name for each in migrations("postgres") if each.number > version),
                 agents=agents,
+                users=users,
                 memories=memories,
                 bytes=size,
                 embedding=stored_embedding(settings),

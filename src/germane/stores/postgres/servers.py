@@ -24,6 +24,7 @@ from psycopg.sql import Identifier, Literal
 from germane.errors import StoreError, StoreUnavailable
 from germane.forks import renewed
 from germane.ledger import Progress
+from germane.model.text import REMOVED, USER_PREFIX
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.pool import Pool, is_between
 from germane.stores.sql import schema, script
@@ -345,12 +346,13 @@ def bytes_spread(raw: Raw) -> int:
     return int(raw.execute(query).fetchall()[0][0])
 
 
-def counted(raw: Raw, removed: str) -> tuple[int, int, int]:
-    """How many agents there are, how many more are being removed, and how many memories there are."""
-    query = b"SELECT count(*) FILTER (WHERE NOT starts_with(name, %s)), count(*) FROM agents"
-    ((agents, names),) = raw.execute(query, (removed,)).fetchall()
+def counted(raw: Raw) -> tuple[int, int, int, int]:
+    """The numbers of agents, of users, of agents that are being removed, and of memories."""
+    count = b"count(*) FILTER (WHERE starts_with(name, %s))"
+    query = b"SELECT %s, %s, count(*) FROM agents" % (count, count)
+    ((users, removing, names),) = raw.execute(query, (USER_PREFIX, REMOVED)).fetchall()
     ((memories,),) = raw.execute(b"SELECT coalesce(sum(memories), 0)::bigint FROM states").fetchall()
-    return agents, names - agents, memories
+    return names - users - removing, users, removing, memories
 
 
 def _check(raw: Raw, location: str, version: str | None, *, is_partitioned: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
 from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Progress
-from germane.model.text import REMOVED
+from germane.model.text import REMOVED, USER_PREFIX
 from germane.stores.relational.cache import MOST_CACHE_BYTES
 from germane.stores.relational.ledger import last_of
 from germane.stores.relational.settings import reindex, set_setting, settle, stored_embedding
@@ -100,8 +100,9 @@ class SqliteStore(RelationalStore):
 _TIMEOUT = 30.0
 
 _AGENTS = """
-SELECT count(*) FILTER (WHERE NOT gone), count(*) FILTER (WHERE gone), coalesce(sum(memories), 0)
-FROM (SELECT memories, name GLOB ? AS gone FROM agents)
+SELECT count(*) FILTER (WHERE NOT gone AND NOT of_user), count(*) FILTER (WHERE of_user),
+    count(*) FILTER (WHERE gone), coalesce(sum(memories), 0)
+FROM (SELECT memories, name GLOB ? AS gone, name GLOB ? AS of_user FROM agents)
 """
 
 _BEYOND = (
@@ -120,9 +121,10 @@ class SqliteOperations:
         with self._opened(read_only=True) as connections, connections.reading() as connection:
             check_ours(connection, connections.location)
             version = version_of(connection)
-            agents, removing, memories, settings = 0, 0, 0, {}
+            agents, users, removing, memories, settings = 0, 0, 0, 0, {}
             if version:
-                agents, removing, memories = connection.execute(_AGENTS, (f"{REMOVED}*",)).fetchone()
+                prefixes = (f"{REMOVED}*", f"{USER_PREFIX}*")
+                agents, users, removing, memories = connection.execute(_AGENTS, prefixes).fetchone()
                 settings = dict(connection.run("settings").fetchall())
             return DatabaseStatus(
                 location=connections.location,
@@ -131,6 +133,7 @@ class SqliteOperations:
                 newest_version=VERSION,
                 pending=tuple(each.name for each in migrations("sqlite") if each.number > version),
                 agents=agents,
+                users=users,
                 memories=memories,
                 bytes=connections.size(),
                 embedding=stored_embedding(settings),
