@@ -30,6 +30,7 @@ from germane.model.memory import (
     counted,
     uncounted,
 )
+from germane.model.text import is_space
 from germane.model.validation import checked_fields
 
 __all__ = [
@@ -53,6 +54,20 @@ _TRUSTS: Final = tuple(Trust)
 def least_trust(several: Iterable[Trust]) -> Trust:
     """The least of these trusts, at least one: no more has what is derived from all their memories."""
     return max(several, key=_TRUSTS.index)
+
+
+def most_trust(agent: str) -> Trust:
+    """The highest trust that a memory of this agent, user or space can have: in a space, that of a peer."""
+    return Trust.PEER if is_space(agent) else Trust.OWNER
+
+
+def is_trusted_less(memory: Memory, other: Memory) -> bool:
+    """Whether a memory has less trust than another one of the same owner.
+
+    A space may have memories from before `Trust.PEER` existed; they count as a peer's.
+    """
+    trust = least_trust((other.trust, most_trust(other.agent)))
+    return least_trust((memory.trust, trust)) is not trust
 
 
 CORE_AT: Final = 3

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import Draft, Engine, Memory, Trust
+from germane import Draft, Engine, Memory, Space, Trust
 from germane.errors import InvalidInput
 from germane.testing.fakes import FixedClock, HashEmbedder
 from support.examples import examples
@@ -105,7 +105,9 @@ class Graph:
             conversation.append({"role": "assistant", "content": None, "tool_calls": [call]})
             read = f"I prefer {topic} {self.mark(Trust.EXTERNAL)}. I live in {self.mark(Trust.EXTERNAL)}."
             conversation.append({"role": "tool", "tool_call_id": call["id"], "content": read})
-        conversation.append("assistant", f"We decided that {topic} {self.mark(trust)}.")
+        # No other agent speaks in a conversation.
+        statement = self.mark(Trust.AGENT if trust is Trust.PEER else trust)
+        conversation.append("assistant", f"We decided that {topic} {statement}.")
         if step == "learn":
             self.engine.learn_from(conversation)
         elif step == "summarize":
@@ -133,3 +135,78 @@ def test_trust_never_rises_in_a_derivation(steps: Sequence[tuple[str, int, Trust
             sources = [trust for mark, trust in graph.origins.items() if mark in memory.content]
             least = max(sources, key=tuple(Trust).index, default=Trust.OWNER)
             assert tuple(Trust).index(memory.trust) >= tuple(Trust).index(least), memory
+
+
+members = st.lists(
+    st.tuples(
+        st.sampled_from(("remember", "put", "share", "derive", "conclude", "again", "reconcile", "vouch")),
+        st.integers(0, 1),
+        st.integers(0, 9),
+        st.sampled_from(tuple(Trust)),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+class Members:
+    """Two agents and their space, and the most trust that a text with each mark may have for its reader."""
+
+    def __init__(self, engines: Sequence[Engine]) -> None:
+        self.engines = engines
+        self.spaces = [engine.space("team", create=engine is engines[0]) for engine in engines]
+        self.spaces[1].join()
+        self.origins: dict[str, Trust] = {}
+
+    def take(self, step: str, which: int, number: int, trust: Trust) -> None:
+        engine, space = self.engines[which], self.spaces[which]
+        own, shared = engine.memories(), space.memories()
+        mark = f"mark{len(self.origins)}x"
+        self.origins[mark] = trust
+        text = f"The shop opens at {number}, {mark}"
+        if step == "share" and own:
+            space.share(own[number % len(own)].id)
+        elif step == "derive" and own:
+            self._derive(space, own[number % len(own)], text, trust)
+        elif step == "conclude" and shared:
+            self._derive(engine, shared[number % len(shared)], text, trust)
+        elif step == "again" and shared:
+            old = shared[number % len(shared)]
+            space.remember_many([Draft(content=old.content, kind=old.kind, trust="owner")])
+        elif step == "vouch" and shared:
+            memory = space.confirm(shared[number % len(shared)].id, vouched_by="user")
+            # Whoever vouches for a text does so for all that it says.
+            self.origins |= {
+                name: min(origin, Trust.PEER, key=tuple(Trust).index)
+                for name, origin in self.origins.items()
+                if name in memory.content
+            }
+        elif step == "reconcile":
+            space.remember(text, kind="fact", trust=trust, subject="shop", reconcile=True)
+        else:
+            (space if step == "put" else engine).remember(text, kind="fact", trust=trust)
+
+    def _derive(self, into: Engine | Space, old: Memory, text: str, trust: Trust) -> None:
+        named = {"_derived_from": [old.id]}
+        into.remember(f"{old.content}, so {text}", kind="fact", trust=trust, metadata=named)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(steps=members)
+def test_trust_never_rises_through_a_space(steps: Sequence[tuple[str, int, int, Trust]]) -> None:
+    rank = tuple(Trust).index
+    with germane.connect(":memory:", embedder=None, clock=FixedClock(START)) as store:
+        graph = Members([store.agent("ada"), store.agent("ben")])
+        for step in steps:
+            graph.take(*step)
+        every = germane.Filter(statuses=())
+        shared = graph.spaces[0].memories(where=every)
+        assert all(rank(memory.trust) >= rank(Trust.PEER) for memory in shared)
+        for memory in (*shared, *(each for engine in graph.engines for each in engine.memories(where=every))):
+            sources = [trust for mark, trust in graph.origins.items() if mark in memory.content]
+            least = max(sources, key=rank, default=Trust.OWNER)
+            assert rank(memory.trust) >= rank(least), memory
+        ids = {memory.id for memory in shared}
+        for memory in (each for engine in graph.engines for each in engine.memories(where=every)):
+            if ids & set(memory.metadata.get("_derived_from", ())):
+                assert rank(memory.trust) >= rank(Trust.PEER), memory

@@ -69,7 +69,9 @@ class DraftFields(NamedTuple):
     importance: Importance = None
     confidence: Confidence = None
     outcome: OutcomeName = None
-    trust: Annotated[str | None, opt("--trust TRUST", "Who vouches for it: owner, agent or external.")] = None
+    trust: Annotated[
+        str | None, opt("--trust TRUST", "Whose word it is: owner, agent, peer or external.")
+    ] = None
     source: Annotated[str | None, opt("--source TEXT", "Where the text comes from.")] = None
     pinned: Annotated[bool, opt("--pinned", "Always show it in contexts.")] = False
     created_at: Annotated[str | None, opt("--created-at TIME", f"Creation time, if not now ({_TIME}).")] = (

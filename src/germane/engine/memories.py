@@ -406,11 +406,11 @@ class MemoryMethods:
     ) -> Memory:
         """Say that a fact was met again; the third time, or with `core`, makes it a core fact.
 
-        With `vouched_by` "user" or "operator" a memory of any kind gets the trust "owner", which nothing
-        else raises. Its next version notes in the metadata, under `vouched`, who vouches for it, when, and
-        its trust before. Call it only for a person who has read the memory. Raises NotFound, or
-        InvalidInput for what can't be confirmed: other kinds without `vouched_by`, and what is superseded
-        or out of use.
+        With `vouched_by` "user" or "operator" a memory of any kind gets the trust "owner", or "peer" in a
+        space, and nothing else raises trust. Its next version notes in the metadata, under `vouched`, who
+        vouches for it, when, and its trust before. Call it only for a person who has read the memory. Raises
+        NotFound, or InvalidInput for what can't be confirmed: other kinds without `vouched_by`, and what is
+        superseded or out of use.
         """
         return operations.lifecycle.confirm(self._session, memory_id, core=core, vouched_by=vouched_by)
 

@@ -139,8 +139,8 @@ class Space(ContextMethods):
     def share(self, memory_id: str) -> Memory:
         """Put a copy of one of the member's own memories into the space, and return the copy.
 
-        It is a memory of its own: a revision of either changes nothing in the other. Raises NotFound,
-        NotAllowed, or InvalidInput for what is forgotten or superseded.
+        It is a memory of its own: a revision of either changes nothing in the other. Its trust is "peer" at
+        most. Raises NotFound, NotAllowed, or InvalidInput for what is forgotten or superseded.
         """
         with self._embedding.woken():
             return spaces.share(self._outside, self._session, memory_id)

@@ -13,7 +13,7 @@ from typing import Final
 import regex
 
 from germane.extractors.changes import Change, change_of, on_other_topics, opposes, says_change, stays
-from germane.lifecycle import NEARLY_IDENTICAL, least_trust
+from germane.lifecycle import NEARLY_IDENTICAL, is_trusted_less
 from germane.model.extraction import Proposal, ProposalOutcome
 from germane.model.memory import Memory, Status
 from germane.model.text import text_cache
@@ -217,7 +217,7 @@ def _contradicts(other: Memory, reason: str) -> Verdict:
 
 def is_trusted(new: Memory, other: Memory) -> bool:
     """Whether `new` is trusted as much as `other`, so that it may count against it."""
-    return least_trust((new.trust, other.trust)) is other.trust
+    return not is_trusted_less(new, other)
 
 
 def _about_one(new: Memory, other: Memory) -> bool:

@@ -311,6 +311,7 @@ class Trust(StrEnum):
 
     OWNER = "owner"  # The person or company that the agent works for.
     AGENT = "agent"  # The agent's own conclusions.
+    PEER = "peer"  # Another agent, through a space that both are in.
     EXTERNAL = "external"  # Tools, web pages, documents, other people.
 
 
@@ -335,9 +336,7 @@ class Renditions:
         """The rendition of one level; an excerpt is cut from the full one."""
         if level is _MICRO:
             return self.micro
-        if level is _SUMMARY:
-            return self.summary
-        return self.full
+        return self.summary if level is _SUMMARY else self.full
 
 
 # Read hundreds of times per context. On Python 3.11 finding a member in its enum takes as long as a call.

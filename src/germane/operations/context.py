@@ -481,7 +481,8 @@ class AgentContext:
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`, and `passages`
     those of long memories, `heard` messages as candidates;
-    `base` is the agent's own side where this is that of one of its users, which reads it as well.
+    `base` is the agent's own side where this is that of one of its users, which reads it as well; `member`
+    is that of the member that uses a space.
     `weight_cache` what use has taught, `outcome_cache` how work turned out, `calibration_cache` how well the
     agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
     the ledger unless a call says otherwise; `timer` tells the seconds for it.
@@ -507,6 +508,7 @@ class AgentContext:
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     base: AgentContext | None = None
+    member: AgentContext | None = None
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
     background: BackgroundEmbedding | None = field(default=None, repr=False, compare=False)
     outcome_cache: OutcomeCache = field(default_factory=OutcomeCache, repr=False, compare=False)

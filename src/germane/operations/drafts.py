@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from germane.errors import InvalidInput, NotFound, NotWorthKeeping, StaleRevision, StoreUnavailable
 from germane.kinds import subject_of
 from germane.ledger import Finding
-from germane.lifecycle import NEARLY_IDENTICAL, first_stage, least_trust
+from germane.lifecycle import NEARLY_IDENTICAL, first_stage, is_trusted_less, least_trust
 from germane.model.change import Applied, Insert
 from germane.model.memory import (
     LEARNED_TAGS,
@@ -45,8 +45,17 @@ from germane.model.validation import (
 from germane.operations.context import AgentContext
 from germane.operations.expiry import TIMES, times_of
 from germane.operations.inputs import checked_content, checked_json, embed_texts, vectors_to_store
-from germane.operations.read import by_key, get, head_of, mark_outdated, store_version, stored_pages
-from germane.provenance import QUARANTINE, is_damaged, sources_of
+from germane.operations.read import (
+    as_trusted_as_its_sources,
+    by_key,
+    get,
+    head_of,
+    mark_outdated,
+    owned_by,
+    store_version,
+    stored_pages,
+)
+from germane.provenance import QUARANTINE, is_damaged
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.retrieval.quality import quality_flag_of
@@ -131,7 +140,7 @@ def import_memories(
     """
     owned = [
         screened(memory) if memory.trust is Trust.EXTERNAL and memory.superseded_by is None else memory
-        for memory in (_checked_texts(each).evolve(agent=session.agent) for each in memories)
+        for memory in (owned_by(session, _checked_texts(each)) for each in memories)
     ]
     by_version = {each.version_id: each for each in owned}
     owned = [_with_content_hash(session, each, by_version) for each in owned]
@@ -221,15 +230,6 @@ def memory_of(session: AgentContext, draft: Draft, *, now: datetime) -> Memory:
     )
     memory = as_trusted_as_its_sources(session, memory)
     return memory.evolve(renditions=_renditions(session, memory), content_hash=content_hash_of(memory))
-
-
-def as_trusted_as_its_sources(session: AgentContext, memory: Memory) -> Memory:
-    """The memory with no more trust than the least trusted of the sources that its metadata names."""
-    names = sources_of(memory)
-    if not names:
-        return memory
-    found = [each for side in session.sides for each in side.store.get(side.agent, names) if each is not None]
-    return memory.evolve(trust=least_trust((memory.trust, *(each.trust for each in found))))
 
 
 def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
@@ -354,7 +354,7 @@ def upsert(
                 return keep(session, [memory], revive=revive, given={memory.id: given}, at=at)[0]
             if head.status is Status.FORGOTTEN and not revive:
                 return RememberResult(memory=head, created=False)
-            lowers = "trust" in given and least_trust((head.trust, memory.trust)) is not head.trust
+            lowers = "trust" in given and is_trusted_less(memory, head)
             if lowers and memory.source != head.source:
                 beside = memory.evolve(key=None)
                 beside = beside.evolve(content_hash=content_hash_of(beside))

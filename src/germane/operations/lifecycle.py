@@ -15,7 +15,15 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from germane.errors import InvalidInput, NotFound, StaleRevision, shown
-from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
+from germane.lifecycle import (
+    NEARLY_IDENTICAL,
+    Upkeep,
+    UpkeepStep,
+    UpkeepTask,
+    most_trust,
+    next_state,
+    stage_of,
+)
 from germane.model.change import ApplySignal, Merge, Purge, Reword
 from germane.model.memory import (
     Cause,
@@ -84,15 +92,15 @@ def confirm(
 
 
 def _vouched(session: AgentContext, memory: Memory, by: Voucher) -> Memory:
-    """The memory with the trust of its owner, in a version that notes who vouches for it, when, and since
-    which trust.
+    """The memory with the trust of its owner, or a peer's in a space, in a version that notes who vouches
+    for it, when, and since which trust.
     """
     if by not in VOUCHERS:
         raise InvalidInput(f"vouched_by={shown(by)} can't vouch for a memory: take {' or '.join(VOUCHERS)}.")
     now = as_utc(session.clock(), name="clock")
     note = {"by": by, "at": now.isoformat(), "from": memory.trust.value}
     new = memory.evolve(
-        trust=Trust.OWNER,
+        trust=most_trust(session.agent),
         metadata=MappingProxyType({**memory.metadata, "vouched": note}),
         version=memory.version + 1,
         updated_at=now,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
-from germane.lifecycle import Reconcile, least_trust
+from germane.lifecycle import Reconcile, is_trusted_less, least_trust
 from germane.model.change import Applied, Purge, SetStatus
 from germane.model.memory import Cause, Draft, LifecycleSignal, Memory, RememberResult, Status, Trust
 from germane.model.query import Filter, Query, Slice
@@ -23,7 +23,6 @@ from germane.model.validation import (
 from germane.operations.context import AgentContext
 from germane.operations.drafts import (
     Quality,
-    as_trusted_as_its_sources,
     checked_values,
     content_hash_of,
     draft_of,
@@ -43,7 +42,15 @@ from germane.operations.inputs import (
     vectors_to_store,
 )
 from germane.operations.lifecycle import move, restored
-from germane.operations.read import checked_quotations, current, get_many, head_of, store_version, whole_id
+from germane.operations.read import (
+    as_trusted_as_its_sources,
+    checked_quotations,
+    current,
+    get_many,
+    head_of,
+    store_version,
+    whole_id,
+)
 from germane.provenance import QUARANTINE, quarantine_of
 from germane.ranking.similarity import could_be_same, normalised
 from germane.retrieval.tokenizer import query_terms
@@ -171,7 +178,7 @@ def reconciled(session: AgentContext, memory: Memory, rules: Reconcile) -> Remem
     for other, cosine in known:
         named = memory.subject is not None and other.subject is not None
         if named and _about_one(memory, other) and cosine > rules.supersede:
-            if least_trust((memory.trust, other.trust)) is not other.trust:
+            if is_trusted_less(memory, other):
                 continue
             new = memory.evolve(
                 id=other.id,

@@ -15,7 +15,16 @@ from typing import Any, Final
 from germane.errors import InvalidInput, NotFound, StoreUnavailable
 from germane.ids import by_short_id, is_short
 from germane.ledger import Finding
-from germane.lifecycle import DecisionCalibration, carries, first_stage, next_state, stage_of, status_at
+from germane.lifecycle import (
+    DecisionCalibration,
+    carries,
+    first_stage,
+    least_trust,
+    most_trust,
+    next_state,
+    stage_of,
+    status_at,
+)
 from germane.model.change import ApplySignal, Change, Revise, Reword
 from germane.model.context import TraceNote, short_id
 from germane.model.memory import (
@@ -29,11 +38,12 @@ from germane.model.memory import (
     Rendition,
     Renditions,
     Status,
+    Trust,
     Vector,
     split_id,
 )
 from germane.model.query import Filter, Order, Query, Slice
-from germane.model.text import user_and_agent
+from germane.model.text import tenant_of, user_and_agent
 from germane.model.validation import checked_id, checked_text, checked_word
 from germane.operations.context import AgentContext, unknown_kinds
 from germane.operations.inputs import checked_count, settled
@@ -42,7 +52,7 @@ from germane.protocols import TokenCounter
 from germane.ranking.learning import calibrated
 from germane.ranking.similarity import is_quoted
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.location import LIFECYCLE
+from germane.stores.location import LIFECYCLE, SPACES
 
 _PAGE = 1000
 EVERY: Final = Filter(statuses=tuple(Status))
@@ -112,6 +122,45 @@ def get_many(session: AgentContext, memory_ids: Sequence[str]) -> list[Memory]:
                 )
             raise NotFound(memory_id, session.agent)
     return [memory for memory in found if memory is not None]
+
+
+def as_trusted_as_its_sources(session: AgentContext, memory: Memory) -> Memory:
+    """The memory with no more trust than the least trusted of the sources that its metadata names.
+
+    They may be the agent's own or in one of its spaces. A memory of a space is a peer's at most.
+    """
+    from germane.provenance import sources_of  # noqa: PLC0415 - Contexts don't need it.
+
+    least = least_trust((memory.trust, most_trust(session.agent)))
+    if names := sources_of(memory):
+        least = least_trust((least, *(each.trust for each in readable(session, names))))
+    return memory if least is memory.trust else memory.evolve(trust=least)
+
+
+def owned_by(session: AgentContext, memory: Memory) -> Memory:
+    """The memory as the agent's own, with no more trust than a memory of it can have."""
+    trust = least_trust((memory.trust, most_trust(session.agent)))
+    return memory.evolve(agent=session.agent, trust=trust)
+
+
+def readable(session: AgentContext, memory_ids: Sequence[str]) -> Iterator[Memory]:
+    """Those of these memories that the agent can read: its own ones, and what isn't there, in its spaces.
+
+    In a space, `session.member` is the agent. A memory of a space has a peer's trust at most.
+    """
+    left = list(memory_ids)
+    for side in (*session.sides, *(session.member.sides if session.member else ())):
+        own = {each.id: each for each in side.store.get(side.agent, left) if each is not None}
+        yield from own.values()
+        left = [name for name in left if name not in own]
+    reader = session.member or session
+    if not left or (spaces := SPACES.of(reader.store)) is None:
+        return
+    for info in spaces.find(reader.agent):
+        entered = spaces.enter(info.name, reader.agent)
+        for each in filter(None, entered.get(tenant_of(info.name), left)):
+            # It may have been put there before `Trust.PEER` existed.
+            yield each.evolve(trust=least_trust((each.trust, Trust.PEER)))
 
 
 def current(session: AgentContext, memory_id: str) -> Memory:

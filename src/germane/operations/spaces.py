@@ -20,7 +20,7 @@ from germane.model.validation import as_utc, checked_number, checked_word
 from germane.operations.context import AgentContext, AgentLanguage, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count
-from germane.operations.read import current
+from germane.operations.read import as_trusted_as_its_sources, current
 from germane.packing.lines import RememberedLines
 from germane.spaces import Create, Disband, Right, SpaceAct, SpaceEvent, SpaceInfo, admit
 from germane.stores.location import NOTIFICATIONS, SPACES, Following
@@ -60,6 +60,7 @@ def entered(session: AgentContext, name: str) -> AgentContext:
         session,
         agent=tenant,
         base=None,
+        member=session,
         store=spaces.enter(name, session.agent),
         words=AgentLanguage(session.store, tenant),
         lines=RememberedLines(),
@@ -106,7 +107,7 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
         updated_at=now,
         pinned=False,
     )
-    return keep(space, [copy])[0].memory
+    return keep(space, [as_trusted_as_its_sources(space, copy)])[0].memory
 
 
 def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
