@@ -11,11 +11,12 @@ EXTRAS := cli,http,mcp,onnx,postgres,project,server,watch
 .PHONY: demo test test-all test-rest test-install test-oldest torture sbom lint house bench docs site dist clean
 .DEFAULT_GOAL := test
 
-# The demo needs the package and its command line, and none of the tests' tools.
+# The demo needs the package and its command line, and none of the tests' tools. Compiling all modules would
+# take longer than what the demo uses of them.
 $(VENV)/.demo: pyproject.toml constraints.txt
 	@echo "Installing germane and its command line into $(VENV): about 100 MB, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[cli]'
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt -e '.[cli]'
 	touch $@
 
 $(STAMP): pyproject.toml constraints.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from commandline import run
-from germane.cli.call import data_folder, default_database
-from germane.errors import InvalidInput
 
 GIT = ("git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org")
 
@@ -31,6 +30,13 @@ def repository(folder: Path) -> Path:
     subprocess.run([*GIT, "init", "-q"], cwd=folder, check=True)
     subprocess.run([*GIT, "commit", "-q", "--allow-empty", "-m", "Begin"], cwd=folder, check=True)
     return folder
+
+
+def default() -> Path:
+    """The file that a command looks for in the working folder, where there is none yet."""
+    found = re.search(r"There is no store at (.*)\. `germane remember`", run("recall", "tea").err)
+    assert found is not None
+    return Path(found[1])
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
@@ -70,7 +76,7 @@ def test_each_repository_has_its_own_which_its_folders_and_worktrees_share(
     found = {}
     for folder in (shop, shop / "src", tmp_path / "feature", other):
         monkeypatch.chdir(folder)
-        found[folder] = Path(default_database())
+        found[folder] = default()
     assert found[shop] == found[shop / "src"] == found[tmp_path / "feature"] != found[other]
     assert {each.parent for each in found.values()} == {data}
     assert all(each.name.startswith("shop-") for each in found.values())
@@ -81,7 +87,7 @@ def test_a_submodule_has_its_own(data: Path, tmp_path: Path, monkeypatch: pytest
     part.mkdir()
     (part / ".git").write_text("gitdir: ../.git/modules/part\n", encoding="utf-8")
     monkeypatch.chdir(part)
-    assert Path(default_database()).name.startswith("part-")
+    assert default().name.startswith("part-")
     assert not data.exists()
 
 
@@ -93,7 +99,8 @@ def test_the_usual_folder_is_used_where_no_absolute_one_is_named(
     monkeypatch.setenv("XDG_DATA_HOME", named)
     monkeypatch.setenv("HOME", str(tmp_path))
     usual = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
-    assert data_folder() == tmp_path / usual / "germane"
+    monkeypatch.chdir(tmp_path)
+    assert default() == tmp_path / usual / "germane" / "germane.db"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there a file is refused in another way")
@@ -114,8 +121,8 @@ def test_without_a_home_a_named_database_works(
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.delenv("LOCALAPPDATA")
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(InvalidInput, match="--db"):
-        default_database()
+    ran = run("recall", "tea")
+    assert (ran.code, "Name one with --db" in ran.err) == (2, True)
     assert run("remember", "Ann prefers tea.", db=tmp_path / "a.db").code == 0
     assert not data.exists()
 
