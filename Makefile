@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info[:2] < (3, 15) else "germane needs Python 3.11 to 3.14; set PYTHON=python3.12, for instance.")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http,onnx,postgres,project,watch]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,crypto,http,onnx,postgres,project,watch]'
 	touch $@
 
 # The frameworks of the adapters, and what builds the site and the packages.

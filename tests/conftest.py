@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from support.databases import (
     postgres_database,
+    postgres_encrypted_store,
     postgres_owner,
     postgres_schema,
     postgres_server,
@@ -24,6 +25,7 @@ from support.examples import QUICK, REST, examples
 # The fixtures of every test that asks for them.
 __all__ = [
     "postgres_database",
+    "postgres_encrypted_store",
     "postgres_owner",
     "postgres_schema",
     "postgres_server",

@@ -34,6 +34,7 @@ _USES = {
     "anthropic": "from germane.frameworks import AnthropicMemoryTool",
     "claude": "from germane.tokens import get_counter; assert get_counter('claude-4.8').count('Hello') > 0",
     "cli": "import germane.cli.app",
+    "crypto": "import germane; germane.open(':memory:', key=bytes(range(32))).remember('tea')",
     "google-adk": "from germane.frameworks import ADKMemoryService",
     "http": "from germane.embedders import HttpEmbedder; import httpx",
     "langchain": "from germane.frameworks import LangChainMemory",

@@ -475,7 +475,7 @@ class DatabaseStatus:
     many do so with this one; `distributed` that Citus spreads the tables. A file has none of these, and no
     `partitions`, `extensions` or `indexes`. `due` counts the agents of whom something was purged that isn't
     erased yet, and is 1 for a file that has to be rewritten; it is None where the user may not see it.
-    `removing` counts the agents whose removal was interrupted.
+    `removing` counts the agents whose removal was interrupted. `encrypted` says whether it has a key.
     """
 
     location: str
@@ -496,6 +496,7 @@ class DatabaseStatus:
     indexes: tuple[VectorIndex, ...] = ()
     due: int | None = 0
     removing: int = 0
+    encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,10 @@ UNUSED = {
 WITHOUT_THE_VALUE = {
     ("db migrate", "--role"): "What is wrong is that a file has no roles, whatever the role.",
     ("db index", "--agent"): "What is wrong is that a file has no such index, whatever the agent.",
+    ("db rekey", "--new-key"): "A key is never shown.",
 }
 NOT_AT_FAULT = {
+    **dict.fromkeys((("db rekey", "--agent"), ("db rekey", "--user")), "The store has no key."),
     ("chat request", "--agent"): "Any name is an agent's; what is wrong is that it has no such conversation.",
     ("chat window", "--agent"): "As above.",
     ("chat summary", "--agent"): "As above.",
@@ -113,8 +115,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         **{f"ledger {verb} ID": assembly for verb in ("show", "diff", "replay")},
     }
     options = {
-        "context feedback": ("--context", str(context)),
-        "context outcome": ("--context", str(context)),
+        **dict.fromkeys(("context feedback", "context outcome"), ("--context", str(context))),
+        "db rekey": ("--new-key", "7c" * 32),
         "db copy": ("--to", str(folder / "copy.db")),
         "db embed": ("--embedder", "bundled"),
         "db index": ("--agent", "default"),

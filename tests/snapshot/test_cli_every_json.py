@@ -255,6 +255,7 @@ def operate(session: Session) -> None:
     take("db", "migrate")
     take("db", "copy", "--to", str(session.folder / "copy.db"))
     take("db", "reindex")
+    take("db", "rekey", "--new-key", "7c" * 32)
     take("db", "vacuum")
     take("db", "vacuum", "--erase", named="erase")
     take("db", "index", "--agent", "ada")

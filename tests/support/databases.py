@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from germane.stores.postgres.connections import PostgresConnections
 
 __all__ = [
+    "ENCRYPTION_KEY",
     "Connections",
     "connections_to",
     "later_step",
@@ -29,6 +30,7 @@ __all__ = [
     "migrated_file",
     "oldest_version",
     "postgres_database",
+    "postgres_encrypted_store",
     "postgres_owner",
     "postgres_schema",
     "postgres_server",
@@ -103,6 +105,25 @@ def postgres_store(postgres_server: Server) -> Iterator[str]:
     database = postgres_server.prepared_database("germane_kept", prepared=_migrate)
     yield postgres_server.url(database)
     postgres_server.run("TRUNCATE agents, settings, erasures, replies CASCADE", database=database)
+
+
+ENCRYPTION_KEY = bytes(range(32))
+
+
+@pytest.fixture
+def postgres_encrypted_store(postgres_server: Server) -> Iterator[str]:
+    """The same of an encrypted store, whose key is ENCRYPTION_KEY."""
+    database = postgres_server.prepared_database("germane_encrypted", prepared=_migrate_encrypted)
+    yield postgres_server.url(database)
+    postgres_server.run(
+        "TRUNCATE agents, erasures, replies CASCADE",
+        "DELETE FROM settings WHERE name <> 'encryption'",
+        database=database,
+    )
+
+
+def _migrate_encrypted(url: str) -> None:
+    migrate_store(url, key=ENCRYPTION_KEY)
 
 
 @pytest.fixture(scope="module", params=["whole", "partitioned"])

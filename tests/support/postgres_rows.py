@@ -107,6 +107,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "members": {"space": None, "rights": "read", "role": "active", "joined_at": 1, "place": 1},
     "space_events": {"space": None, "number": 1, "what": "remember", "by": None},
     "memory_blocks": {"above": 0, "memories": 1, "entries": b"", "words": b""},
+    "data_keys": {"wrapped": b""},
     "replies": {"name": _ID, "at": 1, "mark": _ID, "answer": _ID},
 }
 """What a row has besides the agent's number, which None stands for, and its memory's."""
@@ -118,6 +119,7 @@ _WITHOUT_NUM = {
     "moves",
     "assemblies",
     "learning_runs",
+    "data_keys",
     "replies",
     "spaces",
     "members",

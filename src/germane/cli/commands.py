@@ -120,6 +120,7 @@ _IN_MODULES: Mapping[str, Mapping[str, str]] = {
         "db reindex": "Rebuild the indexes of a store.",
         "db index": "Build or drop the vector index (HNSW) of an agent in PostgreSQL.",
         "db vacuum": "Free the space of deleted rows, or erase purged data.",
+        "db rekey": "Change the key of an encrypted store.",
         "db remove": "Delete an agent and all its data permanently.",
         "db purge-user": "Delete all that any agent knows of a user permanently.",
         "db distribute": "Distribute the tables over a Citus cluster, by agent.",

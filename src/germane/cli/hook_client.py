@@ -24,7 +24,9 @@ DEADLINE: Final = 8.0
 
 _BY_ITSELF: Final = frozenset({"--help", "-h", "--check", "--print-config", "--listen", "--json"})
 _MOST_BYTES: Final = 1_000_000
-_ENVIRONMENT: Final = ("GERMANE_DB", "GERMANE_AGENT", "GERMANE_USER", "GERMANE_EMBEDDER", "XDG_DATA_HOME")
+_ENVIRONMENT: Final = (
+    *("GERMANE_DB", "GERMANE_AGENT", "GERMANE_USER", "GERMANE_EMBEDDER", "GERMANE_KEY", "XDG_DATA_HOME"),
+)
 
 
 def is_event(arguments: list[str]) -> bool:

@@ -29,12 +29,13 @@ from germane.stores import (
     migrate_store,
     reembed,
     reindex_store,
+    rekey_store,
     remove_agent,
     store_agents,
     store_status,
     vacuum_store,
 )
-from germane.stores.location import exists, is_address, location_of
+from germane.stores.location import exists, is_address, key_bytes, location_of
 
 if TYPE_CHECKING:
     from germane.stores import DatabaseStatus, Removal
@@ -177,6 +178,7 @@ def _rows(status: DatabaseStatus) -> list[tuple[str, str]]:
         ("Users", f"{status.users:,}"),
         ("Memories", "hidden from this user" if status.memories is None else f"{status.memories:,}"),
         ("Size", size_of(status.bytes)),
+        *([("Encrypted", "yes")] if status.encrypted else []),
     ]
     if status.pending:
         rows.append(("Pending", ", ".join(status.pending)))
@@ -219,13 +221,20 @@ def _copy(
     agents: Annotated[
         list[str] | None, opt("--agent NAME", "Copy only this agent. Repeatable; default: all.")
     ] = None,
+    encrypt: Annotated[bool, opt("--encrypt", "Only the new store has the key in GERMANE_KEY.")] = False,
+    decrypt: Annotated[bool, opt("--decrypt", "Only the store to copy has it.")] = False,
 ) -> None:
     """An agent is stored only if its copy is complete and identical. If interrupted, run the same command to
-    continue.
+    continue. Without --encrypt or --decrypt both stores have the key in GERMANE_KEY, or neither is encrypted.
     """
     given = call.database if source is None else source
+    if (encrypt or decrypt) and (encrypt is decrypt or key_bytes(None) is None):
+        raise InvalidInput(
+            "Set GERMANE_KEY to the key of the encrypted store, and give --encrypt or --decrypt."
+        )
+    keys = {"key": "" if encrypt else None, "target_key": "" if decrypt else None}
     with call.progress("steps") as report:
-        copied = copy_store(given, target, agents=agents or None, progress=report)
+        copied = copy_store(given, target, agents=agents or None, progress=report, **keys)
     figures = {"copied": copied.copied, "rows": copied.rows, "agents": copied.agents}
     if call.prints({"from": location_of(given), "to": location_of(target), **figures}):
         return
@@ -240,6 +249,24 @@ def _copy(
         f"{copied.copied:,} of {len(copied.agents):,} agents were copied to {location_of(target)}, and all "
         f"{copied.rows:,} rows are the same there."
     )
+
+
+@command("db rekey", agent=ANY_AGENT)
+def _rekey(
+    call: Call,
+    *,
+    new_key: Annotated[
+        str,
+        opt("--new-key KEY", "The new key, or file:PATH of a file with it.", envvar="GERMANE_NEW_KEY"),
+    ],
+) -> None:
+    """The former key is that in GERMANE_KEY. Backups from before still need it. Close what uses the store
+    first, and set GERMANE_KEY to the new key afterwards.
+    """
+    check_exists(call.database)
+    count = rekey_store(call.database, new_key)
+    text = f"{call.location}: the keys of {counted(count, 'agent')} are encrypted by the new key."
+    call.answer({"location": call.location, "agents": count}, text)
 
 
 @command("db remove", user=None)

@@ -84,6 +84,7 @@ def opened(
     timeout: float = TIMEOUT,
     pool_size: int | None = None,
     cache_bytes: int | None = None,
+    key: bytes | str | None = None,
 ) -> OpenStore:
     """The store at a location, shared with all who have it open in this process, or the caller's own.
 
@@ -113,6 +114,7 @@ def opened(
             timeout=timeout,
             pool_size=pool_size,
             cache_bytes=cache_bytes,
+            key=key,
         )
 
     return _with_fitting(store_with, _requested(embedder))
@@ -271,7 +273,12 @@ def _that_made(stored: str) -> tuple[Embedder | None, str]:
 
 @checking
 def reembed(
-    location: str | Path, *, embedder: Embedder | str, again: bool = False, progress: Progress | None = None
+    location: str | Path,
+    *,
+    embedder: Embedder | str,
+    again: bool = False,
+    progress: Progress | None = None,
+    key: bytes | str | None = None,
 ) -> int:
     """Let another model make the vectors of all agents in a store; how many memories it embedded.
 
@@ -290,7 +297,8 @@ def reembed(
             "embedder='none' makes no vectors. Use 'bundled', 'minilm' or an embedder of your own; to search "
             "by words alone, open the store with embedder=None or GERMANE_EMBEDDER=none."
         )
-    with closing(open_store(location, embedding=identity_of(model), replace_embedding=True)) as store:
+    identity = identity_of(model)
+    with closing(open_store(location, embedding=identity, replace_embedding=True, key=key)) as store:
         if again:
             store.maintenance.drop_vectors()
         return _embed_all(store, model, progress)

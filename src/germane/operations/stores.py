@@ -31,6 +31,7 @@ from germane.spaces import Leave, SpaceInfo, decide
 from germane.stores.location import (
     exists,
     is_address,
+    key_bytes,
     location_of,
     open_store,
     operations_on,
@@ -38,6 +39,7 @@ from germane.stores.location import (
 )
 from germane.stores.relational import agents
 from germane.stores.relational.agents import PARTS, AgentCopy, copy_agent, listed, numbers_of, settle_names
+from germane.stores.relational.settings import rekey
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import Connections
 
@@ -55,13 +57,13 @@ def store_status(location: str | Path) -> DatabaseStatus:
 
 
 @checking
-def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
+def store_agents(location: str | Path, *, key: bytes | str | None = None) -> tuple[AgentFigures, ...]:
     """Whose memories a store holds, how many, and when each last wrote one; in order of their first write.
 
     Spaces are among them. A user of PostgreSQL who may see one agent at a time gets the names alone. Raises
     StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
     """
-    with closing(open_store(_there(location), embedding=None, read_only=True)) as store:
+    with closing(open_store(_there(location), embedding=None, read_only=True, key=key)) as store:
         return agents_of(store)
 
 
@@ -86,30 +88,36 @@ def in_tables(store: Store) -> RelationalStore:
 
 
 @checking
-def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None = None) -> tuple[str, ...]:
+def migrate_store(
+    location: str | Path, *, partitions: int = 0, role: str | None = None, key: bytes | str | None = None
+) -> tuple[str, ...]:
     """Make a store, or bring it to this version's schema; the names of the migrations applied.
 
     In PostgreSQL the tables of a new store get `partitions` hash partitions by agent, 0 for none; and `role`
-    is a database role that may then use the store, one agent at a time, and nothing else. Opening a store
-    migrates it too, where the user may do that. Raises InvalidInput for partitions or a role of a file,
-    SchemaTooNew, and StoreUnavailable.
+    is a database role that may then use the store, one agent at a time, and nothing else. A new store is
+    encrypted by `key`, if there is one. Opening a store migrates it too, where the user may do that. Raises
+    InvalidInput for partitions or a role of a file, SchemaTooNew, and StoreUnavailable.
     """
-    return operations_on(location).migrate(partitions=partitions, role=role)
+    return operations_on(location, key).migrate(partitions=partitions, role=role)
 
 
 @checking
-def reindex_store(location: str | Path, *, progress: Progress | None = None) -> None:
+def reindex_store(
+    location: str | Path, *, progress: Progress | None = None, key: bytes | str | None = None
+) -> None:
     """Make the index of the words anew from the texts, and build every index of the database anew.
 
     Writers wait for the first, about a second for each 10,000 memories. `progress` is called with the number
     of tables done and the total. An interrupted call is repaired by the next. Raises StoreUnavailable or
     StoreBusy.
     """
-    operations_on(_there(location)).reindex(progress or _unheard)
+    operations_on(_there(location), key).reindex(progress or _unheard)
 
 
 @checking
-def repair_store(location: str | Path, *, now: datetime | None = None) -> RepairReport:
+def repair_store(
+    location: str | Path, *, now: datetime | None = None, key: bytes | str | None = None
+) -> RepairReport:
     """Save what can be saved of a damaged store, and say what was lost.
 
     Derived data is made anew: the index of words, packed blocks, tags, places and counters. Damaged vectors
@@ -121,23 +129,27 @@ def repair_store(location: str | Path, *, now: datetime | None = None) -> Repair
     """
     moment = datetime.now(UTC) if now is None else now
     if is_address(_there(location)):
-        return _server(str(location), "A repair of a server").repair(moment)
+        return _server(str(location), "A repair of a server", key).repair(moment)
     from germane.stores.sqlite.salvage import repaired  # noqa: PLC0415 - Few processes repair.
 
-    return repaired(location, now=moment)
+    return repaired(location, now=moment, key=key_bytes(key))
 
 
 @checking
-def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> None:
+def vacuum_store(
+    location: str | Path, *, progress: Progress | None = None, key: bytes | str | None = None
+) -> None:
     """Free the disk space of deleted rows: a file is rewritten, a server's tables are vacuumed.
 
     Servers do it by themselves as well. Raises StoreUnavailable or StoreBusy.
     """
-    operations_on(_there(location)).vacuum(progress or _unheard)
+    operations_on(_there(location), key).vacuum(progress or _unheard)
 
 
 @checking
-def erase_purged(location: str | Path, *, progress: Progress | None = None) -> Erasure:
+def erase_purged(
+    location: str | Path, *, progress: Progress | None = None, key: bytes | str | None = None
+) -> Erasure:
     """Leave no bytes of what was purged in the store's files, and say where some may be left all the same.
 
     In PostgreSQL a purge deletes rows, whose bytes stay until the server puts others in their place. This
@@ -147,7 +159,7 @@ def erase_purged(location: str | Path, *, progress: Progress | None = None) -> E
     `progress` is called with the steps done and their total; after an interruption the next call does the
     rest. Raises StoreBusy where somebody doesn't let go within half a minute, and StoreUnavailable.
     """
-    return operations_on(_there(location)).erase(progress or _unheard)
+    return operations_on(_there(location), key).erase(progress or _unheard)
 
 
 @checking
@@ -176,6 +188,21 @@ def distribute_store(location: str, *, progress: Progress | None = None) -> tupl
     return _server(location, "Distribution over servers").distribute(progress or _unheard)
 
 
+@checking
+def rekey_store(location: str | Path, new_key: bytes | str, *, key: bytes | str | None = None) -> int:
+    """Give an encrypted store another key; returns how many data keys that encrypts, one for each agent.
+
+    Only these are encrypted again. The former key doesn't open the store any more, and is the only one that
+    opens copies made before, such as backups. Close every engine first, and open the store with the new
+    key. Raises InvalidInput for what is no key, and StoreUnavailable where `key` isn't that of the store.
+    """
+    new = key_bytes(new_key, name="new_key")
+    if new is None:
+        raise InvalidInput("new_key is empty. Copy the store to decrypt it: copy_store(…, target_key='').")
+    with closing(open_store(_there(location), embedding=None, key=key)) as store:
+        return store.doing(partial(rekey, new=new))
+
+
 def _there(location: str | Path) -> str | Path:
     if not exists(location):
         raise StoreUnavailable(
@@ -184,7 +211,7 @@ def _there(location: str | Path) -> str | Path:
     return location
 
 
-def _server(location: str, what: str) -> PostgresOperations:
+def _server(location: str, what: str, key: bytes | str | None = "") -> PostgresOperations:
     if not is_address(location):
         raise InvalidInput(
             f"{what} is for PostgreSQL, and {location} is a file. Name a database by its address "
@@ -193,7 +220,7 @@ def _server(location: str, what: str) -> PostgresOperations:
     operations_on(location)  # It says what is missing where the driver isn't there.
     from germane.stores.postgres.maintenance import PostgresOperations  # noqa: PLC0415 - The driver is an extra.
 
-    return PostgresOperations(location)
+    return PostgresOperations(location, key=key_bytes(key))
 
 
 def _unheard(done: int, total: int) -> None:
@@ -231,6 +258,8 @@ def copy_store(
     *,
     agents: Sequence[str] | None = None,
     progress: Progress | None = None,
+    key: bytes | str | None = None,
+    target_key: bytes | str | None = None,
 ) -> CopyReport:
     """Copy a store to another one, in a file or in PostgreSQL; `agents` names those to copy, None all.
 
@@ -238,14 +267,16 @@ def copy_store(
     spaces, judgements, lives and the ledger. Each agent is copied in one transaction and proved by
     counts and SHA-256 before it is committed, so an interrupted call is gone on with by the same call, and
     what is there already is only compared. `progress` is called with the number of agents done and the total.
+    `key` is that of an encrypted source, and `target_key` that of an encrypted target, so a copy can encrypt
+    or decrypt a store.
 
     Raises StoreUnavailable without a source, NotFound for an agent that isn't in it, InvalidInput where the
     target holds other things of an agent, EmbedderMismatch, and what the stores raise.
     """
     _check_apart(source, target)
     with (
-        closing(open_store(source, embedding=None, read_only=True)) as out,
-        closing(open_store(target, embedding=None)) as into,
+        closing(open_store(source, embedding=None, read_only=True, key=key)) as out,
+        closing(open_store(target, embedding=None, key=target_key)) as into,
     ):
         return _copied(out, into, agents, progress)
 
@@ -326,6 +357,7 @@ def remove_agent(
     confirm: bool = False,
     progress: Progress | None = None,
     now: datetime | None = None,
+    key: bytes | str | None = None,
 ) -> Removal:
     """Remove an agent from a store: memories, versions, working sets, conversations, what it assembled.
 
@@ -346,7 +378,7 @@ def remove_agent(
         raise PurgeNotConfirmed(agent=name)
     if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is no agent to remove.")
-    with closing(open_store(location, embedding=None)) as store:
+    with closing(open_store(location, embedding=None, key=key)) as store:
         own = [each for each in _users_of(store) if user_and_agent(each)[1] == name]
         work = _RemovalRun(store, location, progress, datetime.now(UTC) if now is None else now)
         return work.done(name, [*own, name])

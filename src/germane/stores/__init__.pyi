@@ -40,6 +40,7 @@ from germane.operations.stores import erase_purged as erase_purged
 from germane.operations.stores import index_vectors as index_vectors
 from germane.operations.stores import migrate_store as migrate_store
 from germane.operations.stores import reindex_store as reindex_store
+from germane.operations.stores import rekey_store as rekey_store
 from germane.operations.stores import remove_agent as remove_agent
 from germane.operations.stores import repair_store as repair_store
 from germane.operations.stores import store_agents as store_agents

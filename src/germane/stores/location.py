@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,7 @@ def open_store(
     replica: str | None = None,
     pool_size: int | None = None,
     cache_bytes: int | None = None,
+    key: bytes | str | None = None,
     **options: Unpack[StoreOptions],
 ) -> RelationalStore:
     """The store at a location, which is made when it isn't there. None is the default of a number.
@@ -73,12 +75,13 @@ def open_store(
     """
     given = {"pool_size": pool_size, "cache_bytes": cache_bytes}
     limits = {name: value for name, value in given.items() if value is not None}
+    raw = key_bytes(key)
     if is_address(location):
         try:
             from germane.stores.postgres.store import PostgresStore  # noqa: PLC0415 - The driver is an extra.
         except ModuleNotFoundError as error:
             raise without_driver() from error
-        return PostgresStore(str(location), replica=replica, **options, **limits)
+        return PostgresStore(str(location), replica=replica, key=raw, **options, **limits)
     if replica is not None:
         raise InvalidInput(
             f"A replica can't answer for the file {location}. Give one with the "
@@ -86,7 +89,7 @@ def open_store(
         )
     from germane.stores.sqlite.store import SqliteStore  # noqa: PLC0415 - One database is enough.
 
-    return SqliteStore(location, **options, **limits)
+    return SqliteStore(location, key=raw, **options, **limits)
 
 
 # The stores that are open in this process, each shared by all who open the same address in the same way.
@@ -120,6 +123,7 @@ def shared_store(
     replica: str | None = None,
     pool_size: int | None = None,
     cache_bytes: int | None = None,
+    key: bytes | str | None = None,
     **options: Unpack[StoreOptions],
 ) -> RelationalStore:
     """A lease of the store at a location, which this process opens once; closing the last lease closes it.
@@ -127,24 +131,32 @@ def shared_store(
     A store in memory, and a file that took the place of another, are opened anew. Raises what `open_store`
     raises, and InvalidInput for a size that differs from that of the store that is open.
     """
+    raw = key_bytes(key) or b""
+    limits = (pool_size, cache_bytes)
     opened = partial(
-        open_store, location, replica=replica, pool_size=pool_size, cache_bytes=cache_bytes, **options
+        open_store,
+        location,
+        replica=replica,
+        pool_size=pool_size,
+        cache_bytes=cache_bytes,
+        key=raw,
+        **options,
     )
     if str(location) == MEMORY:
         return opened()
-    key, limits = (_place(location), replica, *sorted(options.items())), (pool_size, cache_bytes)
-    found = _leased(key, location, limits)
+    place = (_place(location), replica, raw, *sorted(options.items()))
+    found = _leased(place, location, limits)
     if found is not None:
         return found
     store = opened()
     with _GUARD:
-        rival = _OPEN.get(key)
+        rival = _OPEN.get(place)
         is_first = rival is None or rival.file != _file_at(location)
         if is_first:
-            _OPEN[key] = _Open(store, _file_at(location), limits)
+            _OPEN[place] = _Open(store, _file_at(location), limits)
     if not is_first:
         store.close()
-    found = _leased(key, location, limits)
+    found = _leased(place, location, limits)
     if found is None:
         raise StoreUnavailable(f"The file {location} was replaced while it was being opened. Open it again.")
     return found
@@ -272,21 +284,74 @@ def without_driver() -> MissingExtra:
 # What an operator does to a whole store, in a file or on a server.
 
 
-def operations_on(location: str | Path) -> PostgresOperations | SqliteOperations:
-    """What an operator does to the store at a location. Raises MissingExtra without the driver.
+def operations_on(
+    location: str | Path, key: bytes | str | None = None
+) -> PostgresOperations | SqliteOperations:
+    """What an operator does to the store at a location, which `key` decrypts if it is encrypted.
 
-    Each operation opens the store for itself and closes it. An interrupted one can be called again.
+    Each operation opens the store for itself and closes it. An interrupted one can be called again. Raises
+    MissingExtra without the driver, and InvalidInput for what is no key.
     """
     if is_address(location):
         try:
             from germane.stores.postgres.maintenance import PostgresOperations  # noqa: PLC0415 - An extra.
         except ModuleNotFoundError as error:
             raise without_driver() from error
-        return PostgresOperations(str(location))
+        return PostgresOperations(str(location), key=key_bytes(key))
     exists(location)  # Raises for a path that no file can have.
     from germane.stores.sqlite.store import SqliteOperations  # noqa: PLC0415 - One database is enough.
 
-    return SqliteOperations(location)
+    return SqliteOperations(location, key=key_bytes(key))
+
+
+# The key of an encrypted store, as callers give it.
+
+KEY_BYTES: Final = 32
+_VARIABLE: Final = "GERMANE_KEY"
+_FILE: Final = "file:"
+
+
+def key_bytes(key: bytes | str | None, *, name: str = "key") -> bytes | None:
+    """The 32 bytes of a store's key; None for a store that isn't encrypted.
+
+    `key` is the bytes themselves, or a text: 64 hexadecimal digits, base64, or "file:PATH" for a file with
+    either. None takes the environment variable GERMANE_KEY, and an empty text means no key. Raises
+    InvalidInput for anything else, which names `name` and shows nothing of the key.
+    """
+    given: object = os.environ.get(_VARIABLE, "") if key is None else key
+    if isinstance(given, str):
+        given = _from_text(given.strip(), name)
+    if not isinstance(given, bytes) or len(given) not in (0, KEY_BYTES):
+        raise _no_key(name)
+    return given or None
+
+
+def _from_text(text: str, name: str) -> bytes:
+    if text.startswith(_FILE):
+        path = Path(text.removeprefix(_FILE))
+        try:
+            text = path.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            # The error would show what is in the file, where that isn't ASCII.
+            why = error.strerror if isinstance(error, OSError) else "it isn't ASCII"
+            raise InvalidInput(f"{name} can't be read from the file {str(path)!r}: {why}.") from None
+        if not text:
+            raise InvalidInput(
+                f"{name}: the file {str(path)!r} is empty, and should have the key of a store."
+            )
+    try:
+        return bytes.fromhex(text) if len(text) == 2 * KEY_BYTES else b64decode(text, validate=True)
+    except ValueError:
+        # The error would show the key.
+        raise _no_key(name) from None
+
+
+def _no_key(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is no key of an encrypted store, which is {KEY_BYTES} random bytes: give them as bytes, as "
+        f"{2 * KEY_BYTES} hexadecimal digits, in base64, or as file:PATH with either in that file. "
+        "`openssl rand -hex 32` makes one."
+    )
 
 
 # Following a log, also what other processes add to it.

@@ -17,6 +17,7 @@ from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable
+from germane.stores.relational.checksums import Ciphertext
 from germane.stores.relational.tables import Dialect, Why, storable
 from germane.stores.sql import queries
 
@@ -284,7 +285,10 @@ class PostgresConnection:
         """Do what the query of this name does with each of the rows, in order, without waiting in between."""
         query = queries("postgres")[name]
         if name in ("insert_vector", "carry_vectors"):
-            rows = [(num, agent, HalfVector(vector), checksum) for num, agent, vector, checksum in rows]
+            rows = [
+                (num, agent, vector if isinstance(vector, Ciphertext) else HalfVector(vector), checksum)
+                for num, agent, vector, checksum in rows
+            ]
         self._rows += len(rows)
         if self._rows >= self._planned_up_to:
             self._planned_up_to = _REPLANNED_AT * self._rows

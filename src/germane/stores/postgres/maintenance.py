@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
@@ -22,8 +23,9 @@ from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.connections import PostgresConnections, TransientFailure, retrying
 from germane.stores.postgres.pool import location_of
 from germane.stores.postgres.store import VERSION, PostgresStore, checked_version, grant, migrate
+from germane.stores.relational.checksums import ENCRYPTION
 from germane.stores.relational.repair import repair
-from germane.stores.relational.settings import reindex, stored_embedding
+from germane.stores.relational.settings import encrypting, reindex, store_key, stored_embedding
 from germane.stores.sql import migrations
 
 # Any number that others are unlikely to lock: the bytes `germano`.
@@ -87,9 +89,9 @@ WHERE NOT indisvalid AND relname ~ '_cc(new|old)\d*$' AND indrelid = ANY (%s::te
 class PostgresOperations:
     """The operations on a store in a database; the address is that of the user who owns the tables."""
 
-    def __init__(self, address: str, *, patience: float = 30.0) -> None:
+    def __init__(self, address: str, *, patience: float = 30.0, key: bytes | None = None) -> None:
         """`patience` is how many seconds to wait for what others hold on to while something is erased."""
-        self._address = address
+        self._address, self._key = address, key
         self._patience = patience
 
     def status(self) -> DatabaseStatus:
@@ -134,16 +136,18 @@ class PostgresOperations:
                 indexes=indexes,
                 due=owed,
                 removing=removing,
+                encrypted=ENCRYPTION in settings,
             )
 
     def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
         """Make or update the schema, and let a role use it. Raises what `schema.migrate` and `grant` do."""
         with self._opened() as connections:
-            applied = migrate(connections, partitions=partitions)
+            key = store_key(encrypting(connections, self._key))
+            applied = migrate(connections, partitions=partitions, key=key)
             if role is not None:
                 grant(connections, role)
         # An application may not reindex all agents after a change of tokenizer; the owner does it here.
-        PostgresStore(self._address).close()
+        PostgresStore(self._address, key=self._key).close()
         return applied
 
     def reindex(self, progress: Progress) -> None:
@@ -152,11 +156,11 @@ class PostgresOperations:
         Nobody has to wait for the second; writers wait for the first, a second for each 10,000 memories. What
         an interrupted call left half built is removed first.
         """
-        PostgresStore(self._address).close()
+        PostgresStore(self._address, key=self._key).close()
         with self._alone() as raw:
             tables = _tables(raw)
-            with self._opened() as connections:
-                reindex(connections)
+            with closing(PostgresStore(self._address, key=self._key)) as found:
+                found.doing(reindex)
             for (left,) in raw.execute(_LEFTOVERS, (list(tables),)).fetchall():
                 raw.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}".encode())
             for number, table in enumerate(tables, start=1):
@@ -165,9 +169,8 @@ class PostgresOperations:
 
     def repair(self, now: datetime) -> RepairReport:
         """Make derived data anew where it is damaged, and set damaged memories and messages aside."""
-        PostgresStore(self._address).close()
-        with self._opened() as connections:
-            return repair(connections, now=now)
+        with closing(PostgresStore(self._address, key=self._key)) as found:
+            return found.doing(partial(repair, now=now))
 
     def vacuum(self, progress: Progress) -> None:
         """Make the space of deleted rows usable again, and renew the planner's statistics, table by table."""
@@ -183,7 +186,7 @@ class PostgresOperations:
         Who needs such a table waits until it is done. Raises StoreBusy where somebody doesn't let go of what
         was purged, or of a table.
         """
-        PostgresStore(self._address).close()
+        PostgresStore(self._address, key=self._key).close()
         with self._alone() as raw:
             _tables(raw)
             servers.require_one_server(raw, location_of(self._address), "erase")
@@ -305,7 +308,7 @@ _ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 # Tables that hold names, or answers that may quote anything, and aren't partitioned by agent.
-_NAMES: Final = ("agents", "replies", "space_events")
+_NAMES: Final = ("agents", "data_keys", "replies", "space_events")
 
 # Who might still look at what was deleted: the server keeps it for them, even in a table that is written
 # anew. It keeps nothing for a vacuum, which looks at its own table alone. Ages are compared, since these

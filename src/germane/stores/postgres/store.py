@@ -25,7 +25,7 @@ from germane.stores.relational.cache import MOST_CACHE_BYTES, AgentCache
 from germane.stores.relational.checksums import REPAIR, check_intact
 from germane.stores.relational.memory_blocks import ROWS_AT_ONCE
 from germane.stores.relational.resident_cache import ResidentCache
-from germane.stores.relational.settings import settle
+from germane.stores.relational.settings import StoreKey, encrypting, settle, store_key
 from germane.stores.relational.signals import Columns
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import POOL_SIZE, Connection, damaged, span
@@ -42,7 +42,8 @@ class PostgresStore(RelationalStore):
     many seconds to wait for a connection, or for other writers of the same agent, before StoreBusy.
     `replica` is the address of a standby that answers what is read, once it has what this process wrote.
     `replace_embedding` allows the vectors of another model to be removed on opening. There are at most
-    `pool_size` connections, and the caches of all agents take at most `cache_bytes`.
+    `pool_size` connections, and the caches of all agents take at most `cache_bytes`. A new store is encrypted
+    by `key`, 32 bytes, which opens it again; its server can't search, so this process caches agents whole.
 
     A write whose answer was lost is looked up, and done again where it wasn't done: it is stored once.
     Raises StoreUnavailable, SchemaTooNew, EmbedderMismatch or StoreBusy.
@@ -60,6 +61,7 @@ class PostgresStore(RelationalStore):
         replica: str | None = None,
         pool_size: int = POOL_SIZE,
         cache_bytes: int = MOST_CACHE_BYTES,
+        key: bytes | None = None,
     ) -> None:
         self._server = PostgresConnections(
             address,
@@ -69,11 +71,11 @@ class PostgresStore(RelationalStore):
             replica=replica,
             pool_size=pool_size,
         )
-        super().__init__(self._server, embedding=embedding, cache_bytes=cache_bytes)
+        super().__init__(encrypting(self._server, key), embedding=embedding, cache_bytes=cache_bytes)
 
         def begin() -> None:
-            prepare(self._server)
-            settle(self._server, embedding=embedding, replace_embedding=replace_embedding)
+            prepare(self._server, key=store_key(self._connections))
+            settle(self._connections, embedding=embedding, replace_embedding=replace_embedding)
 
         try:
             self._server.gate.run(begin)
@@ -93,7 +95,8 @@ class PostgresStore(RelationalStore):
         return ResidentCache(agent)
 
     def _fitting(self, cache: AgentCache, memories: int) -> AgentCache:
-        is_large = memories > _MOST_CACHED and isinstance(cache, ResidentCache)
+        searches = store_key(self._connections) is None  # By what it can read.
+        is_large = memories > _MOST_CACHED and isinstance(cache, ResidentCache) and searches
         return ServedCache(cache.name) if is_large else cache
 
     def _schema_version(self, connection: Connection) -> int:
@@ -126,13 +129,13 @@ FROM pg_attribute WHERE attrelid = to_regclass('migrations') AND attnum > 0 AND 
 """
 
 
-def prepare(connections: PostgresConnections) -> None:
+def prepare(connections: PostgresConnections, *, key: StoreKey | None = None) -> None:
     """Create the schema in a database without one, or apply the migrations that an older one lacks.
 
-    Many processes may do this at once. A newer schema is used as it is where its migrations say that
-    this version can. Raises SchemaTooNew where they don't, and StoreUnavailable where the tables are
-    another program's or older than the first migration, the server is too old or lacks the extension
-    `vector`, or the user may not do it.
+    A new store is encrypted by `key`. Many processes may do this at once. A newer schema is used where its
+    migrations say that this version can. Raises SchemaTooNew where they don't, and StoreUnavailable where the
+    tables are another program's or older than the first migration, the server is too old or lacks the
+    extension `vector`, or the user may not do it.
     """
     with connections.reading() as connection:
         found = checked_version(connection)
@@ -148,11 +151,15 @@ def prepare(connections: PostgresConnections) -> None:
             f"The store {connections.location} has schema version {found}, this germane needs {VERSION}. "
             "Open it once without read_only=True, or run `germane db migrate`."
         )
-    migrate(connections)
+    migrate(connections, key=key)
 
 
 def migrate(
-    connections: PostgresConnections, *, partitions: int = 0, steps: Sequence[Migration] = _STEPS
+    connections: PostgresConnections,
+    *,
+    partitions: int = 0,
+    steps: Sequence[Migration] = _STEPS,
+    key: StoreKey | None = None,
 ) -> tuple[str, ...]:
     """Do what `prepare` does by these steps, and return the names of those that were applied.
 
@@ -165,7 +172,7 @@ def migrate(
         )
     applied: list[Migration] = []
     with connections.alone(session=False) as connection:
-        while some := _applied(connections, connection, partitions, steps):
+        while some := _applied(connections, connection, partitions, steps, key):
             applied += some
         if applied and is_distributed(connection.raw):
             # Tables that are new have to be where the others are.
@@ -216,9 +223,10 @@ def checked_version(connection: Connection, newest: int = VERSION) -> int:
 
 
 def _raw(connection: Connection) -> Raw:
-    if not isinstance(connection, PostgresConnection):
+    bare = getattr(connection, "bare", connection)
+    if not isinstance(bare, PostgresConnection):
         raise TypeError(f"{connection!r} is no connection to PostgreSQL.")
-    return connection.raw
+    return bare.raw
 
 
 def _applied(
@@ -226,6 +234,7 @@ def _applied(
     connection: PostgresConnection,
     partitions: int,
     steps: Sequence[Migration],
+    key: StoreKey | None,
 ) -> Sequence[Migration]:
     """Make the schema where there is none, else apply the next migration; what was done, if anything."""
     with connections.transaction(connection) as raw:
@@ -235,6 +244,9 @@ def _applied(
         missing = [each for each in steps if each.number > found]
         if found == 0:
             _install(raw, "\n".join(each.script for each in missing), partitions, connections.location)
+            if key is not None:
+                _run(raw, script("postgres", "encrypted"))
+                key.begin(connection)
         elif missing:
             del missing[1:]
             count = _partitions(raw)
@@ -321,6 +333,7 @@ _MOST_DIMENSIONS: Final = 4000  # Of pgvector's, for vectors of 16 bits in such 
 
 _DIMENSION: Final = b"SELECT value::bigint FROM settings WHERE name = 'embedding_dimension'"
 _TABLE: Final = b"SELECT tableoid::regclass::text FROM vectors WHERE agent = %s LIMIT 1"
+_ENCRYPTED: Final = b"SELECT FROM settings WHERE name = 'encryption'"
 _COUNT: Final = b"SELECT count(*) FROM vectors WHERE agent = %s"
 
 
@@ -349,6 +362,11 @@ def index_agent(raw: Raw, name: str) -> int:
         )
     if _is_valid(raw, agent) is False:
         unindex_agent(raw, name)
+    if raw.execute(_ENCRYPTED).fetchone() is not None:
+        raise InvalidInput(
+            "The store is encrypted, so its server can't index vectors. The processes with the key compare "
+            "them."
+        )
     marks = {"agent": agent, "dimension": dimension[0], "table": table[0]}
     raw.execute(marked("index_vectors", **marks).encode(), prepare=False)
     return _count(raw, agent)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreError
@@ -156,6 +157,8 @@ _WITHIN: Final[Mapping[str, tuple[str, int]]] = {
 # Made from the messages, where it is needed first: two stores hold the same with it or without.
 _DERIVED: Final = frozenset({"message_lex"})
 
+_BY_CONTEXT: Final = ("shown", "outcomes")
+
 # What was assembled may name memories of spaces, so those of all agents have to be there before.
 _LAST: Final = ("assemblies", "assembled")
 
@@ -275,6 +278,10 @@ def _rows_of(connection: Connection, numbers: _Numbers, table: str) -> Iterator[
 
 def _stored_rows(connection: Connection, numbers: _Numbers, table: str) -> Iterator[tuple[Any, ...]]:
     rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
+    if table in _BY_CONTEXT:
+        # An encrypted store has them in another order.
+        context, num = map(agent_tables()[table].columns.index, ("context", "num"))
+        yield from sorted(rows, key=itemgetter(context, num))
     while some := rows.fetchmany(_ROWS_AT_ONCE):
         yield from some
 
@@ -423,6 +430,8 @@ def rename(connections: Connections, name: str, *, only_member: str | None = Non
         connection.run("remove_members", {"space": number})
         _disown(connection, number)
         connection.run("rename_agent", {"agent": number, "name": removed_name(number)})
+        # Of an encrypted store nobody can read from here on what is left of it.
+        connection.run("remove_data_key", {"agent": number})
         connections.note_purge(connection, "agent")
     return True
 

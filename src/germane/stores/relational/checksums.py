@@ -9,12 +9,21 @@ from zlib import crc32
 REPAIR: Final = "let `germane db doctor --repair` set it right"
 """The remedy for what differs from its checksum."""
 
+ENCRYPTION: Final = "encryption"
+"""The setting of an encrypted store: something encrypted by its key, by which the right key is recognised."""
+
 CHECKED: Final = (
     *("chain", "version", "kind", "scope", "scope_value", "subject", "importance", "outcome", "trust"),
     *("source", "pinned", "created_at", "content_hash", "session", "key", "valid_from", "content", "micro"),
     *("micro_tokens", "summary", "summary_tokens", "full_text", "full_tokens", "counter", "tags", "metadata"),
 )
 """The columns of a memory that are in its checksum: those that stay while its version does."""
+
+
+class Ciphertext(bytes):
+    """Bytes of an encrypted store, to be sent as bytes whatever the column is for."""
+
+    __slots__ = ()
 
 
 def checksum_of(columns: tuple[Any, ...]) -> int:

@@ -301,7 +301,7 @@ class ConversationTables:
         """The texts that stand outside any window, by name."""
         with self._connections.reading(agent) as connection:
             values = {"agent": agent, "session": session}
-            return dict(connection.run("anchors", values).fetchall())
+            return {name: text for name, text, *_ in connection.run("anchors", values)}
 
     def sessions(self, agent: str, *, until: datetime | None = None) -> tuple[ConversationInfo, ...]:
         """All conversations of the agent, by the names of their sessions.

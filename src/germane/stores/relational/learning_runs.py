@@ -92,10 +92,13 @@ def scrub_runs(
     messages: Collection[str] = (),
 ) -> None:
     """Remove from an agent's runs the texts of these memories or messages, which are purged."""
-    rows: dict[int, str] = {}
-    for one in (*memories, *messages):
-        rows.update(connection.run("runs_of", {"agent": agent, "mark": f'"{one}"'}).fetchall())
-    for number, text in rows.items():
+    marks = [f'"{one}"' for one in (*memories, *messages)]
+    if not marks:
+        return
+    every = {"agent": agent, "session": None, "before": None, "limit": -1}
+    for number, text in connection.run("runs", every).fetchall():
+        if not any(mark in text for mark in marks):
+            continue
         run = run_from_text(text)
         bare = run.without(memories=memories, messages=messages)
         if bare is not run:

@@ -45,6 +45,12 @@ MOST_ASSEMBLIES: Final = 2000
 _LONG: Final = 20
 """Characters of a text from which on a question that has it somewhere is taken to quote it."""
 
+_MESSAGES: Final = '"messages": [['
+"""What the recorded query of a context with messages has."""
+
+_MORE_THAN_ANY: Final = 1 << 40
+"""More candidates than an assembly has."""
+
 POINT: Final = ("seq", "judged", "attested", "lived", "learning")
 """What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
 
@@ -257,8 +263,11 @@ def _purge_messages(connection: Connection, agent: int, session: str, texts: Ite
         or any(text in question for text in long)
     ]
     _remove(connection, agent, gone)
-    # The hash of a few words can be guessed.
-    connection.run("withhold_hashes_of_messages", {"agent": agent, "mark": '"messages": [['})
+    for row in rows:
+        if row.sha256 is not None and _MESSAGES in row.query:
+            # The hash of a few words can be guessed.
+            values = {"agent": agent, "number": row.number, "included": _MORE_THAN_ANY}
+            connection.run("withhold_hash", values)
 
 
 def last_of(agent: int, point: Mapping[str, int]) -> int:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
@@ -130,6 +131,8 @@ class FeedbackTables:
         """
         with self._connections.reading(agent) as connection:
             rows = connection.run("examples", {"agent": number_of(connection, agent)}).fetchall()
+            # An encrypted store has them in another order.
+            rows.sort(key=itemgetter(0))
         try:
             return tuple(
                 Example(
@@ -163,7 +166,7 @@ class FeedbackTables:
             stamp = stamp_of(number, row[0]) if row else 0
             if stamp == known:
                 return None
-            rows = connection.run("outcomes", {"agent": number})
+            rows = sorted(connection.run("outcomes", {"agent": number}), key=itemgetter(0))
             return OutcomeHistory(
                 stamp=stamp,
                 records=tuple(

@@ -314,7 +314,12 @@ def _records_of(connection: Connection, gaps: Sequence[_Gap], language: str) -> 
     """The stored records of the messages of these stretches, by num."""
     rules = {"rules": rules_of(language)}
     found = _of_gaps(connection, gaps, ("message_lex", "message_lex_of_agent"), rules)
-    return {num: (length, hashes, often) for num, length, hashes, often in chain.from_iterable(found)}
+    # One that can't be read counts as missing.
+    return {
+        num: (length, hashes, often)
+        for num, length, hashes, often in chain.from_iterable(found)
+        if len(hashes) == _HEAD.itemsize * len(often)
+    }
 
 
 def _of_gaps(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ids import id_text
@@ -13,7 +13,7 @@ from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
-from germane.stores.relational.checksums import checksum_of, wrong_checksum
+from germane.stores.relational.checksums import ENCRYPTION, checksum_of, wrong_checksum
 from germane.stores.relational.memory_blocks import pack_some
 from germane.stores.relational.tables import (
     UNREADABLE,
@@ -183,13 +183,14 @@ def agent_state(rows: Rows, location: str) -> AgentRow:
 
 
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:
-    """Bring the store's index to this tokenizer and check its vectors' model, when it is opened.
+    """Bring the store's index to this tokenizer and check its key and its vectors' model, when it is opened.
 
-    Raises EmbedderMismatch unless `replace_embedding` says that other vectors may go. Then the model is noted
-    even if there are none yet.
+    Raises StoreUnavailable for another key, and EmbedderMismatch unless `replace_embedding` says that other
+    vectors may go. Then the model is noted even if there are none yet.
     """
     with connections.reading() as connection:
         stored = dict(connection.run("settings").fetchall())
+    check_key(connections, stored)
     if not replace_embedding:
         check_embedding(stored_embedding(stored), embedding)
     replaces = replace_embedding and stored_embedding(stored) != embedding
@@ -369,6 +370,66 @@ def set_setting(connection: Connection, name: str, value: str) -> None:
         connection.run("add_setting" if stored is None else "change_setting", {"name": name, "value": value})
 
 
+# The key of an encrypted store.
+
+
+class StoreKey(Protocol):
+    """The key of an encrypted store, as `encryption.MasterKey` implements it."""
+
+    def begin(self, connection: Connection) -> None:
+        """Let a new store be encrypted by this key, in the transaction that makes it."""
+
+    def unlock(self, settings: Mapping[str, str]) -> None:
+        """Raise StoreUnavailable if this isn't the key of a store with these settings."""
+
+    def replace(self, connection: Connection, new: bytes) -> int:
+        """Encrypt all data keys by another key; returns how many there are."""
+
+
+def encrypting(connections: Connections, key: bytes | None) -> Connections:
+    """The connections, through which everything is encrypted where there is a key. Raises MissingExtra."""
+    if key is None:
+        return connections
+    from germane.stores.relational.encryption import MasterKey, SealedConnections  # noqa: PLC0415 - An extra.
+
+    return SealedConnections(connections, MasterKey(key, connections.location))
+
+
+def store_key(connections: Connections) -> StoreKey | None:
+    """The key by which connections encrypt; None for those that don't."""
+    return getattr(connections, "key", None)
+
+
+def check_key(connections: Connections, settings: Mapping[str, str]) -> None:
+    """Raise StoreUnavailable where these connections don't have the key of the store with these settings."""
+    key = store_key(connections)
+    if key is not None:
+        key.unlock(settings)
+    elif ENCRYPTION in settings:
+        location = connections.location
+        raise StoreUnavailable(
+            f"The store {location} is encrypted, and no key was given. Give it with key=..., or in the "
+            f"environment variable GERMANE_KEY."
+        )
+
+
+def rekey(connections: Connections, new: bytes) -> int:
+    """Encrypt the data keys of a store by another key; returns how many there are.
+
+    Raises StoreUnavailable for a store that isn't encrypted.
+    """
+    key = store_key(connections)
+    if key is None:
+        raise StoreUnavailable(
+            f"The store {connections.location} isn't encrypted, so it has no key to change. Copy it into a "
+            "new store with a key: `germane db copy --encrypt`."
+        )
+    with connections.writing() as connection:
+        all_of_them(connection, connections.location)  # Raises where only some of them can be seen.
+        key.unlock(dict(connection.run("settings").fetchall()))
+        return key.replace(connection, new)
+
+
 # All agents of a store.
 
 
@@ -465,6 +526,6 @@ def weights_of(connection: Connection, agent: int) -> tuple[Mapping[str, int], t
         LargeMemory(
             id=id_text(raw), kind=kind, scope=str(Scope(name=scope, value=value)), label=label, tokens=tokens
         )
-        for raw, kind, scope, value, label, tokens in rows
+        for _, raw, kind, scope, value, label, tokens in rows
     )
     return dict(sorted(by_scope)), large

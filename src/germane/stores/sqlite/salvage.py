@@ -15,7 +15,8 @@ from typing import Any, Final
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
 from germane.ledger import Damage, Finding, RepairReport
 from germane.stores.relational.repair import repair
-from germane.stores.relational.tables import AGENT_SHIFT
+from germane.stores.relational.settings import check_key, encrypting
+from germane.stores.relational.tables import AGENT_SHIFT, Connections
 from germane.stores.sqlite.connections import translated
 from germane.stores.sqlite.store import ErasingConnections, SqliteStore, check_file, check_ours, prepare
 
@@ -41,7 +42,7 @@ _ROWS_AT_ONCE: Final = 200
 _SHOWN: Final = 200
 
 
-def repaired(path: str | Path, *, now: datetime) -> RepairReport:
+def repaired(path: str | Path, *, now: datetime, key: bytes | None = None) -> RepairReport:
     """Repair the rows of a file; where SQLite can't read all of it, save what it can in a new file.
 
     Raises StoreUnavailable for a folder or another program's file, and InvalidInput if the new file's name is
@@ -51,14 +52,22 @@ def repaired(path: str | Path, *, now: datetime) -> RepairReport:
         raise StoreUnavailable(f"There is no file {str(path)!r} to repair. Name the file of a store.")
     found = _damage(path)
     if any(not any(part in each.text for part in _INDEX) for each in found):
-        return _salvaged(Path(path), found, now)
+        return _salvaged(Path(path), found, now, key)
     with _opened(path) as connections:
         prepare(connections)
         if found:
             with connections.writing() as connection:
                 connection.execute("REINDEX")
-        made = repair(connections, now=now)
+        made = repair(_with_key(connections, key), now=now)
     return replace(made, found=(*found, *made.found), left=(*_damage(path), *made.left))
+
+
+def _with_key(connections: Connections, key: bytes | None) -> Connections:
+    """The connections with the key of the store. Raises StoreUnavailable for another one."""
+    found = encrypting(connections, key)
+    with connections.reading() as connection:
+        check_key(found, dict(connection.run("settings").fetchall()))
+    return found
 
 
 def _damage(path: str | Path) -> tuple[Finding, ...]:
@@ -85,7 +94,7 @@ def _opened(path: str | Path, *, read_only: bool = False) -> closing[ErasingConn
     return closing(ErasingConnections(path, durability="full", timeout=_TIMEOUT, read_only=read_only))
 
 
-def _salvaged(path: Path, found: tuple[Finding, ...], now: datetime) -> RepairReport:
+def _salvaged(path: Path, found: tuple[Finding, ...], now: datetime, key: bytes | None) -> RepairReport:
     """A new file beside the damaged one, with what can be read of it."""
     target = path.with_name(f"{path.stem}.repaired{path.suffix or '.db'}")
     if target.exists():
@@ -98,11 +107,11 @@ def _salvaged(path: Path, found: tuple[Finding, ...], now: datetime) -> RepairRe
             if Path(f"{path}{end}").exists():
                 shutil.copyfile(f"{path}{end}", f"{copy}{end}")
         new = Path(folder) / "new.db"
-        SqliteStore(new).close()
+        SqliteStore(new, key=key).close()
         lost = _copied(copy, new, path)
         with _opened(new) as connections:
-            made = repair(connections, now=now)
-        SqliteStore(new).close()
+            made = repair(_with_key(connections, key), now=now)
+        SqliteStore(new, key=key).close()
         left = _damage(new)
         new.chmod(0o600)
         new.rename(target)

@@ -13,8 +13,17 @@ from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, St
 from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Progress
 from germane.model.text import REMOVED, USER_PREFIX
 from germane.stores.relational.cache import MOST_CACHE_BYTES
+from germane.stores.relational.checksums import ENCRYPTION
 from germane.stores.relational.ledger import last_of
-from germane.stores.relational.settings import reindex, set_setting, settle, stored_embedding
+from germane.stores.relational.settings import (
+    StoreKey,
+    encrypting,
+    reindex,
+    set_setting,
+    settle,
+    store_key,
+    stored_embedding,
+)
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import POOL_SIZE, Connection, Connections, Purged, number_of
 from germane.stores.sql import Migration, migrations, refuse_older, statements
@@ -40,7 +49,8 @@ class SqliteStore(RelationalStore):
     acknowledged through a loss of power, "relaxed" through a crash of the process only. `timeout`
     is how many seconds to wait for other writers before StoreBusy. `replace_embedding` allows the
     vectors of another model to be removed on opening; all memories then wait for new ones. At most
-    `pool_size` readers stay open, and the caches of all agents take at most `cache_bytes`.
+    `pool_size` readers stay open, and the caches of all agents take at most `cache_bytes`. A new file is
+    encrypted by `key`, 32 bytes, which opens it again.
 
     Raises StoreUnavailable, SchemaTooNew, EmbedderMismatch or StoreBusy.
     """
@@ -56,15 +66,16 @@ class SqliteStore(RelationalStore):
         replace_embedding: bool = False,
         pool_size: int = POOL_SIZE,
         cache_bytes: int = MOST_CACHE_BYTES,
+        key: bytes | None = None,
     ) -> None:
         self._file = ErasingConnections(
             path, durability=durability, timeout=timeout, read_only=read_only, pool_size=pool_size
         )
-        super().__init__(self._file, embedding=embedding, cache_bytes=cache_bytes)
+        super().__init__(encrypting(self._file, key), embedding=embedding, cache_bytes=cache_bytes)
         try:
             with translated(self._connections.location):
-                prepare(self._file)
-                settle(self._file, embedding=embedding, replace_embedding=replace_embedding)
+                prepare(self._file, key=store_key(self._connections))
+                settle(self._connections, embedding=embedding, replace_embedding=replace_embedding)
             finish_erasure(self._file)
         except BaseException:
             self._connections.close()
@@ -113,8 +124,8 @@ _BEYOND = (
 class SqliteOperations:
     """The operations on a store in a file."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
+    def __init__(self, path: str | Path, *, key: bytes | None = None) -> None:
+        self._path, self._key = path, key
 
     def status(self) -> DatabaseStatus:
         """How the file is doing. Raises StoreUnavailable for what is no store, and SchemaTooNew."""
@@ -139,6 +150,7 @@ class SqliteOperations:
                 embedding=stored_embedding(settings),
                 due=int(OWED in settings),
                 removing=removing,
+                encrypted=ENCRYPTION in settings,
             )
 
     def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
@@ -154,21 +166,20 @@ class SqliteOperations:
         missing = tuple(each.name for each in migrations("sqlite"))
         if Path(self._path).exists():
             missing = self.status().pending
-        SqliteStore(self._path).close()
+        SqliteStore(self._path, key=self._key).close()
         return missing
 
     def reindex(self, progress: Progress) -> None:
         """Make the index of the words anew from the texts, and rebuild every index of the file."""
-        SqliteStore(self._path).close()
-        with self._opened() as connections:
-            with connections.writing() as connection:
+        with closing(SqliteStore(self._path, key=self._key)) as store:
+            with store.filling() as connection:
                 connection.execute("REINDEX")
-            reindex(connections)
+            store.doing(reindex)
         progress(1, 1)
 
     def vacuum(self, progress: Progress) -> None:
         """Rewrite the file from what is stored in it. Raises StoreBusy while others write or hold its log."""
-        SqliteStore(self._path).close()
+        SqliteStore(self._path, key=self._key).close()
         with self._opened() as connections:
             connections.rewrite()
             if not connections.truncate_log(timeout=_TIMEOUT):
@@ -180,7 +191,7 @@ class SqliteOperations:
 
     def erase(self, progress: Progress) -> Erasure:
         """Rewrite the file if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
-        with closing(SqliteStore(self._path)) as store:
+        with closing(SqliteStore(self._path, key=self._key)) as store:
             store.checkpoint()
         progress(1, 1)
         return Erasure(tables=(), left=_BEYOND)
@@ -201,8 +212,12 @@ _STEPS = migrations("sqlite")
 VERSION = _STEPS[-1].number
 
 
-def prepare(connections: SqliteConnections, steps: Sequence[Migration] = _STEPS) -> None:
+def prepare(
+    connections: SqliteConnections, steps: Sequence[Migration] = _STEPS, *, key: StoreKey | None = None
+) -> None:
     """Create the schema in a new file by all steps, or apply the steps that an older one lacks.
+
+    A new file is encrypted by `key`, if there is one.
 
     Several processes may do this at once. Raises StoreUnavailable for a database of another
     program and for one older than the first step, and SchemaTooNew.
@@ -231,6 +246,8 @@ def prepare(connections: SqliteConnections, steps: Sequence[Migration] = _STEPS)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             for migration in steps:
                 _apply(connection, migration)
+            if key is not None:
+                key.begin(connection)
     for migration in steps:
         with connections.writing() as connection:
             if version_of(connection) < migration.number:

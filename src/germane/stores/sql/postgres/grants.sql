@@ -11,7 +11,7 @@ GRANT INSERT (token) ON commits TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     states, memories, texts, tags, places, lex, vectors, unembedded, changes, shown, outcomes, working_sets,
     held, moves, spaces, members, space_events, conversations, messages, message_lex, anchors, lives, life_events,
-    assemblies, assembled, learning_runs, replies, memory_blocks
+    assemblies, assembled, learning_runs, replies, memory_blocks, data_keys
 TO {role};
 
 GRANT USAGE ON SEQUENCE working_set_numbers, conversation_numbers TO {role};

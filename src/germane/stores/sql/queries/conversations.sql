@@ -131,7 +131,7 @@ DELETE FROM anchors WHERE agent = :agent AND conversation = :conversation AND na
 
 -- name: anchors
 -- The texts that stand outside any window.
-SELECT anchors.name, text FROM conversations {join} anchors USING (agent, conversation)
+SELECT anchors.name, text, agent, conversation FROM conversations {join} anchors USING (agent, conversation)
 WHERE conversations.agent = {number_of :agent} AND session = :session ORDER BY anchors.name;
 
 -- name: insert_message_lex
@@ -185,11 +185,9 @@ UPDATE message_lex SET packed = :packed::bytea WHERE num > :above AND num < :bel
     AND coalesce(packed, :packed::bytea) IS NOT NULL;
 
 -- name: message_lex
--- The forward records of a conversation's messages after a number, but for those that other rules made or that
--- can't be read.
+-- The forward records of a conversation's messages after a number, but for those that other rules made.
 SELECT num, length, hashes, frequencies FROM message_lex
-WHERE num > :above AND num < :below AND {+}agent = :agent AND rules = :rules
-    AND length(hashes) = 4 * length(frequencies) ORDER BY num;
+WHERE num > :above AND num < :below AND {+}agent = :agent AND rules = :rules ORDER BY num;
 
 -- name: message_lex_of_agent
 -- The same of all conversations of an agent.
@@ -198,4 +196,4 @@ WHERE {sqlite: num IN (
     SELECT one.num FROM conversations CROSS JOIN messages AS one
         ON one.num > (conversations.conversation << 32) AND one.num < ((conversations.conversation + 1) << 32)
     WHERE conversations.agent = :agent
-) AND} {+}agent = :agent AND rules = :rules AND length(hashes) = 4 * length(frequencies) ORDER BY num;
+) AND} {+}agent = :agent AND rules = :rules ORDER BY num;

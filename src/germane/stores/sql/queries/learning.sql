@@ -23,11 +23,6 @@ WHERE agent = :agent AND (:before::bigint IS NULL OR number < :before::bigint)
   AND (:session::text IS NULL OR session = :session::text)
 ORDER BY number DESC {limit};
 
--- name: runs_of
--- The runs of an agent that name any of the ids that :mark is in.
-SELECT number, run FROM learning_runs
-WHERE agent = :agent AND {sqlite: instr(run, :mark)}{postgres: strpos(run, :mark::text)} > 0;
-
 -- name: learned_through
 -- How far the messages of a session were read.
 SELECT coalesce(max(through), 0) FROM learning_runs WHERE agent = :agent AND session = :session;

@@ -33,11 +33,6 @@ WHERE agent = :agent AND number = :number AND :included > (
     SELECT count(*) FROM assembled WHERE agent = :agent AND number = :number AND reason IS NULL
 );
 
--- name: withhold_hashes_of_messages
--- For all texts in which messages may have stood, once any message was purged.
-UPDATE assemblies SET sha256 = NULL
-WHERE agent = :agent AND {sqlite: instr(asked, :mark)}{postgres: strpos(asked, :mark::text)} > 0;
-
 -- name: remove_old_assemblies
 -- All but the latest :most of an agent.
 DELETE FROM assemblies

@@ -228,7 +228,7 @@ GROUP BY scope ORDER BY scope;
 
 -- name: largest
 -- The active memories of an agent of more than so many tokens, the longest first.
-SELECT chain, kind, scope, scope_value, micro, full_tokens FROM memories {join} texts USING ({key})
+SELECT memories.num, chain, kind, scope, scope_value, micro, full_tokens FROM memories {join} texts USING ({key})
 WHERE memories.num > :above AND memories.num < :below AND {+}memories.agent = :agent AND status = 'active'
   AND full_tokens > :least
 ORDER BY full_tokens DESC, chain LIMIT :most;
