@@ -180,10 +180,10 @@ def piped(db: Path, *commands: str) -> dict[str, str]:
         check=True,
         env={**os.environ, "COLUMNS": "40", "GERMANE_EMBEDDER": "none"},
     )
-    return parted(ran.stdout.decode(), *commands)
+    return by_command(ran.stdout.decode(), *commands)
 
 
-def parted(text: str, *commands: str) -> dict[str, str]:
+def by_command(text: str, *commands: str) -> dict[str, str]:
     """What was printed, by commands."""
     parts = [part.partition("\n") for part in text.split("\x1e")[1:]]
     return dict(zip(commands, (body for _, _, body in parts), strict=True))
@@ -210,7 +210,7 @@ def on_terminal(db: Path, columns: int, *commands: str) -> dict[str, str]:
         os.close(ours)
     assert running.returncode == 0, errors
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).replace("\r", "")
-    return parted(text, *commands)
+    return by_command(text, *commands)
 
 
 def _read(terminal: int) -> Iterator[bytes]:
