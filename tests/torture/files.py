@@ -195,7 +195,7 @@ def _unchanged(path: Path, _: dict[str, Any]) -> list[str]:
 def _without_its_file(path: Path, chance: Random) -> dict[str, Any]:
     engine, who, done = _begun(path)
     acts = _acts(who, path, chance, done)
-    for _ in range(chance.randrange(_VERBS // 2)):
+    for _ in range(chance.randrange(1, _VERBS // 2)):
         next(acts)
     aside = path.parent.with_name("aside")
     harm = chance.choice(("delete", "move", "replace"))
