@@ -142,8 +142,10 @@ def _location(given: argparse.Namespace) -> Iterator[tuple[str, Thread | None]]:
         stopped = Event()
 
         def crash() -> None:
-            for _ in range(given.restart):
-                if stopped.wait(given.seconds / (given.restart + 1)):
+            began = time.monotonic()
+            for number in range(1, given.restart + 1):
+                due = began + number * given.seconds / (given.restart + 1)
+                if stopped.wait(max(0.0, due - time.monotonic())):
                     return
                 server.restart()
 
@@ -186,6 +188,8 @@ def run(location: str, given: argparse.Namespace, crash: Thread | None) -> Repor
     done = [results.get(timeout=given.seconds + 120) for _ in workers]
     for process in workers:
         process.join()
+    if crash is not None:
+        crash.join()  # The server may be starting again.
     store = open_store(location, embedding=None)
     try:
         return _report(store, done, given.agents)
