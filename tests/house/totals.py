@@ -45,7 +45,7 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=262, goal=175),
-    Figure("lines of Python", limit=83_985, goal=41_000),
+    Figure("lines of Python", limit=83_989, goal=41_000),
     Figure("core: Python files", limit=176, goal=125),
     Figure("core: lines of Python", limit=60_193, goal=31_000),
     Figure("lines of SQL", limit=3_016, goal=2_600),

@@ -307,3 +307,13 @@ def test_check_shows_the_start_of_a_session_and_the_errors(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert "push to main" in done.stdout
     assert "--nonsense" in done.stdout
+
+
+def test_a_database_that_an_event_made_is_no_error(tmp_path: Path) -> None:
+    hook(tmp_path, json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}), "--deadline", "60")
+
+    done, _ = hook(tmp_path, "", "--check")
+
+    (log,) = tmp_path.rglob("hook.log")
+    assert "Made the database" in log.read_text(encoding="utf-8")
+    assert done.stdout.endswith("hook.log:\nnone\n")

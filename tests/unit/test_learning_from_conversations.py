@@ -239,6 +239,15 @@ def test_a_user_does_not_learn_what_the_agent_knows(engine: Engine) -> None:
     assert engine.lifecycle_state(engine.memories()[0].id).confirmations == 0
 
 
+def test_what_is_known_of_a_user_by_name_is_revised_by_what_they_say(engine: Engine) -> None:
+    moved, known = "The user moved to Bergen and lives there.", "Ann lives in Oslo."
+    for name, current in (("ann", {moved}), ("bob", {moved, known})):
+        bound = engine.for_user(name)
+        bound.remember(known, kind="fact")
+        bound.learn_from([{"role": "user", "content": "I moved to Bergen."}])
+        assert {memory.content for memory in bound.memories()} == current
+
+
 @pytest.mark.parametrize("source", [42, object()])
 def test_what_is_no_conversation_is_refused(engine: Engine, source: object) -> None:
     with pytest.raises(InvalidInput, match="source"):

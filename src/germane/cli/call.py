@@ -45,6 +45,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Served = TypeVar("Served", "Engine", "StoreHandle")
 
 DEFAULT_AGENT: Final = "default"
+MADE: Final = "Made the database"
+"""What the line begins with that says where a new database is."""
+
 _AGENT_HELP = "Owner of the memories."
 _Database = Annotated[
     str | None,
@@ -234,7 +237,7 @@ class Call(NamedTuple):
             record=record,
         ) as engine:
             if is_new:
-                warn(f"Made the database {_place_in_words(Path(self.database))}")
+                warn(f"{MADE} {_place_in_words(Path(self.database))}")
             if self.user is None:
                 yield engine
                 return
@@ -246,7 +249,7 @@ class Call(NamedTuple):
         is_new = self._is_new(makes=not read_only)
         handle = germane.connect(self.database, read_only=read_only, **settings)
         if is_new:
-            warn(f"Made the database {_place_in_words(Path(self.database))}")
+            warn(f"{MADE} {_place_in_words(Path(self.database))}")
         return handle
 
     def _is_new(self, *, makes: bool) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from germane.cli.call import Call, check_exists, command, observed
+from germane.cli.call import MADE, Call, check_exists, command, observed
 from germane.cli.hook_client import DEADLINE, folder, log_of, write_log
 from germane.cli.options import opt
 from germane.errors import GermaneError, InvalidInput, MissingExtra
@@ -180,10 +180,11 @@ def _hook(
         events = HostEvents(engine, budget=budget, refs=None if check else _refs_of(call), learns=learn)
         if check:
             text = events.answer({"hook_event_name": "SessionStart"})
-            errors = path.read_text(encoding="utf-8").splitlines()[-10:] if path.exists() else []
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            errors = [line for line in lines if not line.startswith(MADE)][-10:]
             shown = text or "No memory holds for every task yet, so a session starts with nothing."
-            lines = [shown, f"Latest errors in {path}:", *(errors or ["none"])]
-            call.answer({"text": text, "log": str(path), "errors": errors}, "\n".join(lines))
+            report = [shown, f"Latest errors in {path}:", *(errors or ["none"])]
+            call.answer({"text": text, "log": str(path), "errors": errors}, "\n".join(report))
         elif listen in (None, "-"):
             typer.echo(events.answer(sys.stdin.buffer.read()), nl=False)
         else:
