@@ -101,7 +101,9 @@ def test_what_is_no_http_is_one_record_without_its_text(
         for sent in (b"GET / NOTHTTP\r\n\r\n", b"GET /" + b"y" * 100_000, upgrade + b"\r\n\r\n"):
             with server.connect() as connection:
                 exchange(connection, sent)
-    assert printed.read_text().splitlines() == logged
+    made, *records = printed.read_text().splitlines()
+    assert made == f"Made the database {tmp_path / 'm.db'}."
+    assert records == logged
 
 
 def test_clients_that_send_half_of_something_keep_nobody_waiting(server: Serving) -> None:

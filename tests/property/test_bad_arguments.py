@@ -259,6 +259,7 @@ def test_what_is_done_to_a_store_refuses_a_bad_argument_as_well(
         "target": "copy.db",
         "agent": "nobody",
         "embedder": HashEmbedder(),
+        "new_key": "6b" * 32,
     }
     wanted = {
         name: good[name]

@@ -5,14 +5,13 @@ memory text, and the default names of calls.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
-
-import regex
 
 from germane.errors import InvalidInput
 
@@ -25,8 +24,10 @@ _FILLED, _FREE = "█", "░"
 
 
 _Cached = TypeVar("_Cached", bound=Callable[..., Any])
-_TEXT_CACHES: list[Callable[[], None]] = [re.purge, regex.purge]
-"""What empties each cache of texts in this process. Compiled patterns may contain names from memories."""
+_TEXT_CACHES: list[Callable[[], None]] = []
+"""What empties each cache of texts in this process."""
+_WITH_PATTERNS: Final = ("re", "regex")
+"""The modules that cache compiled patterns, which may contain names from memories."""
 _HOLDERS: Final = WeakValueDictionary[int, "_Clearable"]()
 
 
@@ -56,6 +57,8 @@ def clear_text_caches() -> None:
     """Drop every text of a memory or a message that this process caches outside a store, as after a purge."""
     for clear in _TEXT_CACHES:
         clear()
+    for module in filter(None, map(sys.modules.get, _WITH_PATTERNS)):
+        module.purge()
     for reference in _HOLDERS.valuerefs():
         if (holder := reference()) is not None:
             holder.clear()

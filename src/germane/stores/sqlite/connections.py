@@ -389,7 +389,8 @@ class SqliteConnection(sqlite3.Connection):
 
     def __del__(self) -> None:
         """Close it with the engine that nobody closed, of which Python 3.13 would warn otherwise."""
-        self.close()
+        with suppress(sqlite3.ProgrammingError):  # Where it could not be opened, there is nothing to close.
+            self.close()
 
     def run(self, name: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> sqlite3.Cursor:
         """What the query of this name finds or does."""
