@@ -52,9 +52,9 @@ def measured(folder: Path, memories: int, rounds: int) -> dict[str, dict[str, li
             spent = _milliseconds(partial(engine.remember_many, texts))
         found["remember_many, a memory"][key].append(spent / memories)
         found["size of the file, MB"][key].append((folder / f"{key}.db").stat().st_size / 1e6)
-    asked = iter(questions((2 * EACH + 1) * rounds, seed=3))
+    each_once = iter(questions((2 * EACH + 1) * rounds, seed=3))
     for _ in range(rounds):
-        first, *own = islice(asked, 2 * EACH + 1)
+        first, *own = islice(each_once, 2 * EACH + 1)
         for key, value in KEYS.items():
             with germane.open(folder / f"{key}.db", key=value, clock=lambda: NOW) as engine:
                 acts: dict[str, list[Callable[[], object]]] = {
