@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 
 CITUS = os.environ.get("GERMANE_CITUS_URL", "")
 
-EVERYWHERE = {"migrations", "settings", "agents", "spaces", "members"}
+EVERYWHERE = {"migrations", "settings", "agents", "data_keys", "spaces", "members"}
 
 
 @pytest.fixture

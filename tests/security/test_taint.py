@@ -172,7 +172,9 @@ class Members:
             self._derive(engine, shared[number % len(shared)], text, trust)
         elif step == "again" and shared:
             old = shared[number % len(shared)]
-            space.remember_many([Draft(content=old.content, kind=old.kind, trust="owner")])
+            space.remember_many(
+                [Draft(content=old.content, kind=old.kind, subject=old.subject, trust="owner")]
+            )
         elif step == "vouch" and shared:
             memory = space.confirm(shared[number % len(shared)].id, vouched_by="user")
             # Whoever vouches for a text does so for all that it says.
