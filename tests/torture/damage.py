@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
 import tempfile
-from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -13,16 +11,12 @@ from typing import Any, Final
 import germane
 from germane import Draft, GermaneError
 from germane.testing.fakes import START
-from torture.task import Task
+from torture.task import Task, in_a_child
 
 __all__ = ["run"]
 
 _QUERIES: Final = ("Which database for service 7?", "Why was redis taken out?")
 _USED: Final = ("redis", "postgres", "kafka", "sqlite")
-_CONTEXT: Any = multiprocessing.get_context(
-    "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-)
-_PATIENCE: Final = 120.0
 
 
 def run(task: Task) -> None:
@@ -79,7 +73,7 @@ def _harm(path: Path, chance: Random) -> str:
 
 
 def _outcome(path: Path, right: Any, task: Task, what: str) -> str:
-    found = _in_a_process(path)
+    found = in_a_child(_answered, path)
     if isinstance(found, str):
         task.findings.append(f"{what}: {found}")
         return "hangs and crashes"
@@ -93,26 +87,6 @@ def _outcome(path: Path, right: Any, task: Task, what: str) -> str:
         return "logs read up to the damage"
     task.findings.append(f"{what}: a wrong answer that nothing names")
     return "wrong answers"
-
-
-def _in_a_process(path: Path) -> dict[str, Any] | str:
-    """What a store answers in a process of its own; a text where it hangs or crashes."""
-    here, there = multiprocessing.Pipe()
-    process = _CONTEXT.Process(target=_answer_into, args=(path, there))
-    process.start()
-    there.close()
-    try:
-        found: dict[str, Any] | str = here.recv() if here.poll(_PATIENCE) else "it hangs"
-    except EOFError:
-        process.join()
-        found = f"it ends with {process.exitcode}"
-    process.kill()
-    process.join()
-    return found
-
-
-def _answer_into(path: Path, there: Connection) -> None:
-    there.send(_answered(path))
 
 
 def _is_earlier(found: Any, right: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pwd
 import resource
@@ -10,7 +9,6 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -19,12 +17,10 @@ import germane
 from germane import Engine, GermaneError
 from integration.test_forking import FORKS, forks_while_writing
 from support.everything import ACTS, EVERY, Person
-from torture.task import Task
+from torture.task import Task, in_a_child
 
 __all__ = ["forks", "full", "gone", "unwritable"]
 
-_CONTEXT: Any = multiprocessing.get_context("fork")
-_PATIENCE: Final = 120.0
 _VERBS: Final = 40
 _GROWTH: Final = 400_000
 """The most bytes by which a file or its log may grow before the disk is full."""
@@ -77,32 +73,13 @@ def _each(
             Path(folder).chmod(0o755)
             path = Path(folder, "home", "a.db")
             path.parent.mkdir()
-            done = _in_a_child(work, path, Random(task.chance.random()))  # noqa: S311 - A run has to repeat.
+            done = in_a_child(work, path, Random(task.chance.random()))  # noqa: S311 - A run has to repeat.
             if isinstance(done, str):
                 task.findings.append(f"round {number}: {done}")
                 continue
             task.figures.update(done["figures"])
             found = [*done["findings"], *check(path, done)]
             task.findings += [f"round {number}: {each}" for each in found]
-
-
-def _in_a_child(work: Callable[[Path, Random], dict[str, Any]], path: Path, chance: Random) -> Any:
-    here, there = multiprocessing.Pipe()
-    process = _CONTEXT.Process(target=_send, args=(there, work, path, chance))
-    process.start()
-    there.close()
-    try:
-        found = here.recv() if here.poll(_PATIENCE) else "it hangs"
-    except EOFError:
-        process.join()
-        found = f"it ends with {process.exitcode}"
-    process.kill()
-    process.join()
-    return found
-
-
-def _send(there: Connection, work: Callable[[Path, Random], Any], path: Path, chance: Random) -> None:
-    there.send(work(path, chance))
 
 
 def _acts(who: Person, path: Path, chance: Random, done: dict[str, Any]) -> Iterator[None]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from random import Random
+from typing import Any, Final
 
-__all__ = ["Task"]
+__all__ = ["Task", "in_a_child"]
+
+_CONTEXT: Any = multiprocessing.get_context(
+    "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+)
+_PATIENCE: Final = 120.0
 
 
 @dataclass
@@ -47,3 +55,23 @@ class Task:
         """The figures and the number of findings, in one line."""
         figures = ", ".join(f"{count:,} {name}" for name, count in self.figures.items())
         return f"{figures}; {len(self.findings)} findings, {self.taken:.0f} s"
+
+
+def in_a_child(work: Callable[..., Any], *arguments: object) -> Any:
+    """What a function returns in a process of its own; a text where it hangs or crashes."""
+    here, there = multiprocessing.Pipe()
+    process = _CONTEXT.Process(target=_send, args=(there, work, *arguments))
+    process.start()
+    there.close()
+    try:
+        found = here.recv() if here.poll(_PATIENCE) else "it hangs"
+    except EOFError:
+        process.join()
+        found = f"it ends with {process.exitcode}"
+    process.kill()
+    process.join()
+    return found
+
+
+def _send(there: Connection, work: Callable[..., Any], *arguments: object) -> None:
+    there.send(work(*arguments))
