@@ -10,6 +10,7 @@ import pytest
 
 import germane
 from germane import Conversation, Engine, InvalidInput
+from germane.errors import MessageNotFound
 from germane.testing.fakes import FixedClock
 
 BEGIN = datetime(2026, 5, 4, 9, tzinfo=UTC)
@@ -108,6 +109,15 @@ def test_a_summary_leaves_with_what_it_is_of(engine: Engine, what: str) -> None:
     assert engine.memories(germane.Filter(statuses=())) == ()
     if what != "purge":
         assert "Lisbon" not in conversation.summary().summary
+
+
+@pytest.mark.parametrize("what", ["hide", "unhide", "remove", "remove_message", "purge"])
+def test_a_summary_stays_where_a_change_is_refused(engine: Engine, what: str) -> None:
+    conversation = spoken(engine)
+    found = conversation.summary()
+    with pytest.raises(MessageNotFound):
+        getattr(conversation, what)("no such", **({"confirm": True} if what == "purge" else {}))
+    assert [each.id for each in engine.memories()] == [found.memory]
 
 
 def test_a_purged_session_leaves_no_byte_of_its_summary(tmp_path: Path) -> None:

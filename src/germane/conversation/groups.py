@@ -14,6 +14,7 @@ from germane.errors import BudgetTooSmall, InvalidInput
 from germane.model.context import Reason, TraceNote
 from germane.model.conversation import (
     Append,
+    ConversationChange,
     Cost,
     DerivedQuery,
     Group,
@@ -45,6 +46,12 @@ def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
     prompt have no group. A group that is opened here is named after its message, by id or number.
     """
     return placed(tuple(messages), ()).messages
+
+
+def named_by(change: ConversationChange, messages: Iterable[Message]) -> set[int]:
+    """The `seq` of each message that a change names, by its id or its group; a whole purge names none."""
+    group, one = getattr(change, "group", None), getattr(change, "message_id", None)
+    return {each.seq for each in messages if each.id == one or (group is not None and each.group == group)}
 
 
 def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Append:

@@ -28,6 +28,7 @@ from germane.conversation.groups import (
     current_of,
     groups_of,
     is_always_selected,
+    named_by,
     placed,
     prompt_of,
     ranked,
@@ -462,7 +463,7 @@ class Conversation:
         """The messages that a change moves, with the state and without the summary of what it leaves."""
         from germane.operations.session_summaries import forget_summary  # noqa: PLC0415 - As above.
 
-        forget_summary(self._session, self._name)
+        forget_summary(self._session, self._name, change, self.messages)
         return self._log.apply(self.agent, self._name, [*self._restated(change), change])
 
     def _restated(self, change: ConversationChange) -> list[ConversationChange]:
@@ -470,9 +471,8 @@ class Conversation:
         returns = isinstance(change, SetHidden) and not change.hidden
         if not returns and not self.state:
             return []
-        group, one = getattr(change, "group", None), getattr(change, "message_id", None)
         every = self.messages(hidden=True)
-        moved = {each.seq for each in every if each.id == one or (group is not None and each.group == group)}
+        moved = named_by(change, every)
         if not any(each.seq in moved and self._block.read(each) is not None for each in every):
             return []
         left = (each for each in every if (returns if each.seq in moved else not each.hidden))

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
 from zlib import crc32
 
+from germane.conversation.groups import named_by
 from germane.conversation.session_summary import summary_of
 from germane.errors import InvalidInput
-from germane.model.conversation import ConversationInfo, Message, MessageRole, SessionSummary
+from germane.model.conversation import (
+    ConversationChange,
+    ConversationInfo,
+    Message,
+    MessageRole,
+    PurgeMessages,
+    SessionSummary,
+)
 from germane.model.memory import Draft, Memory, Trust
 from germane.model.query import Filter
 from germane.model.text import user_and_agent
@@ -106,10 +114,18 @@ def summarized(
     return found.evolve(memory=_stored(session, found, mark, trust).id) if store else found
 
 
-def forget_summary(session: AgentContext, name: str) -> None:
-    """Purge the summary of a session, if it has one: something that it is of leaves the log."""
+def forget_summary(
+    session: AgentContext,
+    name: str,
+    change: ConversationChange,
+    messages: Callable[..., Sequence[Message]],
+) -> None:
+    """Purge the stored summary of a session, if it has one, before a change of its log.
+
+    It stays where the change names no message, since such a change is refused.
+    """
     known = by_key(session, f"{KEY}{name}")
-    if known is not None:
+    if known is not None and (change == PurgeMessages() or named_by(change, messages(hidden=True))):
         purge_many(session, [known.id], confirm=True)
 
 
