@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -42,16 +44,22 @@ class Ran:
     """What a command printed, and how it ended."""
 
     def __init__(
-        self, arguments: tuple[str, ...], *, stdin: str | bytes | None, db: Path | str | None
+        self,
+        arguments: tuple[str, ...],
+        *,
+        stdin: str | bytes | None,
+        db: Path | str | None,
+        environment: Mapping[str, str],
     ) -> None:
         # By words alone, whose scores are the same on every machine to the last digit.
-        environment = {
+        whole = {
             "GERMANE_DB": None if db is None else str(db),
             "GERMANE_AGENT": None,
             "GERMANE_USER": None,
             "GERMANE_EMBEDDER": "none",
+            **environment,
         }
-        result = CliRunner(env=environment).invoke(app, list(arguments), input=stdin)
+        result = CliRunner(env=whole).invoke(app, list(arguments), input=stdin)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         self.code = result.exit_code
@@ -63,9 +71,14 @@ class Ran:
         return json.loads(self.out)
 
 
-def run(*arguments: str, db: Path | str | None = None, stdin: str | bytes | None = None) -> Ran:
-    """Run `germane` with these arguments on this store."""
-    return Ran(arguments, stdin=stdin, db=db)
+def run(
+    *arguments: str,
+    db: Path | str | None = None,
+    stdin: str | bytes | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Ran:
+    """Run `germane` with these arguments on this store, and with more variables of the environment."""
+    return Ran(arguments, stdin=stdin, db=db, environment=environment)
 
 
 def run_here(arguments: list[str]) -> tuple[int, str, str]:

@@ -61,11 +61,11 @@ def owner(tenant: str) -> str:
     """How a message names an agent, one user of an agent, or a space, by its name in a store."""
     kind, _, rest = tenant.partition(":")
     if kind == "space" and rest:
-        return f"space {rest!r}"
+        return f"space {shown(rest)}"
     user, colon, agent = rest.partition(":")
     if kind == "user" and colon:
-        return f"user {user.replace('%3A', ':').replace('%25', '%')!r} of agent {agent!r}"
-    return f"agent {tenant!r}"
+        return f"user {shown(user.replace('%3A', ':').replace('%25', '%'))} of agent {shown(agent)}"
+    return f"agent {shown(tenant)}"
 
 
 class GermaneError(Exception):
@@ -114,7 +114,7 @@ class NotFound(GermaneError, LookupError):
         self.memory_id = memory_id
         self.agent = agent
         super().__init__(
-            f"No memory {memory_id!r} belongs to {owner(agent)}. It was never stored, was purged, "
+            f"No memory {shown(memory_id)} belongs to {owner(agent)}. It was never stored, was purged, "
             "or belongs to another agent; open the store with that agent's name to reach it."
         )
 
@@ -127,8 +127,8 @@ class NotInWorkingSet(GermaneError, LookupError):
         self.working_set = working_set
         self.owner = agent
         super().__init__(
-            f"Working set {working_set!r} of {owner(agent)} doesn't hold memory {memory_id!r}: it was never "
-            "added, or it has left since, which `changes` tells of. Add it first."
+            f"Working set {shown(working_set)} of {owner(agent)} doesn't hold memory {shown(memory_id)}: "
+            "it was never added, or it has left since, which `changes` tells of. Add it first."
         )
 
 
@@ -139,8 +139,8 @@ class AssemblyNotFound(GermaneError, LookupError):
         self.assembly_id = assembly_id
         self.agent = agent
         super().__init__(
-            f"The ledger of {owner(agent)} has no assembly {assembly_id!r}: it was never recorded, or so "
-            "many were since that it left. `ledger().list()` names those that there are."
+            f"The ledger of {owner(agent)} has no assembly {shown(assembly_id)}: it was never recorded, or "
+            "so many were since that it left. `ledger().list()` names those that there are."
         )
 
 
@@ -152,8 +152,9 @@ class MessageNotFound(GermaneError, LookupError):
         self.name = name
         self.session = session
         super().__init__(
-            f"There is no {what} {name!r} in conversation {session!r} of this agent. It was removed, or "
-            "stands in another conversation; conversation.messages(hidden=True) lists what is there."
+            f"There is no {what} {shown(name)} in conversation {shown(session)} of this agent. It was "
+            "removed, or stands in another conversation; conversation.messages(hidden=True) lists what is "
+            "there."
         )
 
 
@@ -164,8 +165,8 @@ class RunNotFound(GermaneError, LookupError):
         self.run_id = run_id
         self.agent = agent
         super().__init__(
-            f"run_id={run_id!r} is no learning run of {owner(agent)}: it was never stored, or belongs to "
-            "another agent or user. `learning_runs()` lists those that there are."
+            f"run_id={shown(run_id)} is no learning run of {owner(agent)}: it was never stored, or belongs "
+            "to another agent or user. `learning_runs()` lists those that there are."
         )
 
 
@@ -176,7 +177,7 @@ class StaleRevision(GermaneError):
         self.memory_id = memory_id
         self.head_id = head_id
         super().__init__(
-            f"Version {memory_id!r} of the memory is no longer the current one: {head_id!r} is. "
+            f"Version {shown(memory_id)} of the memory is no longer the current one: {shown(head_id)} is. "
             "Read that, merge your change into it, and revise again."
         )
 
@@ -259,7 +260,7 @@ class UnknownSpace(SpaceError, LookupError):
     def __init__(self, space: str) -> None:
         self.space = space
         super().__init__(
-            f"There is no space {space!r} in this store. "
+            f"There is no space {shown(space)} in this store. "
             f"Create it: engine.space({space!r}, create=True) (`germane space create {space}`)."
         )
 
@@ -270,7 +271,7 @@ class SpaceTaken(SpaceError):
     def __init__(self, space: str) -> None:
         self.space = space
         super().__init__(
-            f"The name {space!r} is taken by a space that is there already. "
+            f"The name {shown(space)} is taken by a space that is there already. "
             f"Join it: engine.space({space!r}).join() (`germane space join {space}`), or choose another name."
         )
 
@@ -282,7 +283,9 @@ class NotAllowed(SpaceError):
         self.space = space
         self.agent = agent
         self.wants = str(wants)
-        super().__init__(f"Agent {agent!r} wants to {wants} in space {space!r}, but {why}. {remedy}")
+        super().__init__(
+            f"Agent {shown(agent)} wants to {wants} in space {shown(space)}, but {why}. {remedy}"
+        )
 
 
 class NotAMember(SpaceError, LookupError):
@@ -292,7 +295,7 @@ class NotAMember(SpaceError, LookupError):
         self.space = space
         self.agent = agent
         super().__init__(
-            f"Agent {agent!r} is no member of space {space!r}. "
+            f"Agent {shown(agent)} is no member of space {shown(space)}. "
             "space.members() (`germane space members`) names those who are."
         )
 
@@ -304,8 +307,8 @@ class DuplicateMember(SpaceError):
         self.space = space
         self.agent = agent
         super().__init__(
-            f"Agent {agent!r} is a member of space {space!r} already. To change its rights, let it leave "
-            "and join anew; to change its role, promote or demote it."
+            f"Agent {shown(agent)} is a member of space {shown(space)} already. To change its rights, let "
+            "it leave and join anew; to change its role, promote or demote it."
         )
 
 
@@ -316,8 +319,8 @@ class LastActive(SpaceError):
         self.space = space
         self.agent = agent
         super().__init__(
-            f"Agent {agent!r} can't {wanted}: it is the last active member of space {space!r} that may "
-            "write, and no passive one can take over. Let another one join with rights='write' first, "
+            f"Agent {shown(agent)} can't {wanted}: it is the last active member of space {shown(space)} that "
+            "may write, and no passive one can take over. Let another one join with rights='write' first, "
             "or disband the space."
         )
 

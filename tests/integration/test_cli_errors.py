@@ -167,3 +167,26 @@ def test_an_error_cannot_steer_a_terminal(store: Path) -> None:
     ran = run("memory", "show", "\x1b[31mred", db=store)
 
     assert "\x1b" not in ran.err
+
+
+def test_an_error_cuts_a_long_value(store: Path) -> None:
+    for arguments in (("memory", "show"), ("memory", "list", "--limit"), ("db", "status")):
+        ran = run(*arguments, "x" * 5000, db=store)
+
+        assert ran.code == 2
+        assert len(ran.err) < 400
+
+
+def test_nothing_is_stored_where_one_of_several_transcripts_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "talk.json").write_text('[{"role": "user", "content": "Hi"}]')
+    ran = run("chat", "import", str(tmp_path / "talk.json"), str(tmp_path / "none"), db=tmp_path / "a.db")
+
+    assert ran.code == 2
+    assert run("chat", "show", "--json", db=tmp_path / "a.db").json() == {"conversations": []}
+
+
+def test_no_database_is_made_for_an_agent_without_a_name(tmp_path: Path) -> None:
+    ran = run("remember", "Tea", "--agent", "", db=tmp_path / "a.db")
+
+    assert ran.code == 2
+    assert not [*tmp_path.iterdir()]

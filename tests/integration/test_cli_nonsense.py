@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,7 +70,11 @@ class Store(NamedTuple):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    folder = tmp_path_factory.mktemp("store")
+    return made_store(tmp_path_factory.mktemp("store"))
+
+
+def made_store(folder: Path) -> Store:
+    """A store in a folder, with something that each command can name."""
     db = filled(folder)
     run("remember", "The key is AKIAIOSFODNN7QWERTYU.", db=db)
     marked = json.loads(run("quarantine", "list", "--json", db=db).out)["memories"][0]["memory"]["id"]
@@ -176,7 +181,7 @@ def test_nonsense_is_refused_in_one_line_and_stores_nothing(
     for parameter in parameters_of(name):
         for value in values_for(parameter, known=FIRST[declared(parameter)] != name):
             shutil.copy(store.path, db)
-            ran = run(*line_of(name, parameter, value, store), db=db)
+            ran = run(*line_of(name, {parameter.name: value}, store), db=db)
             if (name, parameter.opts[0]) in UNUSED or (
                 ran.code == 0 and not is_never_right(parameter, value)
             ):
@@ -187,19 +192,21 @@ def test_nonsense_is_refused_in_one_line_and_stores_nothing(
             assert dumped(db) == store.dump, where
 
 
-def line_of(name: str, parameter: Any, value: str, store: Store) -> list[str]:
-    """A correct call of a command but for one value."""
+def line_of(name: str, given: Mapping[str, str], store: Store) -> list[str]:
+    """A correct call of a command but for the values of some parameters, by their names."""
     positional, options = [], list(store.options.get(name, ()))
     for each in parameters_of(name):
+        value = given.get(each.name)
         if each.param_type_name == "argument":
             usual = store.arguments.get(f"{name} {each.metavar}", store.arguments.get(each.metavar))
-            given = value if each.name == parameter.name else usual
-            positional += [] if given is None else [given]
-    if parameter.param_type_name == "option":
-        option = parameter.opts[0]
-        if option in options:
-            del options[options.index(option) :][:2]
-        options += [option, *([value] * parameter.nargs)]
+            wanted = usual if value is None else value
+            positional += [] if wanted is None else [wanted]
+        elif value is not None:
+            option = each.opts[0]
+            if option in options:
+                place = options.index(option)
+                del options[place : place + 2]
+            options += [option, *([value] * each.nargs)]
     return [*name.split(), *options, "--", *positional]
 
 

@@ -116,8 +116,10 @@ def test_what_cannot_be_copied_is_refused(tmp_path: Path, postgres_store: str) -
     fill(source)
     with pytest.raises(InvalidInput, match="to itself"):
         copy_store(source, str(source))
-    with pytest.raises(NotFound, match="carol"):
-        copy_store(source, postgres_store, agents=["carol"])
+    for target in (postgres_store, tmp_path / "copy.db"):
+        with pytest.raises(NotFound, match="carol"):
+            copy_store(source, target, agents=["carol"])
+    assert not (tmp_path / "copy.db").exists()
     with germane.open(postgres_store, agent="eve", embedder=HashEmbedder()) as engine:
         engine.remember("Vectors of another model")
     with pytest.raises(EmbedderMismatch):

@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from torture import arguments, contexts, damage, files, kills, lasting
+from torture import arguments, commands, contexts, damage, files, kills, lasting
 from torture.task import Task
 
 SECTIONS: Final[Mapping[str, Callable[[Task], None]]] = {
@@ -25,6 +25,7 @@ SECTIONS: Final[Mapping[str, Callable[[Task], None]]] = {
     "verbs": arguments.of_verbs,
     "routes": arguments.of_routes,
     "tools": arguments.of_tools,
+    "commands": commands.run_commands,
     "damage": damage.run,
     "full": files.full,
     "unwritable": files.unwritable,

@@ -22,7 +22,7 @@ from germane.servers import mcp_server, openapi_document, rest_app
 from property.test_bad_arguments import BAD, World
 from torture.task import Task
 
-__all__ = ["of_routes", "of_tools", "of_verbs"]
+__all__ = ["Commits", "commits_of", "of_routes", "of_tools", "of_verbs"]
 
 _OWNERS: Final = (Engine, Space, Conversation, WorkingSet, Ledger)
 _NEVER: Final = ("close", "changes_since")
@@ -41,7 +41,7 @@ def of_verbs(task: Task) -> None:
         if not name.startswith("_") and name not in _NEVER
     ]
     for _round in task.each_round():
-        with _stored() as (path, engine), _commits(path) as commits:
+        with _stored() as (path, engine), commits_of(path) as commits:
             world = World(engine)
             for _ in range(_EACH):
                 owner, name = task.chance.choice(verbs)
@@ -56,7 +56,7 @@ def _stored() -> Iterator[tuple[Path, Engine]]:
             yield path, engine
 
 
-class _Commits:
+class Commits:
     """Whether anything was committed to a file since it was last looked at."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
@@ -72,12 +72,13 @@ class _Commits:
 
 
 @contextmanager
-def _commits(path: Path) -> Iterator[_Commits]:
+def commits_of(path: Path) -> Iterator[Commits]:
+    """The commits to a file by anyone else."""
     with closing(sqlite3.connect(path, check_same_thread=False)) as raw:
-        yield _Commits(raw)
+        yield Commits(raw)
 
 
-def _call(world: World, owner: type, name: str, commits: _Commits, task: Task) -> None:
+def _call(world: World, owner: type, name: str, commits: Commits, task: Task) -> None:
     verb = getattr(world.subjects()[owner], name)
     parameters = [
         each
@@ -158,7 +159,7 @@ def of_routes(task: Task) -> None:
     for _round in task.each_round():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "a.db")
-            with germane.connect(path, embedder=None) as handle, _commits(path) as commits:
+            with germane.connect(path, embedder=None) as handle, commits_of(path) as commits:
                 World(handle.agent("newton"))
                 key = handle.create_key("newton", may=("read", "write", "admin")).text
                 app = rest_app(handle, hosts=["testserver"])
@@ -168,7 +169,7 @@ def of_routes(task: Task) -> None:
                         _send(http, task.chance.choice(operations), values, commits, task)
 
 
-def _send(http: TestClient, operation: Any, values: list[Any], commits: _Commits, task: Task) -> None:
+def _send(http: TestClient, operation: Any, values: list[Any], commits: Commits, task: Task) -> None:
     path, method, described = operation
     chance, parts = task.chance, {}
     for each in described.get("parameters", ()):
@@ -209,7 +210,7 @@ def of_tools(task: Task) -> None:
     """Call every tool of the MCP server with bad arguments."""
     values = _sendable()
 
-    async def session(engine: Engine, commits: _Commits) -> None:
+    async def session(engine: Engine, commits: Commits) -> None:
         server, _ = mcp_server(lambda: engine, agent=engine.agent)
         async with Client(server, raise_exceptions=True) as client:
             tools = (await client.list_tools()).tools
@@ -217,12 +218,12 @@ def of_tools(task: Task) -> None:
                 await _use(client, task.chance.choice(tools), values, commits, task)
 
     for _round in task.each_round():
-        with _stored() as (path, engine), _commits(path) as commits:
+        with _stored() as (path, engine), commits_of(path) as commits:
             World(engine)
             asyncio.run(session(engine, commits))
 
 
-async def _use(client: Client, tool: Any, values: list[Any], commits: _Commits, task: Task) -> None:
+async def _use(client: Client, tool: Any, values: list[Any], commits: Commits, task: Task) -> None:
     names = [*tool.input_schema.get("properties", {}), "unknown"]
     given = {name: task.chance.choice(values) for name in names if task.chance.random() < 0.6}
     task.figures["calls"] += 1

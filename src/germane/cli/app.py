@@ -31,6 +31,8 @@ _FIRST_STEPS = (
     ("germane mcp --print-config HOST", "Give it to a host, such as claude-code."),
     ("germane --help", "All commands; `germane COMMAND --help` has their options."),
 )
+_SHORTENED = 60
+"""Characters of an argument that the error of an invalid command line shows."""
 _MISTAKE, _STORE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
 
 
@@ -155,6 +157,8 @@ class Commands(_Group):
             return int(ended.code or 0) if sys.stdout is stdout else _UNREAD
         except _USAGE_ERROR as error:
             message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+            for each in filter(_is_long, arguments):
+                message = message.replace(each, f"{each[:_SHORTENED]}…")
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "germane"
             end = "" if message.endswith("?") else "."
@@ -175,6 +179,10 @@ def _nearest(word: str, names: dict[str, str]) -> str | None:
     """The name of the most similar word, if any is similar."""
     near = get_close_matches(word, names, n=1)
     return names[near[0]] if near else None
+
+
+def _is_long(argument: str) -> bool:
+    return len(argument) > 2 * _SHORTENED
 
 
 class _UsageError(InvalidInput):

@@ -49,7 +49,7 @@ def _import(
     from germane.importers.dialogue import read_conversations  # noqa: PLC0415 - Only here.
     from germane.importers.foreign import counted  # noqa: PLC0415 - As above.
 
-    done = []
+    done, taken = [], []
     with call.engine(makes=True) as engine:
         for source in sources:
             with counted(source, lambda part: warn(f"{part.source}: {part.reason}")) as leave_out:
@@ -59,12 +59,14 @@ def _import(
                     f"{source} holds {len(read)} conversations, and --session names one. Leave it out: "
                     "each is then named after the file and its number there."
                 )
-            taken = [(engine.conversation(session or name), messages) for name, messages in read]
-            # Nothing of a file is stored if one of its conversations differs.
-            for conversation, new in [(each, _new(each, messages)) for each, messages in taken]:
-                added = conversation.extend(new)
-                figures = {"appended": len(added), "messages": len(conversation.messages())}
-                done.append({"session": conversation.session, **figures})
+            taken += [(engine.conversation(session or name), messages) for name, messages in read]
+        # Nothing is stored if a file can't be read or one of the conversations differs.
+        for conversation, messages in taken:
+            _new(conversation, messages)
+        for conversation, messages in taken:
+            added = conversation.extend(_new(conversation, messages))
+            figures = {"appended": len(added), "messages": len(conversation.messages())}
+            done.append({"session": conversation.session, **figures})
     if call.prints({"conversations": done}):
         return
     for each in done:

@@ -120,6 +120,7 @@ def open(  # noqa: A001 - It is `germane.open`.
     Raises InvalidInput, UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew, and
     EmbedderMismatch.
     """
+    checked_agent(agent)  # Before a file is made.
     handle = connect(
         location,
         embedder=embedder,

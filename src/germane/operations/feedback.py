@@ -200,8 +200,8 @@ def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[
         version = one if one in shown.parts else versions.get(split_id(one)[0])
         if version is None:
             raise InvalidInput(
-                f"Memory {split_id(one)[0]!r} isn't among the {len(shown.parts)} that were shown, so nothing "
-                f"is known of its use. Name in {name} only memories of this context."
+                f"Memory {split_id(one)[0]!r:.60} isn't among the {len(shown.parts)} that were shown, so "
+                f"nothing is known of its use. Name in {name} only memories of this context."
             )
         ids[version] = None
     return list(ids)

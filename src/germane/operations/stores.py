@@ -274,23 +274,22 @@ def copy_store(
     target holds other things of an agent, EmbedderMismatch, and what the stores raise.
     """
     _check_apart(source, target)
-    with (
-        closing(open_store(source, embedding=None, read_only=True, key=key)) as out,
-        closing(open_store(target, embedding=None, key=target_key)) as into,
-    ):
-        return _copied(out, into, agents, progress)
+    with closing(open_store(source, embedding=None, read_only=True, key=key)) as out:
+        known = out.maintenance.agents()
+        for name in agents or ():
+            if name not in known:
+                raise NotFound(name, name)
+        wanted = known if agents is None else tuple(dict.fromkeys(agents))
+        # Only now, so that a call that is refused makes no target.
+        with closing(open_store(target, embedding=None, key=target_key)) as into:
+            return _copied(out, into, wanted, progress)
 
 
 def _copied(
-    out: RelationalStore, into: RelationalStore, agents: Sequence[str] | None, progress: Progress | None
+    out: RelationalStore, into: RelationalStore, wanted: Sequence[str], progress: Progress | None
 ) -> CopyReport:
-    known = out.maintenance.agents()
-    for name in agents or ():
-        if name not in known:
-            raise NotFound(name, name)
     _on_both(out, into, settle_names)
     numbers = out.doing(numbers_of), into.doing(numbers_of)
-    wanted = known if agents is None else tuple(dict.fromkeys(agents))
     found: list[list[AgentCopy]] = []
     for part, tables in enumerate(PARTS):
         found.append([])
