@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from germane.errors import InvalidInput
 from germane.retrieval import bm25 as module
-from germane.retrieval.bm25 import K1, RADIUS, UNIT, B, Postings, Scores, Sessions, summed
+from germane.retrieval.bm25 import K1, UNIT, B, Postings, Scores, summed
 from germane.retrieval.tokenizer import Forward, forms, index_terms, query_terms, term_hash
+from germane.retrieval.windows import RADIUS, Sessions
 from support.examples import examples
 
 # Any code point at all, half surrogates too, and what the grammar of words is made of.

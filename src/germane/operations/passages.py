@@ -138,11 +138,20 @@ class PassageSearch:
     def _lexical(self, indexed: IndexedPassages) -> NDArray[np.float64]:
         """BM25 of each passage, by the figures of the store."""
         scores = np.zeros(len(indexed.passages))
+        if not self.weights:
+            return scores
         norm = K1 * (1.0 - B + B * indexed.lengths / max(self.average, 1.0))
-        for each, weight in self.weights.items():
-            places = np.flatnonzero(indexed.hashes == each)
-            rows, often = indexed.rows[places], indexed.frequencies[places]
-            scores[rows] += weight * (K1 + 1.0) * often / (often + norm[rows])
+        hashes = np.array([*self.weights], dtype=np.int64)
+        weights = np.array([*self.weights.values()])
+        # In one pass, since both the query and a text may have very many terms.
+        ascending = np.argsort(hashes)
+        nearest = np.searchsorted(hashes[ascending], indexed.hashes)
+        terms = ascending[np.minimum(nearest, len(hashes) - 1)]
+        places = np.flatnonzero(hashes[terms] == indexed.hashes)
+        # Sums of floats depend on the order: term by term, as the query has them.
+        places = places[np.argsort(terms[places], kind="stable")]
+        rows, often = indexed.rows[places], indexed.frequencies[places]
+        np.add.at(scores, rows, weights[terms[places]] * (K1 + 1.0) * often / (often + norm[rows]))
         return scores
 
     def _cosines(self, indexed: IndexedPassages) -> NDArray[np.float64]:

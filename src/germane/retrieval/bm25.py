@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,21 +158,24 @@ class PostingsBlock:
         """How much memory they take."""
         return sum(each.nbytes for each in self.arrays)
 
-    def of(self, hashes: NDArray[np.uint64], first: int) -> list[NDArray[np.uint64]]:
-        """The packed postings of each of these terms, without its hash; `first` is the first slot."""
+    def of(self, hashes: NDArray[np.uint64], first: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The packed postings of these terms in turn, without their hashes, and how many each has.
+
+        `first` is the slot of the first document.
+        """
         wanted = hashes.astype(np.uint32)
-        starts = self._starts[np.searchsorted(self._terms, wanted)].tolist()
-        stops = self._starts[np.searchsorted(self._terms, wanted, side="right")].tolist()
-        return [self._packed(slice(*ends), first) for ends in zip(starts, stops, strict=True)]
+        starts = self._starts[np.searchsorted(self._terms, wanted)].astype(np.int64)
+        stops = self._starts[np.searchsorted(self._terms, wanted, side="right")].astype(np.int64)
+        return self._packed(_slices(starts, stops), first), stops - starts
 
     def all(self, first: int) -> NDArray[np.uint64]:
         """All of them, packed."""
         hashes = np.repeat(self._terms, np.diff(self._starts)).astype(np.uint64)
-        return self._packed(slice(None), first) | hashes << _HASH_SHIFT
+        return self._packed([slice(None)], first) | hashes << _HASH_SHIFT
 
-    def _packed(self, part: slice, first: int) -> NDArray[np.uint64]:
-        slots: NDArray[np.uint64] = self._slots[part].astype(np.uint64)
-        frequencies: NDArray[Any] = self._frequencies[part]
+    def _packed(self, parts: Sequence[slice], first: int) -> NDArray[np.uint64]:
+        slots: NDArray[np.uint64] = _joined(self._slots, parts).astype(np.uint64)
+        frequencies: NDArray[Any] = _joined(self._frequencies, parts)
         if self.bits:
             frequencies = slots & np.uint64((1 << self.bits) - 1)
             slots >>= np.uint64(self.bits)
@@ -180,6 +183,15 @@ class PostingsBlock:
         slots <<= _SLOT_SHIFT
         slots |= frequencies
         return slots
+
+
+class TermPostings(NamedTuple):
+    """The postings of some terms, those of the first term first: parallel arrays, and how many terms."""
+
+    ordinals: NDArray[np.int64]
+    frequencies: NDArray[np.int64]
+    terms: NDArray[Any]
+    distinct: int
 
 
 class Postings:
@@ -306,13 +318,12 @@ class Postings:
         """Score every document against the distinct terms of these hashes."""
         with self._lock:
             self._settle()
-            found = self._of_terms(hashes)
-            having = [each.size for each in found]
+            postings, terms, count = self._of_terms(hashes)
+            having = np.bincount(terms, minlength=count).tolist()
             weights = [idf(self._documents, each) for each in having]
-            postings = np.concatenate([self._tail[:0], *found])
             slots = _slots(postings)
             values = contributions(
-                np.repeat(weights, having),
+                np.array(weights)[terms],
                 (postings & _FREQUENCY_MASK).astype(np.uint8),
                 self._lengths[slots],
                 documents=self._documents,
@@ -327,28 +338,30 @@ class Postings:
                 average=self._tokens / self._documents if self._tokens else 1.0,
             )
 
-    def of_terms(self, hashes: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The postings of each distinct term: the ordinals of its documents, and its frequency in each."""
+    def of_terms(self, hashes: Sequence[int]) -> TermPostings:
+        """The postings of each distinct term."""
         with self._lock:
             self._settle()
-            return [
-                (self._ordinals[_slots(postings)], (postings & _FREQUENCY_MASK).astype(np.int64))
-                for postings in self._of_terms(hashes)
-            ]
+            postings, terms, count = self._of_terms(hashes)
+            if len(self._blocks) + bool(self._tail.size) > 1:
+                order = np.argsort(terms, kind="stable")
+                postings, terms = postings[order], terms[order]
+            frequencies = (postings & _FREQUENCY_MASK).astype(np.int64)
+            return TermPostings(self._ordinals[_slots(postings)], frequencies, terms, count)
 
-    def _of_terms(self, hashes: Sequence[int]) -> list[NDArray[np.uint64]]:
-        """The postings of each distinct term, those of dead documents left out."""
-        terms = np.array(list(dict.fromkeys(hashes)), dtype=np.uint64)
-        several = [each.of(terms, first) for each, first in zip(self._blocks, self._firsts, strict=True)]
+    def _of_terms(self, hashes: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[Any], int]:
+        """The postings of the distinct terms but those of dead documents, the term of each, and the count."""
+        distinct = np.array(list(dict.fromkeys(hashes)), dtype=np.uint64)
+        several = [each.of(distinct, first) for each, first in zip(self._blocks, self._firsts, strict=True)]
         if self._tail.size or not several:
-            firsts = terms << _HASH_SHIFT
-            several.append(_between(self._tail, firsts, firsts | np.uint64(0xFFFFFFFF)))
-        found = several[0]
-        if len(several) > 1:
-            found = [np.concatenate(own) for own in zip(*several, strict=True)]
+            several.append(_between(self._tail, distinct << _HASH_SHIFT))
+        numbers = np.arange(distinct.size, dtype=np.min_scalar_type(distinct.size))
+        postings = np.concatenate([each for each, _ in several])
+        terms = np.concatenate([np.repeat(numbers, counts) for _, counts in several])
         if self._documents < self._used:
-            found = [each[self._alive[_slots(each)]] for each in found]
-        return found
+            alive = self._alive[_slots(postings)]
+            postings, terms = postings[alive], terms[alive]
+        return postings, terms, distinct.size
 
     def _summed(
         self, slots: NDArray[np.int64], values: NDArray[np.int64]
@@ -441,12 +454,20 @@ def _packed(
 
 
 def _between(
-    postings: NDArray[np.uint64], firsts: NDArray[np.uint64], lasts: NDArray[np.uint64]
-) -> list[NDArray[np.uint64]]:
-    """The runs of ascending postings from each first to its last, both included."""
-    starts = np.searchsorted(postings, firsts).tolist()
-    stops = np.searchsorted(postings, lasts, side="right").tolist()
-    return [postings[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    postings: NDArray[np.uint64], firsts: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The runs of ascending postings of the terms whose first posting each would be, and their lengths."""
+    starts = np.searchsorted(postings, firsts)
+    stops = np.searchsorted(postings, firsts | np.uint64(0xFFFFFFFF), side="right")
+    return _joined(postings, _slices(starts, stops)), stops - starts
+
+
+def _slices(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> list[slice]:
+    return list(map(slice, starts.tolist(), stops.tolist()))
+
+
+def _joined(array: NDArray[Any], parts: Sequence[slice]) -> NDArray[Any]:
+    return np.concatenate([array[:0], *(array[part] for part in parts)])
 
 
 def _slots(postings: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -477,124 +498,3 @@ def _check_arrays(
         )
     if len(ordinals) and int(np.min(ordinals)) < 0:
         raise InvalidInput(f"The ordinal {int(np.min(ordinals))} is negative; ordinals are 0 or more.")
-
-
-# Where each memory stands in its conversation, and how well what stands around it matches.
-#
-# Pure: no clock, no I/O; what it holds is a cache.
-#
-# A turn of dialogue seldom says alone what it is about: "Yes, last week!" answers the turn before.
-# So a turn is also scored by its window: itself and the turns next to it in the same session.
-# Nothing of windows is stored; they are added up from the turns' own postings when a question comes.
-# A memory outside any session is a window of its own.
-
-RADIUS = 2
-"""Turns to each side of a window. On labelled conversations 1 to 4 came out within half a point."""
-
-_NEIGHBOUR = 0.5
-"""What a neighbour's vector weighs in a window's, beside the 1.0 of the turn itself."""
-
-_OFFSETS = np.arange(-RADIUS, RADIUS + 1, dtype=np.int64)
-_WEIGHTS = np.where(_OFFSETS == 0, 1.0, _NEIGHBOUR)
-
-
-class Sessions:
-    """The order of memories in their sessions. Places count through all sessions, one after another."""
-
-    def __init__(
-        self,
-        sessions: NDArray[np.int64] | NDArray[np.int32],
-        created: NDArray[np.int64],
-        ids: NDArray[np.bytes_],
-        admitted: NDArray[np.bool_],
-    ) -> None:
-        """Order the admitted memories; the arrays have a row per ordinal.
-
-        `sessions` numbers the sessions, and is negative for a memory that belongs to none. Within
-        a session the older comes first, then the smaller id.
-        """
-        members = np.flatnonzero(admitted)
-        alone = sessions[members] < 0
-        # A session of its own for each memory that has none.
-        owner = np.where(alone, -1 - members, sessions[members])
-        order = np.lexsort((ids[members], created[members], owner))
-        self._at: NDArray[np.int64] = members[order]
-        self._place = np.full(len(admitted), -1, dtype=np.int64)
-        self._place[self._at] = np.arange(len(members))
-        owner = owner[order]
-        starts = (
-            np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1]))) if len(members) else members
-        )
-        lengths = np.diff(np.append(starts, len(members)))
-        self._first = np.repeat(starts, lengths)
-        self._last = np.repeat(starts + lengths - 1, lengths)
-
-    def score(self, terms: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Scores:
-        """BM25 of the windows for the terms' postings (ordinals and frequencies), by the turn amid.
-
-        The idf counts windows. Lengths are left out of the formula (b = 0): windows are of nearly
-        one length, and their counting would need a second index.
-        """
-        windows = len(self._at)
-        keys, values, having = [], [], []
-        for ordinals, frequencies in terms:
-            places = self._place[ordinals]
-            inside = places >= 0
-            targets, sources = self._around(places[inside])
-            documents, often = summed(targets, frequencies[inside][sources])
-            having.append(len(documents))
-            scale = idf(windows, len(documents)) * (K1 + 1.0) * UNIT
-            damped = often.astype(np.float64)
-            keys.append(documents)
-            values.append(np.rint(scale * damped / (damped + K1)).astype(np.int64))
-        empty = np.empty(0, dtype=np.int64)
-        places, scores = summed(np.concatenate([empty, *keys]), np.concatenate([empty, *values]))
-        ordinals = self._at[places]
-        order = np.argsort(ordinals)
-        return Scores(ordinals=ordinals[order], scores=scores[order], bound=bound(windows, having))
-
-    def smoothed(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By ordinal, the weighted mean of the cosines in the window; NaN outside, and without any vector.
-
-        `cosines` has a row per ordinal, NaN for a memory without a vector. It is the cosine with the
-        window's summed vector but for that vector's length, so it orders windows well and cheaply.
-        """
-        known = cosines[self._at]
-        total = np.zeros(len(known))
-        weight = np.zeros(len(known))
-        for offset, share in zip(_OFFSETS.tolist(), _WEIGHTS.tolist(), strict=True):
-            places = np.arange(len(known)) + offset
-            inside = np.flatnonzero((places >= self._first) & (places <= self._last))
-            near = known[places[inside]]
-            has = ~np.isnan(near)
-            total[inside[has]] += share * near[has]
-            weight[inside[has]] += share
-        found = np.full(len(self._place), np.nan)
-        with_vectors = weight > 0
-        found[self._at[with_vectors]] = total[with_vectors] / weight[with_vectors]
-        return found
-
-    def around(self, ordinals: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The windows of these memories: the ordinals in each, and their weights; -1 and 0.0 pad.
-
-        Both have a row per memory and 2 * RADIUS + 1 columns.
-        """
-        places = self._place[ordinals]
-        near = places[:, np.newaxis] + _OFFSETS
-        if not len(self._at):
-            # Where none is admitted, none has a window, whatever else is requested.
-            return np.full(near.shape, -1), np.zeros(near.shape)
-        inside = (
-            (places[:, np.newaxis] >= 0)
-            & (near >= self._first[places][:, np.newaxis])
-            & (near <= self._last[places][:, np.newaxis])
-        )
-        found = np.where(inside, self._at[np.where(inside, near, 0)], -1)
-        return found, np.where(inside, _WEIGHTS, 0.0)
-
-    def _around(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The places in whose windows these places stand, and which of them stands in each."""
-        near = places[:, np.newaxis] + _OFFSETS
-        inside = (near >= self._first[places][:, np.newaxis]) & (near <= self._last[places][:, np.newaxis])
-        sources = np.broadcast_to(np.arange(len(places))[:, np.newaxis], near.shape)
-        return near[inside], sources[inside]

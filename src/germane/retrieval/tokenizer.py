@@ -410,6 +410,7 @@ def index_terms(text: str, *, language: str = "english") -> Forward:
     )
 
 
+@text_cache(8)
 def query_terms(text: str, *, language: str = "english") -> tuple[str, ...]:
     """The distinct terms that a question asks the index for, in order of appearance.
 

@@ -33,7 +33,8 @@ from germane.model.query import (
     is_unread,
 )
 from germane.renditions.passages import LONG_TOKENS
-from germane.retrieval.bm25 import Postings, Sessions
+from germane.retrieval.bm25 import Postings
+from germane.retrieval.windows import Sessions
 from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
 from germane.stores.relational.tables import Connection, microseconds, moment, numbered_memory, span
 from germane.stores.sql import queries

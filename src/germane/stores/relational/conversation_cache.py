@@ -20,9 +20,10 @@ from germane.model.conversation import (
 )
 from germane.model.memory import Memory, Vector
 from germane.model.query import CandidateTable, Query, SearchResult
-from germane.retrieval.bm25 import Postings, Sessions
+from germane.retrieval.bm25 import Postings
 from germane.retrieval.tokenizer import LONGEST, Forward
 from germane.retrieval.vectors import VectorRows
+from germane.retrieval.windows import Sessions
 from germane.stores.relational.conversation_records import (
     SHIFT,
     ConversationRow,

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.query import Filter, Order, Query, TimeRange
-from germane.retrieval.bm25 import UNIT, Postings, Scores, Sessions
+from germane.retrieval.bm25 import UNIT, Postings, Scores, TermPostings
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
+from germane.retrieval.windows import Sessions
 from germane.scopes import covers
 from germane.stores.relational.tables import (
     Connection,
@@ -98,13 +99,11 @@ class Coverage:
     def __init__(
         self,
         shares: NDArray[np.float64],
-        postings: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        postings: TermPostings,
         count: int,
     ) -> None:
         """`shares` has one number for each term's postings; `count` is the number of ordinals."""
-        found = [ordinals for ordinals, _ in postings]
-        together = np.concatenate([np.empty(0, dtype=np.int64), *found])
-        covered = np.bincount(together, np.repeat(shares, list(map(len, found))), minlength=count)
+        covered = np.bincount(postings.ordinals, shares[postings.terms], minlength=count)
         # Without any posting numpy counts in integers.
         self._covered = covered.astype(np.float64, copy=False)
 
