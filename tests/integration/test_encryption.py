@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import keyring
 import psycopg
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked
 
 import germane
 from germane import InvalidInput, StoreUnavailable
@@ -83,6 +86,20 @@ def dumped(address: str) -> bytes:
         return "\n".join(text for (text,) in rows).encode()
 
 
+def records_of(path: Path) -> set[bytes]:
+    """Pieces of the index records and vectors of a plain file, long enough to be nowhere by chance."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        values = [
+            bytes(value)
+            for (value,) in connection.execute(
+                "SELECT hashes FROM lex UNION ALL SELECT vector FROM vectors UNION ALL SELECT hashes FROM "
+                "message_lex UNION ALL SELECT vector FROM message_lex WHERE vector IS NOT NULL"
+            )
+        ]
+    pieces = {value[start : start + 8] for value in values for start in range(0, len(value) - 7, 8)}
+    return {each for each in pieces if len(set(each)) > 4}
+
+
 def script(seed: int, rounds: int) -> list[tuple[str, int]]:
     """All verbs in a random order, after some memories."""
     chance = Random(seed)  # noqa: S311 - It only varies the order.
@@ -117,6 +134,9 @@ def test_every_verb_gives_the_same_and_no_text_is_in_the_file(tmp_path: Path, se
     look()
     for mine, theirs in zip(found, results(str(plain), "", acts), strict=True):
         assert mine == theirs
+    raw, own = file_bytes(sealed), records_of(plain)
+    assert len(own) > 100
+    assert [each for each in own if each in raw] == []
     # The markers are those of what is stored.
     assert {each for each in MARKERS if each.encode() in file_bytes(plain)} >= {*WORDS, " wrote about "}
 
@@ -218,6 +238,64 @@ def test_the_key_comes_from_the_environment_or_a_file(
     file.write_text("")
     with pytest.raises(InvalidInput, match="is empty"):
         germane.open(path, key=f"file:{file}")
+
+
+class Keyring(KeyringBackend):
+    """The system's keyring, as the library lets others provide it."""
+
+    priority = 1.0
+
+    def __init__(self, passwords: dict[tuple[str, str], str], fails: bool = False) -> None:
+        super().__init__()
+        self.passwords, self.fails = passwords, fails
+
+    def get_password(self, service: str, username: str) -> str | None:
+        if self.fails:
+            raise KeyringLocked("the collection is locked")
+        return self.passwords.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.passwords[service, username] = password
+
+
+def test_the_key_comes_from_the_systems_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sealed.db"
+    entries = {("a team/germane", "store"): ENCRYPTION_KEY.hex(), ("germane", "short"): "6b6b"}
+    before = keyring.get_keyring()
+    keyring.set_keyring(Keyring(entries))
+    try:
+        monkeypatch.setenv("GERMANE_KEY", "keyring:a team/germane/store")
+        with germane.open(path) as engine:
+            engine.remember("The violoncello is in Zanzibar.")
+        monkeypatch.delenv("GERMANE_KEY")
+        with germane.open(path, key=ENCRYPTION_KEY) as engine:
+            assert engine.count() == 1
+        for key, said in (
+            ("keyring:germane/other", r"no password of 'other' for 'germane'.*keyring set germane other"),
+            ("keyring:germane", "should be keyring:SERVICE/NAME"),
+            ("keyring:germane/short", "is no key of an encrypted store"),
+        ):
+            with pytest.raises(InvalidInput, match=said):
+                germane.open(path, key=key)
+        keyring.set_keyring(Keyring(entries, fails=True))
+        with pytest.raises(InvalidInput, match="system's keyring: the collection is locked"):
+            germane.open(path, key="keyring:a team/germane/store")
+    finally:
+        keyring.set_keyring(before)
+
+
+def test_a_keyring_without_the_library_names_the_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['keyring'] = None\n"
+        "import germane\n"
+        "try:\n    germane.open(sys.argv[1], key='keyring:germane/store')\n"
+        "except germane.MissingExtra as error:\n    print(error)\n"
+    )
+    done = subprocess.run(  # noqa: S603 - Our own code.
+        [sys.executable, "-c", code, str(tmp_path / "a.db")], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'germane[keyring]'" in done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_key_opens_the_store_from_then_on(sealed: str) -> None:

@@ -309,14 +309,16 @@ def operations_on(
 KEY_BYTES: Final = 32
 _VARIABLE: Final = "GERMANE_KEY"
 _FILE: Final = "file:"
+_KEYRING: Final = "keyring:"
 
 
 def key_bytes(key: bytes | str | None, *, name: str = "key") -> bytes | None:
     """The 32 bytes of a store's key; None for a store that isn't encrypted.
 
-    `key` is the bytes themselves, or a text: 64 hexadecimal digits, base64, or "file:PATH" for a file with
-    either. None takes the environment variable GERMANE_KEY, and an empty text means no key. Raises
-    InvalidInput for anything else, which names `name` and shows nothing of the key.
+    `key` is the bytes themselves, or a text: 64 hexadecimal digits, base64, "file:PATH" for a file with
+    either, or "keyring:SERVICE/NAME" for a password of the system's keyring. None takes the environment
+    variable GERMANE_KEY, and an empty text means no key. Raises InvalidInput for anything else, which names
+    `name` and shows nothing of the key, and MissingExtra for a keyring without the extra `keyring`.
     """
     given: object = os.environ.get(_VARIABLE, "") if key is None else key
     if isinstance(given, str):
@@ -328,17 +330,9 @@ def key_bytes(key: bytes | str | None, *, name: str = "key") -> bytes | None:
 
 def _from_text(text: str, name: str) -> bytes:
     if text.startswith(_FILE):
-        path = Path(text.removeprefix(_FILE))
-        try:
-            text = path.read_text(encoding="ascii").strip()
-        except (OSError, ValueError) as error:
-            # The error would show what is in the file, where that isn't ASCII.
-            why = error.strerror if isinstance(error, OSError) else "it isn't ASCII"
-            raise InvalidInput(f"{name} can't be read from the file {str(path)!r}: {why}.") from None
-        if not text:
-            raise InvalidInput(
-                f"{name}: the file {str(path)!r} is empty, and should have the key of a store."
-            )
+        text = _from_file(Path(text.removeprefix(_FILE)), name)
+    elif text.startswith(_KEYRING):
+        text = _from_keyring(text.removeprefix(_KEYRING), name)
     try:
         return bytes.fromhex(text) if len(text) == 2 * KEY_BYTES else b64decode(text, validate=True)
     except ValueError:
@@ -346,11 +340,45 @@ def _from_text(text: str, name: str) -> bytes:
         raise _no_key(name) from None
 
 
+def _from_file(path: Path, name: str) -> str:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        # The error would show what is in the file, where that isn't ASCII.
+        why = error.strerror if isinstance(error, OSError) else "it isn't ASCII"
+        raise InvalidInput(f"{name} can't be read from the file {str(path)!r}: {why}.") from None
+    if not text:
+        raise InvalidInput(f"{name}: the file {str(path)!r} is empty, and should have the key of a store.")
+    return text
+
+
+def _from_keyring(entry: str, name: str) -> str:
+    """The password of an entry "SERVICE/NAME"; the service may contain slashes."""
+    try:
+        import keyring  # noqa: PLC0415 - An extra.
+        from keyring.errors import KeyringError  # noqa: PLC0415 - As above.
+    except ModuleNotFoundError as error:
+        raise MissingExtra(feature="Reading the system's keyring", extra="keyring") from error
+    service, slash, user = entry.rpartition("/")
+    if not (service and slash and user):
+        raise InvalidInput(f"{name} is {_KEYRING + entry!r}, and should be {_KEYRING}SERVICE/NAME.")
+    try:
+        text = keyring.get_password(service, user)
+    except KeyringError as error:
+        raise InvalidInput(f"{name} can't be read from the system's keyring: {error}.") from error
+    if not text:
+        raise InvalidInput(
+            f"{name}: the system's keyring has no password of {user!r} for {service!r}. "
+            f"`openssl rand -hex 32 | keyring set {service} {user}` stores a new key."
+        )
+    return text.strip()
+
+
 def _no_key(name: str) -> InvalidInput:
     return InvalidInput(
         f"{name} is no key of an encrypted store, which is {KEY_BYTES} random bytes: give them as bytes, as "
-        f"{2 * KEY_BYTES} hexadecimal digits, in base64, or as file:PATH with either in that file. "
-        "`openssl rand -hex 32` makes one."
+        f"{2 * KEY_BYTES} hexadecimal digits, in base64, as file:PATH with either in that file, or as "
+        f"{_KEYRING}SERVICE/NAME. `openssl rand -hex 32` makes one."
     )
 
 
