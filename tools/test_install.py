@@ -37,6 +37,7 @@ _USES = {
     "crypto": "import germane; germane.open(':memory:', key=bytes(range(32))).remember('tea')",
     "google-adk": "from germane.frameworks import ADKMemoryService",
     "http": "from germane.embedders import HttpEmbedder; import httpx",
+    "keyring": "import cryptography, keyring",
     "langchain": "from germane.frameworks import LangChainMemory",
     "langgraph": "from germane.frameworks import LangGraphStore",
     "llama-index": "from germane.frameworks import LlamaIndexMemoryBlock",
