@@ -68,7 +68,7 @@ former file with `--db`, or rename it to the path that the first command prints.
 | `GERMANE_DB` | The default of `--db`; otherwise [a file of your own](#where-the-memory-is). |
 | `GERMANE_AGENT` | The default of `--agent`; otherwise `default`. |
 | `GERMANE_USER` | The default of `--user`; otherwise none: the agent itself. |
-| `GERMANE_KEY` | The key of an [encrypted store](../how-to/encrypt.md), `file:…` or `keyring:…`; otherwise none. |
+| `GERMANE_KEY` | The key of an [encrypted store](../how-to/encrypt.md), or `file:PATH`; otherwise none. |
 | `GERMANE_EMBEDDER` | `bundled`, `minilm`, or `none` for lexical search; by default the store's embedder. |
 | `NO_COLOR` | Any value turns colours off. |
 """

@@ -13,6 +13,7 @@ import pytest
 
 import germane
 from commandline import COMMANDS, fields, filled, run
+from support.judges import EXACT_MODULE
 
 LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
 COMMAND = f"{LOADED}from germane.cli import main\nmain()"
@@ -90,7 +91,7 @@ def test_opening_an_engine_loads_none_of_its_verbs() -> None:
     modules = loaded(f"{LOADED}import germane\ngermane.open(':memory:').close()")
 
     assert VERBS & modules == set()
-    assert modules & (NEVER_AT_ONCE | SELDOM | TO_ASK | TO_PACK | {"rs_bpe"}) == set()
+    assert modules & (NEVER_AT_ONCE | SELDOM | TO_ASK | TO_PACK | {EXACT_MODULE}) == set()
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))
@@ -120,11 +121,11 @@ def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     ("command", "module", "others"),
     [
-        (("recall", "Postgres"), "memories", {"rs_bpe"} | TO_PACK | TO_WRITE),
+        (("recall", "Postgres"), "memories", {EXACT_MODULE} | TO_PACK | TO_WRITE),
         (("assemble", "Postgres"), "contexts", TO_WRITE),
         (("context", "explain", "Postgres"), "contexts", TO_WRITE),
-        (("db", "stats"), "memories", {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE),
-        (("context", "learning"), "ledger", {"rs_bpe"} | TO_PACK),
+        (("db", "stats"), "memories", {EXACT_MODULE} | TO_ASK | TO_PACK | TO_WRITE),
+        (("context", "learning"), "ledger", {EXACT_MODULE} | TO_PACK),
         (("remember", "A note."), "memories", TO_ASK | TO_PACK),
     ],
 )
@@ -142,7 +143,7 @@ def test_a_command_that_counts_has_its_counter_loaded_beside_it_and_counts_the_s
     ran = process(COMMAND, "assemble", "Postgres", "--db", str(db), GERMANE_EMBEDDER="none")
 
     assert ran.stdout == run("assemble", "Postgres", db=db).out
-    assert "rs_bpe" in ran.stderr
+    assert EXACT_MODULE in ran.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -291,7 +291,7 @@ def test_a_keyring_without_the_library_names_the_extra(tmp_path: Path) -> None:
         "try:\n    germane.open(sys.argv[1], key='keyring:germane/store')\n"
         "except germane.MissingExtra as error:\n    print(error)\n"
     )
-    done = subprocess.run(  # noqa: S603 - Our own code.
+    done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "a.db")], capture_output=True, text=True, check=True
     )
     assert "pip install 'germane[keyring]'" in done.stdout

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import germane
 from germane import Engine, InvalidInput
 from germane.testing.fakes import seeded_ids
-from support.judges import tiktoken_of
+from support.judges import EXACT_MODULE, tiktoken_of
 from support.mcp_servers import served
 
 pytest.importorskip("mcp", reason="the extra `mcp` isn't installed")
@@ -331,7 +331,8 @@ def test_a_read_only_server_offers_nothing_that_writes_and_changes_no_byte(tmp_p
 def test_nothing_is_loaded_before_the_first_answer_that_it_does_not_need() -> None:
     code = (
         "import sys, germane.cli.servers, germane.servers.mcp\n"
-        "print(*{'dateparser', 'fastapi', 'onnxruntime', 'rs_bpe', 'germane.packing.fit'} & {*sys.modules})"
+        f"heavy = {{'dateparser', 'fastapi', 'onnxruntime', {EXACT_MODULE!r}, 'germane.packing.fit'}}\n"
+        "print(*heavy & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

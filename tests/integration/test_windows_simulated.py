@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from house.source import modules
+from support.judges import EXACT_MODULE
 
 _LACKING = (
     *("crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "readline", "resource", "spwd"),
@@ -22,7 +23,7 @@ _SIMULATION = f"""
 import asyncio, concurrent.futures, json, logging.handlers, os, pathlib, selectors, shutil, signal, socket
 import sqlite3, subprocess, sys, tempfile, threading, webbrowser
 import numpy, regex, snowballstemmer, Stemmer, typer, rich.console, rich.table
-import rs_bpe.bpe
+import {EXACT_MODULE}
 
 for name in {_LACKING!r}:
     sys.modules[name] = None

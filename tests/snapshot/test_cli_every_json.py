@@ -34,7 +34,17 @@ TALK: list[dict[str, Any]] = [
 ]
 # Figures of the machine, of the moment and of the version, which say nothing about the form.
 VARYING = frozenset(
-    {"bytes", "cold_start", "makers", "newest_version", "packages", "schema_version", "seconds", "sha256"}
+    {
+        "bytes",
+        "cold_start",
+        "engine",
+        "makers",
+        "newest_version",
+        "packages",
+        "schema_version",
+        "seconds",
+        "sha256",
+    }
 )
 UNTIL_INTERRUPTED = frozenset({"serve", "inspect", "hook", "mcp", "watch"})
 """Commands that don't end by themselves; test_cli_import_json has what `watch` prints of a step."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import gzip
 import importlib.util
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+EXACT_MODULE = "rs_bpe.bpe" if sys.version_info < (3, 14) else "splintr"
+"""The module of the exact counters with this version of Python."""
 
 
 @cache
