@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 import keyring
 import psycopg
@@ -244,25 +245,24 @@ class Keyring(KeyringBackend):
     """The system's keyring, as the library lets others provide it."""
 
     priority = 1.0
-
-    def __init__(self, passwords: dict[tuple[str, str], str], fails: bool = False) -> None:
-        super().__init__()
-        self.passwords, self.fails = passwords, fails
+    passwords = MappingProxyType(
+        {("a team/germane", "store"): ENCRYPTION_KEY.hex(), ("germane", "short"): "6b6b"}
+    )
+    locked = False
 
     def get_password(self, service: str, username: str) -> str | None:
-        if self.fails:
+        if self.locked:
             raise KeyringLocked("the collection is locked")
         return self.passwords.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        self.passwords[service, username] = password
+        raise AssertionError("nothing of germane stores a password")
 
 
 def test_the_key_comes_from_the_systems_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sealed.db"
-    entries = {("a team/germane", "store"): ENCRYPTION_KEY.hex(), ("germane", "short"): "6b6b"}
     before = keyring.get_keyring()
-    keyring.set_keyring(Keyring(entries))
+    keyring.set_keyring(Keyring())
     try:
         monkeypatch.setenv("GERMANE_KEY", "keyring:a team/germane/store")
         with germane.open(path) as engine:
@@ -277,7 +277,7 @@ def test_the_key_comes_from_the_systems_keyring(tmp_path: Path, monkeypatch: pyt
         ):
             with pytest.raises(InvalidInput, match=said):
                 germane.open(path, key=key)
-        keyring.set_keyring(Keyring(entries, fails=True))
+        monkeypatch.setattr(Keyring, "locked", True)
         with pytest.raises(InvalidInput, match="system's keyring: the collection is locked"):
             germane.open(path, key="keyring:a team/germane/store")
     finally:
