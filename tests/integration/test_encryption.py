@@ -256,7 +256,7 @@ class Keyring(KeyringBackend):
         return self.passwords.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        raise AssertionError("nothing of germane stores a password")
+        raise AssertionError(f"a password was stored: {service}, {username}, {password}")
 
 
 def test_the_key_comes_from_the_systems_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
