@@ -262,7 +262,7 @@ class Keyring(KeyringBackend):
 def test_the_key_comes_from_the_systems_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sealed.db"
     before = keyring.get_keyring()
-    keyring.set_keyring(Keyring())
+    keyring.set_keyring(Keyring())  # type: ignore[no-untyped-call]  # The library's own.
     try:
         monkeypatch.setenv("GERMANE_KEY", "keyring:a team/germane/store")
         with germane.open(path) as engine:
@@ -270,12 +270,12 @@ def test_the_key_comes_from_the_systems_keyring(tmp_path: Path, monkeypatch: pyt
         monkeypatch.delenv("GERMANE_KEY")
         with germane.open(path, key=ENCRYPTION_KEY) as engine:
             assert engine.count() == 1
-        for key, said in (
+        for key, message in (
             ("keyring:germane/other", r"no password of 'other' for 'germane'.*keyring set germane other"),
             ("keyring:germane", "should be keyring:SERVICE/NAME"),
             ("keyring:germane/short", "is no key of an encrypted store"),
         ):
-            with pytest.raises(InvalidInput, match=said):
+            with pytest.raises(InvalidInput, match=message):
                 germane.open(path, key=key)
         monkeypatch.setattr(Keyring, "locked", True)
         with pytest.raises(InvalidInput, match="system's keyring: the collection is locked"):
