@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,14 @@ def test_no_database_is_made_for_an_agent_without_a_name(tmp_path: Path) -> None
 
     assert ran.code == 2
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_host_is_configured_without_the_servers_package_and_the_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    ran = run("mcp", "--print-config", "cursor", db=tmp_path / "a.db")
+
+    assert ran.code == 0
+    assert "germane" in json.loads(ran.out)["mcpServers"]
+    assert "pip install 'germane[mcp]'" in ran.err

@@ -238,6 +238,22 @@ def test_a_damaged_file_stays_and_its_repair_overwrites_nothing(path: Path) -> N
         repair_store(path, now=START)
 
 
+def test_what_is_left_of_an_encrypted_memory_is_named_as_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GERMANE_KEY", "6b" * 32)
+    path = tmp_path / "agent.db"
+    fill(path)
+    with closing(sqlite3.connect(path)) as raw:
+        ((root,),) = raw.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'memories'")
+    data = bytearray(path.read_bytes())
+    data[(root - 1) * PAGE : root * PAGE] = b"\xff" * PAGE
+    path.write_bytes(data)
+    report = repair_store(path, now=START)
+    of_memories = {each.text for each in report.lost if each.what == "memory"}
+    assert "Only its content is left, which is encrypted." in of_memories
+
+
 def test_another_programs_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as raw, raw:

@@ -394,9 +394,11 @@ def test_every_answer_has_security_headers(handle: Any) -> None:
 def test_the_metrics_are_prometheus_text_without_names(handle: Any) -> None:
     http = agent_client(handle, "newton")
     remember(http, "A secret plan.")
+    remember(client(handle, handle.create_key("newton", user="ann", may=["write"]).text), "Ann likes tea.")
     text = http.get("/metrics").text
     families = {each.name: each for each in text_string_to_metric_families(text)}
-    assert families["germane_memories"].samples[0].value == 1
+    figures = {name: families[f"germane_{name}"].samples[0].value for name in ("agents", "users", "memories")}
+    assert figures == {"agents": 1, "users": 1, "memories": 2}
     assert sum(each.value for each in families["germane_requests"].samples) >= 1
     assert "newton" not in text
     assert "secret" not in text

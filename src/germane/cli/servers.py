@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from enum import StrEnum
 from functools import partial
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,6 +21,7 @@ import typer
 from germane.cli.call import MADE, Call, check_exists, command, observed
 from germane.cli.hook_client import DEADLINE, folder, log_of, write_log
 from germane.cli.options import opt
+from germane.cli.output import warn
 from germane.errors import GermaneError, InvalidInput, MissingExtra
 from germane.stores.location import is_address, location_of
 
@@ -74,6 +76,8 @@ def _mcp(
     Hosts: claude-code, claude-desktop, codex, cursor, vscode.
     """
     if print_config is not None:
+        if find_spec("mcp") is None:
+            warn(str(MissingExtra(feature="The MCP server", extra="mcp")))
         typer.echo(_configuration(print_config, call, sys.argv))
         return
     if host not in _LOCAL and not keys:

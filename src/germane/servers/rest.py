@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 import germane
 from germane.access import AccessKey, AccessRight
 from germane.errors import GermaneError, InvalidInput
+from germane.model.text import user_and_agent
 from germane.servers.connections import HEAD_BYTES, Connection
 from germane.servers.endpoints import add_routes
 from germane.servers.guard import LOCAL_HOSTS, Guard, Limits
@@ -185,7 +186,8 @@ def _add_own(app: FastAPI, handle: StoreHandle, state: _State, served: Served) -
             return refused
         agents, usage = handle.agents(), handle.stats()
         store: dict[str, float] = {
-            "agents": len(agents),
+            "agents": sum(user_and_agent(each.name)[0] is None for each in agents),
+            "users": sum(user_and_agent(each.name)[0] is not None for each in agents),
             "memories": sum(each.memories or 0 for each in agents),
             "connections": usage.connections,
         }

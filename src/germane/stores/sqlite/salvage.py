@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
 from germane.ledger import Damage, Finding, RepairReport
+from germane.stores.relational.checksums import ENCRYPTION
 from germane.stores.relational.repair import repair
 from germane.stores.relational.settings import check_key, encrypting
 from germane.stores.relational.tables import AGENT_SHIFT, Connections
@@ -149,8 +150,6 @@ def _source(damaged: Path, new: Path, path: Path) -> sqlite3.Connection:
                 file.write(header)
         source = sqlite3.connect(damaged, isolation_level=None)
         source.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        # With it SQLite also reads a file that is shorter than its header says.
-        source.execute("PRAGMA writable_schema = ON")
         if _is_store(source):
             return source
         source.close()
@@ -163,6 +162,8 @@ def _source(damaged: Path, new: Path, path: Path) -> sqlite3.Connection:
 def _is_store(source: sqlite3.Connection) -> bool:
     """Whether the list of tables can be read, and is that of a store of a schema that can be copied."""
     try:
+        # With it SQLite also reads a file that is shorter than its header says.
+        source.execute("PRAGMA writable_schema = ON")
         (version,) = source.execute("PRAGMA user_version").fetchone()
         return {"memories", "texts"} <= set(_tables(source)) and version >= _OLDEST
     except sqlite3.DatabaseError:
@@ -188,9 +189,14 @@ def _completed(target: sqlite3.Connection) -> Iterator[Damage]:
         target.execute("INSERT INTO agents (agent, name) VALUES (?, ?)", (number, name))
         yield Damage(what="agents", agent=name, id=None, text=f"An agent's name is lost; it is {name!r} now.")
     target.execute(_UNNAMED_CONVERSATIONS)
+    is_encrypted = target.execute("SELECT 1 FROM settings WHERE name = ?", (ENCRYPTION,)).fetchone()
     for num, content in target.execute(_WITHOUT_MEMORY).fetchall():
         rows = target.execute("SELECT name FROM agents WHERE agent = ?", (num >> AGENT_SHIFT,)).fetchone()
-        text = f"Only its content can be read: {content}"
+        text = (
+            "Only its content is left, which is encrypted."
+            if is_encrypted
+            else f"Only its content can be read: {content}"
+        )
         yield Damage(what="memory", agent=rows and rows[0], id=None, text=text)
     removed = 1
     while removed:
