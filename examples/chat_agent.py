@@ -52,7 +52,7 @@ def script(shown: str, last: str) -> str:
     if "curry" in last:
         return "Peanuts: you are allergic to them." if "allergic to peanuts" in shown else "Nothing."
     if "city" in last:
-        return "In Porto." if "Porto" in shown and "lives in Lisbon" not in shown else "I don't know."
+        return "In Porto." if "Porto" in shown and "Lisbon" not in shown else "I don't know."
     return "Noted."
 
 

@@ -118,6 +118,30 @@ def test_a_fact_that_was_learned_from_a_message_is_not_shown_beside_it(engine: E
     assert engine.assemble(QUESTION, pins=[learned.memory]).text.count("salmon") == 2
 
 
+def test_a_message_of_a_superseded_fact_is_not_shown(engine: Engine) -> None:
+    for session, text in (
+        ("monday", "I live in Kyoto."),
+        ("tuesday", "No, I moved to Osaka."),
+    ):
+        conversation = logged(engine, text, "My bicycle needs a new chain.", session=session)
+        engine.learn_from(conversation)
+    logged(engine, "We live above a bakery in Kyoto that sells the best melon bread.", session="friday")
+    context = engine.assemble("Where do I live?")
+    assert "Osaka" in context.text
+    assert "I live in Kyoto." not in context.text
+    assert [one.reason for one in context.trace.excluded if "I live in Kyoto." in one.label] == ["outdated"]
+    assert "the fact that it states was superseded since" in context.explain()
+    # Nothing says that this one isn't true any more.
+    assert "bakery" in context.text
+
+
+def test_a_question_about_a_time_shows_the_fact_of_then(engine: Engine) -> None:
+    engine.learn_from(logged(engine, "I live in Kyoto."))
+    engine.learn_from(logged(engine, "No, I moved to Osaka.", session="tuesday"))
+    shown = engine.assemble("Where did I live on 18 November 2026?").text
+    assert "The user lives in Kyoto. [valid until 2026-11-18]" in shown
+
+
 def test_a_fact_about_somebody_needs_more_than_the_name_beside_messages(engine: Engine) -> None:
     chat = engine.conversation("monday")
     for text in ("I own a red boat.", "The cat of Anna eats salmon every evening."):

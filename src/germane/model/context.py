@@ -137,6 +137,7 @@ class Reason(StrEnum):
     IN_CONVERSATION = "said"  # It stands in the running conversation already.
     ALIKE = "alike"  # The section shows as many of its subject as the plan allows.
     EVICTED = "evicted"  # It stood in the context, and left it under pressure for something else.
+    OUTDATED = "outdated"  # A message of a fact that was superseded since.
 
 
 class EmptyReason(StrEnum):
@@ -335,6 +336,7 @@ _REASONS = {
     Reason.IN_CONVERSATION: "it stands in the conversation already",
     Reason.ALIKE: "its section shows as many of its subject as the plan allows",
     Reason.EVICTED: "it left the context under pressure",
+    Reason.OUTDATED: "the fact that it states was superseded since",
 }
 _EMPTY_REASONS = {
     EmptyReason.NOTHING_STORED: "this agent has no memories yet.",

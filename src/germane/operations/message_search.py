@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from germane.conversation.views import Tiers
 from germane.errors import StoreError
 from germane.kinds import MESSAGE
+from germane.model.conditions import Comparison
 from germane.model.context import Context, Reason
 from germane.model.conversation import Message, MessageRole, TextPart
-from germane.model.memory import Memory, Rendition, Renditions, Trust
+from germane.model.memory import Memory, Rendition, Renditions, Status, Trust
 from germane.model.plan import Plan
 from germane.model.query import (
     Candidate,
@@ -55,6 +56,8 @@ _SOURCE = "conversation:"
 """Begins the source of a memory that was learned from a message: `conversation:SESSION#MESSAGE`."""
 _TRUSTS = tuple(Trust)
 _TRUST = {MessageRole.USER: Trust.OWNER, MessageRole.ASSISTANT: Trust.AGENT}
+_TOGETHER = 200
+"""Messages whose facts are read at once."""
 _ROUNDS = 4
 """How often a context is made again without messages that a memory in it contains; mostly once is enough."""
 
@@ -309,9 +312,10 @@ def without_doubled(
 def _needless(session: AgentContext, context: Context) -> dict[str, Reason]:
     """What a context with messages needs no more, by its id, with the reason.
 
-    A message is needless where a memory has all its words. Else a fact that was learned from it is, unless it
-    is pinned: the message says more. And of a subject whose name is in the query every fact shares the name,
-    which shows nothing: beside messages a learned fact needs more of the query's words.
+    A message is needless where a memory has all its words, or where what it states was superseded since.
+    Else a fact that was learned from it is, unless it is pinned: the message says more. And of a subject
+    whose name is in the query every fact shares the name, which shows nothing: beside messages a learned
+    fact needs more of the query's words.
     """
     messages = [item for item in context.items if item.memory.is_message]
     if not messages:
@@ -320,10 +324,12 @@ def _needless(session: AgentContext, context: Context) -> dict[str, Reason]:
     others = [
         (item.memory, frozenset(terms_of(item.text))) for item in context.items if not item.memory.is_message
     ]
-    found: dict[str, Reason] = {}
+    found = _outdated(session, context)
     stated: dict[str, list[frozenset[str]]] = {}
     for item in messages:
-        terms = frozenset(terms_of(item.memory.content.partition(": ")[2]))
+        terms = frozenset(terms_of(_words(item.memory)))
+        if item.memory.ref in found:
+            continue
         if terms and any(terms <= shown for _, shown in others):
             found[item.memory.ref] = Reason.DUPLICATE
         elif item.memory.scope is not None:
@@ -341,3 +347,34 @@ def _needless(session: AgentContext, context: Context) -> dict[str, Reason]:
         elif name & wanted and len(telling) >= _TELLING and len(telling & own) < _COVERED * len(telling):
             found[memory.ref] = Reason.NOT_RELEVANT
     return found
+
+
+def _outdated(session: AgentContext, context: Context) -> dict[str, Reason]:
+    """The messages of a context that state a superseded fact and little else, by their ids.
+
+    A question about the time when the fact was true finds the fact.
+    """
+    stated: dict[tuple[str, str], Memory] = {}
+    for item in context.items:
+        if (one := item.memory).is_message:
+            stated[one.agent, f"{_SOURCE}{one.metadata['session']}#{one.id}"] = one
+    terms_of = partial(query_terms, language=session.language)
+    found: dict[str, Reason] = {}
+    sources = sorted(stated)
+    for start in range(0, len(sources), _TOGETHER):
+        several = sources[start : start + _TOGETHER]
+        condition = Comparison("source", "in", tuple(source for _, source in several))
+        where = Filter(statuses=(Status.SUPERSEDED,), where=condition)
+        for agent in sorted({agent for agent, _ in several}):
+            for fact in session.store.find(agent, where):
+                if (message := stated.get((agent, fact.source or ""))) is None:
+                    continue  # Another agent's session has the same name.
+                terms = frozenset(terms_of(_words(message)))
+                if 2 * len(terms & frozenset(terms_of(fact.content))) >= len(terms):
+                    found[message.ref] = Reason.OUTDATED
+    return found
+
+
+def _words(message: Memory) -> str:
+    """What a message says, without who says it."""
+    return message.content.partition(": ")[2]
