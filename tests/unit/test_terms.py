@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.retrieval import tokenizer
-from germane.retrieval.quality import IdfTable, coverages, english_idf, information
+from germane.retrieval.quality import IdfTable, coverages, english_idf, information, least_share
 from germane.retrieval.tokenizer import LONGEST, TOKENIZER, index_terms, query_terms, term_hash
 
 
@@ -331,3 +331,38 @@ def test_a_table_is_read() -> None:
 def test_anything_else_is_no_table(data: bytes) -> None:
     with pytest.raises(InvalidInput, match="No table"):
         IdfTable.from_bytes(data)
+
+
+AROUND = (
+    *("{}", "see ({}),", "`{}`.", "{}'s state", "x'{}", "it's_a,{}", "C:\\temp\\{}", "me@{}", "{}@host"),
+    *("{}:12", "{}™ now", "“{}”", "naïve {} é", "{}; 1,{}", "{}'t", "-{}-"),
+)
+
+
+@pytest.mark.parametrize("language", ["english", "german"])
+def test_a_text_with_an_identifier_has_its_least_share_of_the_question(language: str) -> None:
+    names = ["src/billing/refund_worker.py", "ERR_412", "adr-015", "PAY-1042", "token_cache_limit", "v2.10.3"]
+    names += [
+        "config.yaml",
+        "loadAll",
+        "~/code/of_session/",
+        "openPrs",
+        "open_PRs",
+        "URLs_seen",
+        "10.0.4.17:80",
+        "café_2.yaml",
+        "3f9a2b1c",
+        "Engine::open",
+    ]
+    pruned = 0
+    for name in names:
+        question = f"Why does {name} fail?"
+        terms = query_terms(question, language=language)
+        least = least_share([name], terms, language=language)
+        pruned += least > 0.2
+        for around in AROUND:
+            for written in (name, name.upper(), name.lower()):
+                text = around.format(*[written] * 2)
+                hashes = index_terms(text, language=language).hashes
+                assert coverages(terms, [hashes])[0] >= least, text
+    assert pruned > len(names) / 2

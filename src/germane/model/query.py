@@ -200,14 +200,15 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checked_fields(information=(0, inf), least_cosine=(-1, 1))
+@checked_fields(information=(0, inf), least_cosine=(-1, 1), named_share=(0, 1))
 class Query:
     """One search. `terms` are the question's index terms, `vector` its embedding (unit length).
 
     `informative` are those terms that say what it is about, the date that it names left out; with
     them each candidate gets the signal `coverage`. `information` is what these terms say together, in
     nats, by their frequencies in English: times its coverage, what a memory shares with the question.
-    0 says that it isn't known. `least_cosine` is what tells a text of the same matter from chance.
+    0 says that it isn't known. A memory that holds an identifier of `text` verbatim has a coverage of at
+    least `named_share`. `least_cosine` is what tells a text of the same matter from chance.
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check. What has expired by `now` isn't found, and counts only as
@@ -224,6 +225,7 @@ class Query:
     slices: tuple[Slice, ...] = (Slice(),)
     language: str | None = None
     information: float = 0.0
+    named_share: float = 0.0
     least_cosine: float = LEAST_COSINE
     now: datetime | None = field(default=None, compare=False)
     deferred: bool = False
@@ -389,14 +391,15 @@ class UnreadRecords:
 class UnreadMemory:
     """Stands for a memory whose record is unread; any field that isn't here reads it, and all of its search.
 
-    It is the first and current version of the memory, active, short, and without a validity, and its metadata
-    names no status: a store reads the records of all others at once.
+    It is the first and current version of the memory, active and without a validity, and no status in its
+    metadata withdraws it: a store reads the records of all others at once. `digest` is the `text_digest` of
+    its full rendition where that is long, and None for a short one.
     """
 
-    __slots__ = ("kind", "number", "records")
+    __slots__ = ("digest", "kind", "number", "records")
 
-    def __init__(self, records: UnreadRecords, number: int, kind: str) -> None:
-        self.records, self.number, self.kind = records, number, kind
+    def __init__(self, records: UnreadRecords, number: int, kind: str, digest: str | None = None) -> None:
+        self.records, self.number, self.kind, self.digest = records, number, kind, digest
 
     status: ClassVar = Status.ACTIVE
     superseded_by: ClassVar = None

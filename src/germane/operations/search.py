@@ -42,9 +42,10 @@ from germane.protocols import Clock, Scorer
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, RERANKED, Gated, Scoring, gate, rank
 from germane.ranking.scores import HYBRID_WEIGHTS, hybrid, superseded_notes
+from germane.ranking.signals import identifiers_in
 from germane.ranking.similarity import RECENCY, empty_reason_of, memories_of, nothing_then
 from germane.retrieval.dates import parse_order, parse_when
-from germane.retrieval.quality import information
+from germane.retrieval.quality import information, least_share
 from germane.retrieval.tokenizer import query_terms
 
 _LABEL = 60
@@ -460,6 +461,9 @@ def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
         terms=parsed.question.terms,
         informative=parsed.informative,
         information=information(parsed.informative),
+        named_share=least_share(
+            identifiers_in(parsed.question.cleaned), parsed.informative, language=parsed.language or "english"
+        ),
         vector=parsed.vector,
         filter=parsed.where,
         slices=slices,
@@ -507,7 +511,10 @@ def gather_together(
     if not spaces:
         return parsed, query, own
     others = [(space, _in_language(parsed, space.language)) for space in spaces]
-    found = [own, *(search(space, each, query_of(each, slices)) for space, each in others)]
+    queries = [query_of(each, slices) for _, each in others]
+    found = [own, *(search(*one, sought) for one, sought in zip(others, queries, strict=True))]
+    # In another language the words of an identifier may be another share of the question.
+    query = replace(query, named_share=min(one.named_share for one in (query, *queries)))
     names = ", ".join(space_of(one.agent) for one in spaces if is_space(one.agent))
     text = f"Gathered from the agent's own memory and from the spaces {names}."
     notes = (TraceNote(code="spaces", text=text),) if names else ()

@@ -204,8 +204,10 @@ def score(table: CandidateTable, scoring: Scoring) -> tuple[Parts, NDArray[np.fl
                 start, end = scoring.prefer.start or _EARLIEST, scoring.prefer.end or _LATEST
             valid = lower_invalid(memories, parts, start=start, end=end)
             spared = valid if scoring.prefer is not None else ()
+        # NaN is below nothing: a memory whose coverage isn't known may hold any.
+        may_hold = ~(table.column("coverage") < scoring.query.named_share)
         exacts = method == "floored" and "exact" not in without
-        if exacts and (exact := shares_of_identifiers(memories, scoring.query.text)):
+        if exacts and (exact := shares_of_identifiers(memories, scoring.query.text, among=may_hold)):
             boosted = [EXACT_BOOST + share for share in exact.values()]
             parts["exact"] = column_at([*exact], boosted, len(table))
     scores = sums_of(parts, len(table))

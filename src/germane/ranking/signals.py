@@ -329,20 +329,24 @@ def identifiers_in(question: str) -> tuple[str, ...]:
     return tuple(found)[:_IDENTIFIER_MOST]
 
 
-def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int, float]:
+def shares_of_identifiers(
+    memories: Sequence[Memory], question: str, *, among: NDArray[np.bool_] | None = None
+) -> dict[int, float]:
     """By the place of a memory the share of the question's identifiers that it holds verbatim.
 
-    Only those identifiers count that stand in at most `FEW_HOLDERS` of the memories.
+    Only those identifiers count that stand in at most `FEW_HOLDERS` of the memories. `among` says by place
+    which memories may hold any, so that no other's text is read; None for all of them.
     """
     named = identifiers_in(question)
-    texts = texts_of(memories) if named else []
+    places = range(len(memories)) if among is None else np.flatnonzero(among).tolist()
+    texts = texts_of([memories[place] for place in places]) if named else []
     counts: dict[int, int] = {}
     for identifier in named:
         whole = re.compile(rf"(?<![\w/])(?<!\w[.-]){re.escape(identifier)}(?!\w|[/.-]\w)", re.IGNORECASE)
         plain = identifier.lower()  # Looking for it anywhere is many times faster than the expression.
         holders = [
             place
-            for place, (content, subject) in enumerate(texts)
+            for place, (content, subject) in zip(places, texts, strict=False)
             if (plain in content.lower() and whole.search(content)) or (subject and whole.search(subject))
         ]
         if len(holders) <= FEW_HOLDERS:

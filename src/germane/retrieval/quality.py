@@ -6,7 +6,8 @@ texts. A text that says anything else besides is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.memory import QualityFlag
-from germane.retrieval.tokenizer import term_hash
+from germane.retrieval.tokenizer import query_terms, term_hash
 
 _LONGEST: Final = 600
 """Characters; what is longer says something."""
@@ -243,6 +244,31 @@ def shares_of(hashes: NDArray[np.uint32]) -> NDArray[np.float64]:
     weights = english_idf().of(hashes)
     shares: NDArray[np.float64] = weights / weights.sum()
     return shares
+
+
+def least_share(names: Sequence[str], terms: Sequence[str], *, language: str) -> float:
+    """The least share, from 0 to 1, of a question's information that any of these names in it has.
+
+    `terms` are the question's. A text that holds a name verbatim, in either case, has a coverage of at least
+    this: whatever stands around the name, its runs of ASCII letters and digits are indexed. Runs of one or
+    two and an n at the end aren't counted, which a contraction or an abbreviation may swallow.
+    """
+    if not names or not terms:
+        return 0.0
+    hashes = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)
+    share = dict(zip(hashes.tolist(), shares_of(hashes).tolist(), strict=True))
+    return max(0.0, min(_share_of(name, share, language) for name in names) - _ROUNDING)
+
+
+_RUN: Final = re.compile(r"(?<![^\W_])[0-9A-Za-z]{3,}(?![^\W_])(?<![nN]\Z)")
+_ROUNDING: Final = 1e-9
+
+
+def _share_of(name: str, share: Mapping[int, float], language: str) -> float:
+    # The first term of a run is the whole run. PRs is indexed without its s, and prs with it.
+    runs = [query_terms(run.lower(), language=language)[:1] for run in _RUN.findall(name)]
+    words = {term for run in runs for term in run if not term.endswith("s")}
+    return sum(share.get(term_hash(word), 0.0) for word in words)
 
 
 @cache
