@@ -41,7 +41,7 @@ def draft(number: int, *, turns: bool = False) -> Draft:
     created = NOW - timedelta(hours=number)
     long = " ".join(f"Then the {each} was lit, and lamp {number + 1} went out." for each in PLACES * 4)
     kinds: tuple[dict[str, Any], ...] = (
-        {"kind": "adr", "metadata": {"status": "Rejected"}},
+        {"kind": "adr", "metadata": {"status": "Rejected" if number % 2 else "Accepted"}},
         {"kind": "fact", "valid_from": created, "valid_until": NOW - timedelta(hours=number - 60)},
         {"kind": "note", "expires_at": NOW + timedelta(days=number)},
         {"kind": "decision", "outcome": "abandoned"},

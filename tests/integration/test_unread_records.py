@@ -11,7 +11,7 @@ import germane
 from germane import Draft
 from germane.errors import NotFound
 from germane.model.change import Purge
-from germane.model.query import Filter, Order, Query, SearchResult, Slice
+from germane.model.query import CandidateTable, Filter, Order, Query, SearchResult, Slice, is_unread
 from germane.stores import StoreHandle
 from germane.stores.sqlite.store import SqliteStore
 from germane.testing.fakes import FixedClock
@@ -126,6 +126,24 @@ def test_what_is_purged_before_it_is_read_is_left_out(question: str, tmp_path: P
     with germane.open(store, clock=CLOCK, embedder=None) as engine:
         store.purged = first.id
         assert [one.memory.content for one in engine.recall(question)] == [second.content]
+
+
+def test_long_memories_and_records_that_hold_are_read_late_from_a_block(tmp_path: Path) -> None:
+    long = " ".join(f"Then the lamp of the {place} was lit, and another went out." for place in PLACES * 3)
+    forms = (
+        {"content": long},
+        {"content": "The lamp stays.", "kind": "adr", "metadata": {"status": "Accepted"}},
+        {"content": "The lamp goes.", "kind": "adr", "metadata": {"status": "Rejected"}},
+    )
+    with germane.open(tmp_path / "memory.db", clock=CLOCK, embedder=None) as engine:
+        drafts = [{**forms[number % 3], "source": str(number)} for number in range(300)]
+        engine.remember_many([Draft(**each) for each in drafts], quality="mark")  # type: ignore[arg-type]  # Each is right.
+    store = SqliteStore(tmp_path / "memory.db")
+    query = Query(filter=Filter(), slices=(Slice(limit=300, order=Order.NEWEST),), deferred=True)
+    found = CandidateTable.of(store.search("default", query).slices[0]).memories
+    unread = [is_unread(each) for each in found]
+    assert unread == [each.metadata.get("status") != "Rejected" for each in found]
+    store.close()
 
 
 def test_reading_late_what_was_purged_raises(tmp_path: Path) -> None:

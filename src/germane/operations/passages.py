@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Final
@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.model.memory import Vector
-from germane.model.query import CandidateTable, SearchResult, is_unread
+from germane.model.memory import Memory, Vector
+from germane.model.query import CandidateTable, SearchResult, is_unread, read_memories
 from germane.operations.inputs import embed_texts
 from germane.protocols import Embedder
 from germane.ranking.signals import COSINE_FLOOR
-from germane.renditions.passages import LONG_TOKENS, Passage, passages
+from germane.renditions.passages import LONG_TOKENS, Passage, passages, text_digest
 from germane.retrieval.bm25 import K1, B
 from germane.retrieval.tokenizer import index_terms
 
@@ -48,24 +48,34 @@ class PassageCache:
         self._size = 0
 
     def of(
-        self, texts: Sequence[str], *, language: str, embedder: Embedder | None
+        self,
+        digests: Sequence[str],
+        read: Callable[[Sequence[int]], Sequence[str]],
+        *,
+        language: str,
+        embedder: Embedder | None,
     ) -> Sequence[IndexedPassages]:
-        """The passages of each text; those that are new are embedded together."""
-        found = {text: each for text in texts if (each := self._known.get((language, text))) is not None}
-        new = {text: passages(text) for text in texts if text not in found}
-        if new:
+        """The passages of the texts with these digests; those that are new are embedded together.
+
+        `read` gives the texts at places in `digests`.
+        """
+        found = {key: each for key in digests if (each := self._known.get((language, key))) is not None}
+        missing = {key: place for place, key in enumerate(digests) if key not in found}
+        if missing:
+            texts = zip(missing, read([*missing.values()]), strict=True)
+            new = {key: passages(text) for key, text in texts}
             vectors = _vectors([part.scored for parts in new.values() for part in parts], embedder)
             start = 0
-            for text, parts in new.items():
+            for key, parts in new.items():
                 stop = start + len(parts)
-                found[text] = _indexed(parts, None if vectors is None else vectors[start:stop], language)
+                found[key] = _indexed(parts, None if vectors is None else vectors[start:stop], language)
                 start = stop
             self._size += start
             if self._size > _MOST_PASSAGES:
                 # Starting over is cheaper than keeping track of use.
                 self.clear()
-            self._known.update({(language, text): found[text] for text in new})
-        return [found[text] for text in texts]
+            self._known.update({(language, key): found[key] for key in new})
+        return [found[key] for key in digests]
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -92,9 +102,7 @@ class PassageSearch:
     def rescored(self, tables: Sequence[CandidateTable]) -> list[CandidateTable]:
         """The candidates, each long one as near as its best passage is by words and by meaning, if nearer."""
         every = CandidateTable.joined(tables)
-        # What is unread isn't long.
-        tokens = [0 if is_unread(memory) else memory.renditions.full.tokens for memory in every.memories]
-        places = np.flatnonzero(np.array(tokens) > LONG_TOKENS)
+        places = np.flatnonzero([_is_long(memory) for memory in every.memories])
         signals = {name: every.signals[name] for name in ("lexical", "semantic") if name in every.signals}
         if not len(places) or not signals:
             return list(tables)
@@ -102,7 +110,7 @@ class PassageSearch:
         for column in signals.values():
             rough += _shares(np.nan_to_num(column), 0.0)
         places = np.sort(places[np.argsort(-rough[places], kind="stable")[:_RESCORED]])
-        indexed = self._indexed([every.memories[place].renditions.full.text for place in places.tolist()])
+        indexed = self._indexed([every.memories[place] for place in places.tolist()])
         has_any = [len(each.passages) > 0 for each in indexed]
         places, indexed = places[has_any], list(compress(indexed, has_any))
         changed = {name: column.copy() for name, column in signals.items()}
@@ -127,13 +135,21 @@ class PassageSearch:
     def scores(self, text: str) -> Sequence[tuple[Passage, float]]:
         """The passages of a text with their scores: words and meaning as shares of the best, both alike."""
         if text not in self.scored:
-            (indexed,) = self._indexed([text])
+            (indexed,) = self._of([text_digest(text)], lambda _: [text])
             total = _shares(self._lexical(indexed), 0.0) + _shares(self._cosines(indexed), COSINE_FLOOR)
             self.scored[text] = list(zip(indexed.passages, total.tolist(), strict=True))
         return self.scored[text]
 
-    def _indexed(self, texts: Sequence[str]) -> Sequence[IndexedPassages]:
-        return self.cache.of(texts, language=self.language, embedder=self.embedder)
+    def _indexed(self, memories: Sequence[Memory]) -> Sequence[IndexedPassages]:
+        def read(places: Sequence[int]) -> Sequence[str]:
+            return [each.renditions.full.text for each in read_memories([memories[at] for at in places])]
+
+        return self._of(list(map(_digest_of, memories)), read)
+
+    def _of(
+        self, digests: Sequence[str], read: Callable[[Sequence[int]], Sequence[str]]
+    ) -> Sequence[IndexedPassages]:
+        return self.cache.of(digests, read, language=self.language, embedder=self.embedder)
 
     def _lexical(self, indexed: IndexedPassages) -> NDArray[np.float64]:
         """BM25 of each passage, by the figures of the store."""
@@ -160,6 +176,18 @@ class PassageSearch:
         products = indexed.vectors * self.vector
         found: NDArray[np.float64] = np.round(products.sum(axis=1, dtype=np.float64), 6)
         return found
+
+
+def _is_long(memory: Memory) -> bool:
+    if is_unread(memory):
+        return memory.digest is not None
+    return memory.renditions.full.tokens > LONG_TOKENS
+
+
+def _digest_of(memory: Memory) -> str:
+    if is_unread(memory) and memory.digest is not None:
+        return memory.digest
+    return text_digest(memory.renditions.full.text)
 
 
 def by_passages(search: PassageSearch | None, found: SearchResult) -> SearchResult:

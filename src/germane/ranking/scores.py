@@ -210,7 +210,7 @@ def asks_for_obsolete(question: str) -> bool:
 
 def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
     """Add part `obsolete`, half of the score less, for records that say that they no longer hold."""
-    # A version that was replaced loses its half by `lower_superseded`. What is unread names no status.
+    # A version that was replaced loses its half by `lower_superseded`. What is unread isn't withdrawn.
     lowered = [
         place
         for place, one in enumerate(memories)

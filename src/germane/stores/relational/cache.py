@@ -87,13 +87,18 @@ class AgentCache(ABC):
         self._sessions: dict[Filter, Sessions | None] = {}
         self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
         self._found: dict[Hashable, tuple[SearchResult, int]] = {}
+        self._long = np.empty(
+            0, dtype=np.int64
+        )  # Ordinals whose records may be read late although they are long.
+        self._digests = np.empty(0, dtype="S32")  # The digests of their texts.
 
     @property
     def nbytes(self) -> int:
         """About how much memory the cache takes."""
         masks = sum(mask.nbytes for mask in self._masks.values())
         found = _RECORD_BYTES * sum(count for _, count in self._found.values())
-        return self.columns.nbytes + masks + self._record_bytes + found
+        long = self._long.nbytes + self._digests.nbytes
+        return self.columns.nbytes + masks + self._record_bytes + found + long
 
     def shed(self) -> bool:
         """Let go of what is large and quickly read again: records, and what searches found.
@@ -271,13 +276,16 @@ class AgentCache(ABC):
         """
         if self._uses >= OFTEN or self.columns.used > _MOST_UNREAD:
             return {**self.records(connection, ordinals)}
-        late = self._of_filter(connection, None)
-        waiting = [ordinal for ordinal in ordinals if late[ordinal]]
+        late, places = self._of_filter(connection, None), np.array(ordinals, dtype=np.int64)
+        places = places[late[places]]
+        waiting: list[int] = places.tolist()
+        starts, stops = (np.searchsorted(places, self._long, side) for side in ("left", "right"))
+        long = np.flatnonzero(starts < stops)
+        digests = dict(zip(self._long[long].tolist(), self._digests[long].tolist(), strict=True))
         records = UnreadRecords(waiting, reading)
-        kinds = self.columns.kinds(np.array(waiting, dtype=np.int64))
         found: dict[int, Memory | UnreadMemory] = {
-            ordinal: UnreadRow(records, ordinal, kind, self.columns)
-            for ordinal, kind in zip(waiting, kinds, strict=True)
+            ordinal: UnreadRow(records, ordinal, kind, self.columns, digests.get(ordinal))
+            for ordinal, kind in zip(waiting, self.columns.kinds(places), strict=True)
         }
         if rest := [ordinal for ordinal in ordinals if ordinal not in found]:
             found.update(stored(connection, self.agent, self.name, self.columns, rest))
@@ -371,9 +379,12 @@ class UnreadRow(UnreadMemory):
 
     __slots__ = ("_columns",)
 
-    def __init__(self, records: UnreadRecords, ordinal: int, kind: str, columns: Columns) -> None:
+    def __init__(
+        self, records: UnreadRecords, ordinal: int, kind: str, columns: Columns, digest: bytes | None
+    ) -> None:
         # Without a call of the other's, since a search makes hundreds.
         self.records, self.number, self.kind, self._columns = records, ordinal, kind, columns
+        self.digest = None if digest is None else digest.decode("ascii")
 
     @property
     def id(self) -> str:

@@ -7,9 +7,12 @@ block away in the same transaction; a memory that is in no block is read from it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, takewhile
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -18,10 +21,11 @@ from numpy.typing import NDArray
 
 from germane.errors import StoreUnavailable
 from germane.ledger import EmbeddingIdentity, Finding
-from germane.renditions.passages import LONG_TOKENS
+from germane.lifecycle import withdrawal
+from germane.renditions.passages import LONG_TOKENS, text_digest
 from germane.retrieval.bm25 import PostingsBlock
 from germane.stores.relational.checksums import REPAIR, check_intact
-from germane.stores.relational.tables import UNREADABLE, Connection, Rows, damaged, span
+from germane.stores.relational.tables import UNREADABLE, Connection, Rows, damaged, numbered_memory, span
 
 FEWEST: Final = 256
 """Of fewer new memories no block is made; and a write packs when its changes go past a multiple of it."""
@@ -33,6 +37,8 @@ _JOINED: Final = 3
 """So many blocks before a new one are joined with it where none of them is larger."""
 
 ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
+
+_LATE, _DEPENDS = 1, 2  # Whether a memory may be read late, as the query `block_rows` says.
 
 _REPACK = "Pack them again from the rows with `germane db reindex`."
 _RULES: Final = 1
@@ -53,7 +59,7 @@ _ROW: Final = np.dtype(
 )
 """A memory of a block but for its terms; `kind` and `session` are places in lists, -1 for no session.
 
-`late` says whether its record may be read late while it is active, see `UnreadMemory`.
+`late` says whether it is short and its record may be read late while it is active, see `UnreadMemory`.
 """
 
 
@@ -68,6 +74,8 @@ class MemoryBlock(NamedTuple):
     kinds: Sequence[str]
     sessions: Sequence[str]
     words: PostingsBlock
+    digests: Mapping[int, str] = MappingProxyType({})
+    """By num the `text_digest` of long memories that may be read late; of rows there are none."""
 
 
 class Unusual(NamedTuple):
@@ -124,7 +132,7 @@ def block_of(rows: Iterable[Sequence[Any]]) -> MemoryBlock:
     made["session"] = [
         -1 if each is None else sessions.setdefault(each, len(sessions)) for each in its_sessions
     ]
-    made["length"], made["late"] = lengths, late
+    made["length"], made["late"] = lengths, [each == _LATE for each in late]
     words = PostingsBlock.of_records(
         made["length"].astype(np.int32),
         np.fromiter(map(len, frequencies), dtype=np.int64, count=len(given)),
@@ -200,6 +208,8 @@ def check_blocks(
         own = {**place, "above": above, "below": num + 1}
         stored, made = _read(*packed), block_of(block_rows(connection, own))
         is_right = stored is not None and _compared(stored) == _compared(made)
+        digests = {} if stored is None else _late(connection, agent, stored.digests)[1]
+        is_right &= stored is not None and stored.digests.items() >= digests.items()
         if is_right and (embedding is None or not _differs(connection, own, embedding.dimension)):
             continue
         text = f"What is packed of {len(made.rows)} memories isn't what their rows say."
@@ -218,17 +228,23 @@ class _Range(NamedTuple):
 def _blocks_and_rows(
     connection: Connection, place: dict[str, int], stored: Iterable[Sequence[Any]]
 ) -> Iterator[MemoryBlock]:
-    """The memories in a span: these blocks, and what is in none of them from its rows."""
+    """The memories in a span: these blocks, and what is in none of them from its rows. None is empty."""
     above = place["above"]
     for num, start, *packed in stored:
         block = _read(*packed) if start >= above else None
         if block is None or not _is_between(block.rows["num"], start, num):
             continue
-        if start > above:
-            yield block_of(block_rows(connection, {**place, "above": above, "below": start + 1}))
+        yield from _block_of_rows(connection, {**place, "above": above, "below": start + 1})
         yield block
         above = num
-    yield block_of(block_rows(connection, {**place, "above": above}))
+    yield from _block_of_rows(connection, {**place, "above": above})
+
+
+def _block_of_rows(connection: Connection, place: dict[str, int]) -> Iterator[MemoryBlock]:
+    """The block of the memories in a span, made of their rows, if there are any."""
+    rows = block_rows(connection, place).fetchall() if place["above"] + 1 < place["below"] else ()
+    if rows:
+        yield block_of(rows)
 
 
 def _is_between(nums: NDArray[np.int64], above: int, last: int) -> bool:
@@ -252,11 +268,13 @@ def _fill(
         values = {"agent": gap["agent"], "num": after and after.num, "above": gap["above"]}
         connection.run("widen_block", values)
         return True
-    blocks = [block_of(rows)]
+    short, digests = _late(connection, gap["agent"], [row[0] for row in rows if row[6] == _DEPENDS])
+    blocks = [block_of(rows)._replace(digests=digests)]
+    blocks[0].rows["late"] |= np.isin(blocks[0].rows["num"], short)
     spans = [{**gap, "above": last.above, "below": last.num + 1} for last in _to_join(before, len(rows))]
     # All are sent before the first is waited for.
     for own, stored in [(own, connection.run("memory_blocks", own)) for own in spans]:
-        blocks.append(next(_blocks_and_rows(connection, own, stored)))
+        blocks += _blocks_and_rows(connection, own, stored)
         gap["above"] = own["above"]
     block = _joined(blocks[::-1])
     num = int(block.rows["num"][-1])
@@ -319,7 +337,27 @@ def _joined(blocks: Sequence[MemoryBlock]) -> MemoryBlock:
     postings = np.concatenate([each.words.all(start) for each, start in zip(blocks, starts, strict=False)])
     # Stable, since it merges what is sorted already in a fraction of the time.
     words = PostingsBlock.of_postings(np.sort(postings, kind="stable"), rows["length"].astype(np.int32))
-    return MemoryBlock(rows, list(names[0]), list(names[1]), words)
+    digests = ChainMap(*(dict(each.digests) for each in blocks))
+    return MemoryBlock(rows, list(names[0]), list(names[1]), words, digests)
+
+
+def _late(connection: Connection, agent: int, nums: Iterable[int]) -> tuple[list[int], dict[int, str]]:
+    """Of these memories those that may be read late by their records, see `UnreadMemory`.
+
+    They are the nums of the short ones, and by num the digests of the long ones' texts.
+    """
+    short, digests = list[int](), dict[int, str]()
+    wanted = json.dumps(sorted(nums))
+    for row in connection.run("records", {"agent": agent, "nums": wanted}).fetchall():
+        with suppress(StoreUnavailable):  # A damaged record is named when it is needed.
+            num, memory = numbered_memory(row, "")
+            if withdrawal(memory) is not None:
+                continue
+            if memory.renditions.full.tokens > LONG_TOKENS:
+                digests[num] = text_digest(memory.renditions.full.text)
+            else:
+                short.append(num)
+    return short, digests
 
 
 # A block as three values: its memories, their words and their vectors. Each begins with the number of its
@@ -329,7 +367,7 @@ _START: Final = 4 * _HEAD.itemsize
 
 
 def _written(block: MemoryBlock) -> tuple[bytes, bytes]:
-    names = json.dumps([block.kinds, block.sessions]).encode()
+    names = json.dumps([block.kinds, block.sessions, dict(block.digests)]).encode()
     count = len(block.rows)
     return _sealed(len(names), count, names, block.rows.tobytes()), _sealed(
         block.words.bits, count, *_postings(block.words)
@@ -340,12 +378,14 @@ def _read(memories: bytes, words: bytes) -> MemoryBlock | None:
     """The block of two values; None for those of another form, or that were damaged."""
     try:
         length, count = _opened(memories)
-        kinds, sessions = json.loads(memories[_START : _START + length])
+        # A block of an earlier version has no digests.
+        kinds, sessions, *digests = json.loads(memories[_START : _START + length])
+        by_num = {int(num): digest for num, digest in digests[0].items()} if digests else {}
         rows = np.frombuffer(memories, _ROW, count, _START + length)
         postings = _read_postings(words, rows["length"].astype(np.int32))
     except UNREADABLE:
         return None
-    return MemoryBlock(rows, kinds, sessions, postings)
+    return MemoryBlock(rows, kinds, sessions, postings, by_num)
 
 
 def _postings(words: PostingsBlock) -> tuple[bytes, ...]:

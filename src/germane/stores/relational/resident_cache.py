@@ -63,7 +63,10 @@ class ResidentCache(AgentCache):
         """How near the agent's vectors are to this one."""
         if self._vectors is None:
             vectors = VectorRows(vector.size)
-            nums, rows = read_vectors(connection, span(self.agent), vector.size)
+            # No query for rows after the last memory of this snapshot.
+            last = int(self.columns.nums[: self.columns.used].max(initial=0))
+            place = {**span(self.agent), "below": last + 1}
+            nums, rows = read_vectors(connection, place, vector.size)
             with self._readable():
                 vectors.take(self.columns.ordinals(nums), rows)
             self._vectors = vectors
@@ -83,7 +86,12 @@ class ResidentCache(AgentCache):
         self.columns.set_expiry(ordinals, unusual.expires)
         active = np.ones(self.columns.used, dtype=np.bool_)
         active[ordinals] = unusual.active
-        readable_late = np.concatenate(late) & active
+        digests = {num: digest for block in blocks for num, digest in block.digests.items()}
+        self._long = self.columns.ordinals(np.array([*digests], dtype=np.int64))
+        self._digests = np.array([*digests.values()], dtype="S32")
+        readable_late = np.concatenate(late)
+        readable_late[self._long] = True
+        readable_late &= active
         readable_late[ordinals] &= unusual.current
         usable, dated = active.copy(), active.copy()
         usable[ordinals] &= unusual.usable

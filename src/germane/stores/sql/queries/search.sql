@@ -2,10 +2,11 @@
 
 -- name: block_rows
 -- What a cache and a block have of the memories written after :above, in the order of their writing, but for what
--- `unusual_memories` finds. The seventh column says which of the active ones may be read late; see `UnreadMemory`.
+-- `unusual_memories` finds. The seventh column is 0 for those that may not be read late, see `UnreadMemory`, 1 for
+-- those that may, and 2 for those of which that depends on their records.
 SELECT memories.num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END,
-       version = 1 AND valid_from IS NULL AND valid_until IS NULL AND full_tokens <= :short
-           AND {sqlite: instr}{postgres: strpos}(metadata, '"status"') = 0,
+       CASE WHEN version > 1 OR valid_from IS NOT NULL OR valid_until IS NOT NULL THEN 0
+           WHEN full_tokens <= :short AND {sqlite: instr}{postgres: strpos}(metadata, '"status"') = 0 THEN 1 ELSE 2 END,
        length, hashes, frequencies
 FROM memories {join} lex USING ({key}) {join} texts USING ({key})
 WHERE memories.num > :above AND memories.num < :below AND {+}memories.agent = :agent
