@@ -232,7 +232,8 @@ def _split_fences(text: str) -> tuple[list[str], int | None]:
     for mark in _MARK.finditer(text):
         if mark["closes"] and opened is not None:
             end, opened = mark.start() + len(_CLOSE), None
-        elif not mark["closes"] and opened is None:
+        elif not mark["closes"] and opened is None and text[mark.start() - 1 : mark.start()] != "`":
+            # At the beginning of a code span a tag is only mentioned.
             opened = mark.start()
             outside.append(text[end:opened])
     if opened is None:
