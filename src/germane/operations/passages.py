@@ -102,7 +102,14 @@ class PassageSearch:
     def rescored(self, tables: Sequence[CandidateTable]) -> list[CandidateTable]:
         """The candidates, each long one as near as its best passage is by words and by meaning, if nearer."""
         every = CandidateTable.joined(tables)
-        places = np.flatnonzero([_is_long(memory) for memory in every.memories])
+        places = np.flatnonzero(
+            [
+                memory.digest is not None
+                if is_unread(memory)
+                else memory.renditions.full.tokens > LONG_TOKENS
+                for memory in every.memories
+            ]
+        )
         signals = {name: every.signals[name] for name in ("lexical", "semantic") if name in every.signals}
         if not len(places) or not signals:
             return list(tables)
@@ -135,7 +142,9 @@ class PassageSearch:
     def scores(self, text: str) -> Sequence[tuple[Passage, float]]:
         """The passages of a text with their scores: words and meaning as shares of the best, both alike."""
         if text not in self.scored:
-            (indexed,) = self._of([text_digest(text)], lambda _: [text])
+            (indexed,) = self.cache.of(
+                [text_digest(text)], lambda _: [text], language=self.language, embedder=self.embedder
+            )
             total = _shares(self._lexical(indexed), 0.0) + _shares(self._cosines(indexed), COSINE_FLOOR)
             self.scored[text] = list(zip(indexed.passages, total.tolist(), strict=True))
         return self.scored[text]
@@ -144,11 +153,12 @@ class PassageSearch:
         def read(places: Sequence[int]) -> Sequence[str]:
             return [each.renditions.full.text for each in read_memories([memories[at] for at in places])]
 
-        return self._of(list(map(_digest_of, memories)), read)
-
-    def _of(
-        self, digests: Sequence[str], read: Callable[[Sequence[int]], Sequence[str]]
-    ) -> Sequence[IndexedPassages]:
+        digests = [
+            memory.digest
+            if is_unread(memory) and memory.digest is not None
+            else text_digest(memory.renditions.full.text)
+            for memory in memories
+        ]
         return self.cache.of(digests, read, language=self.language, embedder=self.embedder)
 
     def _lexical(self, indexed: IndexedPassages) -> NDArray[np.float64]:
@@ -176,18 +186,6 @@ class PassageSearch:
         products = indexed.vectors * self.vector
         found: NDArray[np.float64] = np.round(products.sum(axis=1, dtype=np.float64), 6)
         return found
-
-
-def _is_long(memory: Memory) -> bool:
-    if is_unread(memory):
-        return memory.digest is not None
-    return memory.renditions.full.tokens > LONG_TOKENS
-
-
-def _digest_of(memory: Memory) -> str:
-    if is_unread(memory) and memory.digest is not None:
-        return memory.digest
-    return text_digest(memory.renditions.full.text)
 
 
 def by_passages(search: PassageSearch | None, found: SearchResult) -> SearchResult:

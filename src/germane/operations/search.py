@@ -456,14 +456,13 @@ def _shown_alone(where: Filter) -> Filter:
 
 def query_of(parsed: ParsedQuery, slices: tuple[Slice, ...]) -> Query:
     """The store's query for a question."""
+    named, language = identifiers_in(parsed.question.cleaned), parsed.language or "english"
     return Query(
         text=parsed.question.cleaned,
         terms=parsed.question.terms,
         informative=parsed.informative,
         information=information(parsed.informative),
-        named_share=least_share(
-            identifiers_in(parsed.question.cleaned), parsed.informative, language=parsed.language or "english"
-        ),
+        named_share=least_share(named, parsed.informative, language=language) if named else 0.0,
         vector=parsed.vector,
         filter=parsed.where,
         slices=slices,
