@@ -330,7 +330,11 @@ class StoreError(GermaneError):
 
 
 class StoreUnavailable(StoreError):
-    """The store can't be opened, read or written where it is."""
+    """The store can't be opened, read or written where it is; the message says what to do.
+
+    Repeating the call helps only where the server was unreachable. Where a right, a password or a table is
+    missing, somebody has to correct that first. StoreBusy is for what others use: repeat such a call.
+    """
 
 
 class StoreBusy(StoreError):

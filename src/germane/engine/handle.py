@@ -185,7 +185,8 @@ class StoreHandle:
         """The users that `Engine.for_user` named, by name, each with the agents that know something of them.
 
         With `agent` those of one agent. `limit` is the most to return, `after` the user that ended the page
-        before. Raises InvalidInput, also for a Store of your own.
+        before. Raises InvalidInput, also for a Store of your own, and StoreUnavailable for a PostgreSQL role
+        that may see one agent at a time: use the owner's address, repeating the call doesn't help.
         """
         return operations.stores.users_of(self._opened.store, agent=agent, limit=limit, after=after)
 
@@ -203,7 +204,8 @@ class StoreHandle:
         returns, nothing of that user is found any more, and a file holds no bytes of it; in PostgreSQL
         `erase_purged` is due. What the user's engines put into spaces stays there, in the name of the space.
         Called again after an interruption, it does the rest. Raises PurgeNotConfirmed, LastActive for a space
-        that would be left to members that may only read, StoreBusy, and InvalidInput.
+        that would be left to members that may only read, StoreBusy, InvalidInput, and StoreUnavailable for a
+        PostgreSQL role that may see one agent at a time: use the owner's address.
         """
         return operations.stores.purge_user(
             self._opened.store,

@@ -435,7 +435,8 @@ _UNAVAILABLE: Final = {
     "3F000": "There is no such schema. Create it, or correct the search_path in the address.",
     "42501": "The user lacks a right. Let the owner of the tables run `germane db migrate --role USER`, or "
     "use the owner's address for what changes the tables.",
-    "42P01": "A table of the store's is missing. Run `germane db migrate` with the owner's address.",
+    "42P01": "A table of the store's is missing. Run `germane db migrate` with the owner's address. After a "
+    "restore it may be incomplete: look for errors in the output of pg_restore.",
     "42703": "A column of the store's is missing. Run `germane db migrate` with the owner's address.",
     "42883": "A function of the store's is missing. Run `germane db migrate` with the owner's address.",
     "42704": "The extension `vector` is missing. Install pgvector on the server, and let a superuser run "

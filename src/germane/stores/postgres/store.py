@@ -293,7 +293,7 @@ def _extend(raw: Raw, location: str) -> None:
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise StoreUnavailable(
             f"The server of {location} doesn't have the extension `vector`. Install pgvector on it, such as "
-            "the package postgresql-18-pgvector, and try again."
+            f"the package postgresql-{raw.info.server_version // 10_000}-pgvector, and try again."
         ) from error
 
 
