@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
@@ -92,6 +93,7 @@ def run_here(arguments: list[str]) -> tuple[int, str, str]:
     return 0, out.getvalue(), err.getvalue()
 
 
+@cache
 def parser(name: str = "") -> Any:
     """Typer's parser of a command or group, or without a name that of `germane` itself."""
     found: Any = typer.main.get_command(app)

@@ -32,6 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("recall", "x", "--tag", "a::b"), "InvalidInput", "a::b"),
         (("recall",), "UsageError", "QUERY"),
         (("recall", "x", "--wrong"), "UsageError", "--wrong"),
+        (("demo", "--budgets", "500,-1"), "InvalidInput", "0 or more"),
         (("teleport",), "UsageError", "teleport"),
         (("assemble", "x", "--budget", "-1"), "InvalidInput", "budget=-1"),
         (("assemble", "x", "--plan", "none"), "InvalidInput", "layered"),
@@ -171,7 +172,8 @@ def test_an_error_cannot_steer_a_terminal(store: Path) -> None:
 
 
 def test_an_error_cuts_a_long_value(store: Path) -> None:
-    for arguments in (("memory", "show"), ("memory", "list", "--limit"), ("db", "status")):
+    several = (("memory", "show"), ("memory", "list", "--limit"), ("db", "status"), ("recall", "x", "--tag"))
+    for arguments in several:
         ran = run(*arguments, "x" * 5000, db=store)
 
         assert ran.code == 2
@@ -202,3 +204,11 @@ def test_a_host_is_configured_without_the_servers_package_and_the_package_is_nam
     assert ran.code == 0
     assert "germane" in json.loads(ran.out)["mcpServers"]
     assert "pip install 'germane[mcp]'" in ran.err
+
+
+def test_a_context_that_is_nested_too_deeply_is_refused(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 50_000)
+    ran = run("context", "feedback", "--context", str(tmp_path / "deep.json"), db=store)
+
+    assert ran.code == 2
+    assert "holds no JSON" in ran.err

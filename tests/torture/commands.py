@@ -128,7 +128,7 @@ def _run(line: list[str], db: Path, environment: Mapping[str, str], commits: Com
     elif ran.code in _REFUSED:
         task.findings += [f"{where}: {each}" for each in _unclear(ran, as_json="--json" in line)]
         if commits.any():
-            task.findings.append(f"{where} is refused, and something is stored")
+            task.findings.append(f"{where} is refused, and something is stored: {ran.err[-200:]!r}")
         left = {*Path().iterdir()} - before - {*Path().glob("*-wal"), *Path().glob("*-shm")}
         if (
             left and "Made the database" not in ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -31,8 +32,8 @@ _FIRST_STEPS = (
     ("germane mcp --print-config HOST", "Give it to a host, such as claude-code."),
     ("germane --help", "All commands; `germane COMMAND --help` has their options."),
 )
-_SHORTENED = 60
-"""Characters of an argument that the error of an invalid command line shows."""
+_LONG_WORD = re.compile(r"(\S{60})\S{940,}")
+"""A word of 1,000 characters or more, of which an error shows 60: a value, since no path is as long."""
 _MISTAKE, _STORE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
 
 
@@ -157,8 +158,6 @@ class Commands(_Group):
             return int(ended.code or 0) if sys.stdout is stdout else _UNREAD
         except _USAGE_ERROR as error:
             message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
-            for each in filter(_is_long, arguments):
-                message = message.replace(each, f"{each[:_SHORTENED]}…")
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "germane"
             end = "" if message.endswith("?") else "."
@@ -181,21 +180,19 @@ def _nearest(word: str, names: dict[str, str]) -> str | None:
     return names[near[0]] if near else None
 
 
-def _is_long(argument: str) -> bool:
-    return len(argument) > 2 * _SHORTENED
-
-
 class _UsageError(InvalidInput):
     """A command line without a valid command, or with invalid arguments."""
 
 
 def _report(error: GermaneError, *, as_json: bool) -> int:
+    message = _LONG_WORD.sub(r"\1…", str(error))
     if as_json:
         from germane.encoding import error_json  # noqa: PLC0415 - Only for programs.
 
-        print_json(error_json(error))
+        found = error_json(error)["error"]
+        print_json({"error": {**found, "message": message}})
     else:
-        warn(f"germane: {error}", is_error=True)
+        warn(f"germane: {message}", is_error=True)
     return _STORE if isinstance(error, StoreError) else _MISTAKE
 
 

@@ -205,7 +205,7 @@ def _new(conversation: Conversation, messages: Sequence[Message]) -> Sequence[Me
 def _tools_in(path: Path) -> list[dict[str, Any]]:
     try:
         tools = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UnreadableSource(f"{path} can't be read as a JSON list of tools: {error}.") from error
     if not isinstance(tools, list):
         raise UnreadableSource(f"{path} is no JSON list of tools.")

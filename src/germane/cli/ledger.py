@@ -338,7 +338,7 @@ def _json_of(file: Path) -> Any:
         return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidInput(f"--context {file} can't be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(
             f"--context {file} holds no JSON ({error}). Write it with `germane assemble ... --json`."
         ) from error

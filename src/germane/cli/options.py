@@ -231,11 +231,11 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def numbers_of(text: str, *, name: str) -> list[int]:
-    """Integers separated by commas. Raises InvalidInput that mentions `name`."""
+    """Integers of 0 or more separated by commas. Raises InvalidInput that mentions `name`."""
     try:
         numbers = [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if not numbers:
-        raise InvalidInput(f"{name}={shown(text)} is no list of numbers. Write 500,1000,2000.")
+    if min(numbers, default=-1) < 0:
+        raise InvalidInput(f"{name}={shown(text)} is no list of numbers of 0 or more. Write 500,1000,2000.")
     return numbers
