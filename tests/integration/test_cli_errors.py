@@ -172,7 +172,7 @@ def test_an_error_cannot_steer_a_terminal(store: Path) -> None:
 
 
 def test_an_error_cuts_a_long_value(store: Path) -> None:
-    several = (("memory", "show"), ("memory", "list", "--limit"), ("db", "status"), ("recall", "x", "--tag"))
+    several = (("memory", "show"), ("memory", "list", "--limit"), ("db", "status"), ("recall", "x", "--meta"))
     for arguments in several:
         ran = run(*arguments, "x" * 5000, db=store)
 

@@ -33,7 +33,9 @@ def test_an_escaped_mark_is_only_text() -> None:
 
 def test_a_mark_in_a_code_span_is_only_mentioned() -> None:
     with germane.open(":memory:", embedder=None) as engine:
-        text = "The tag `<recalled-from-memory>` opens it, and `</recalled-from-memory>` closes it. It is ours."
+        text = (
+            "The tag `<recalled-from-memory>` opens it, and `</recalled-from-memory>` closes it. It is ours."
+        )
         assert engine.remember(text).content == text
         # Within a fence nothing is a mention.
         memory = engine.remember(f"Ours. {RECALLED[:-1]}`<recalled-from-memory>`{RECALLED[-1:]}")
