@@ -128,7 +128,7 @@ def test_what_is_purged_before_it_is_read_is_left_out(question: str, tmp_path: P
         assert [one.memory.content for one in engine.recall(question)] == [second.content]
 
 
-def test_long_memories_and_records_that_hold_are_read_late_from_a_block(tmp_path: Path) -> None:
+def test_long_memories_and_decision_records_of_a_block_are_read_late(tmp_path: Path) -> None:
     long = " ".join(f"Then the lamp of the {place} was lit, and another went out." for place in PLACES * 3)
     forms = (
         {"content": long},
@@ -141,8 +141,9 @@ def test_long_memories_and_records_that_hold_are_read_late_from_a_block(tmp_path
     store = SqliteStore(tmp_path / "memory.db")
     query = Query(filter=Filter(), slices=(Slice(limit=300, order=Order.NEWEST),), deferred=True)
     found = CandidateTable.of(store.search("default", query).slices[0]).memories
-    unread = [is_unread(each) for each in found]
-    assert unread == [each.metadata.get("status") != "Rejected" for each in found]
+    assert all(is_unread(each) for each in found)
+    withdrawn = [is_unread(each) and each.withdrawn for each in found]
+    assert withdrawn == [each.metadata.get("status") == "Rejected" for each in found]
     store.close()
 
 

@@ -391,15 +391,16 @@ class UnreadRecords:
 class UnreadMemory:
     """Stands for a memory whose record is unread; any field that isn't here reads it, and all of its search.
 
-    It is the first and current version of the memory, active and without a validity, and no status in its
-    metadata withdraws it: a store reads the records of all others at once. `digest` is the `text_digest` of
-    its full rendition where that is long, and None for a short one.
+    It is the first and current version of the memory, active and without a validity: a store reads the
+    records of all others at once. `digest` is the `text_digest` of its full rendition where that is long, and
+    None for a short one. `withdrawn` says whether the status in its metadata withdraws it.
     """
 
-    __slots__ = ("digest", "kind", "number", "records")
+    __slots__ = ("digest", "kind", "number", "records", "withdrawn")
 
     def __init__(self, records: UnreadRecords, number: int, kind: str, digest: str | None = None) -> None:
         self.records, self.number, self.kind, self.digest = records, number, kind, digest
+        self.withdrawn = False
 
     status: ClassVar = Status.ACTIVE
     superseded_by: ClassVar = None

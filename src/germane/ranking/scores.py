@@ -210,11 +210,15 @@ def asks_for_obsolete(question: str) -> bool:
 
 def lower_obsolete(memories: Sequence[Memory], parts: Parts) -> None:
     """Add part `obsolete`, half of the score less, for records that say that they no longer hold."""
-    # A version that was replaced loses its half by `lower_superseded`. What is unread isn't withdrawn.
+    # A version that was replaced loses its half by `lower_superseded`.
     lowered = [
         place
         for place, one in enumerate(memories)
-        if not is_unread(one) and one.metadata and one.status is not Status.SUPERSEDED and withdrawal(one)
+        if (
+            one.withdrawn
+            if is_unread(one)
+            else one.metadata and one.status is not Status.SUPERSEDED and withdrawal(one)
+        )
     ]
     _halve(parts, OBSOLETE, lowered, len(memories))
 

@@ -91,6 +91,9 @@ class AgentCache(ABC):
             0, dtype=np.int64
         )  # Ordinals whose records may be read late although they are long.
         self._digests = np.empty(0, dtype="S32")  # The digests of their texts.
+        self._withdrawn: frozenset[int] = (
+            frozenset()
+        )  # Ordinals that may be read late, withdrawn by their status.
 
     @property
     def nbytes(self) -> int:
@@ -283,10 +286,13 @@ class AgentCache(ABC):
         long = np.flatnonzero(starts < stops)
         digests = dict(zip(self._long[long].tolist(), self._digests[long].tolist(), strict=True))
         records = UnreadRecords(waiting, reading)
-        found: dict[int, Memory | UnreadMemory] = {
+        unread = {
             ordinal: UnreadRow(records, ordinal, kind, self.columns, digests.get(ordinal))
             for ordinal, kind in zip(waiting, self.columns.kinds(places), strict=True)
         }
+        for ordinal in self._withdrawn.intersection(waiting):
+            unread[ordinal].withdrawn = True
+        found: dict[int, Memory | UnreadMemory] = {**unread}
         if rest := [ordinal for ordinal in ordinals if ordinal not in found]:
             found.update(stored(connection, self.agent, self.name, self.columns, rest))
         return found
@@ -384,6 +390,7 @@ class UnreadRow(UnreadMemory):
     ) -> None:
         # Without a call of the other's, since a search makes hundreds.
         self.records, self.number, self.kind, self._columns = records, ordinal, kind, columns
+        self.withdrawn = False
         self.digest = None if digest is None else digest.decode("ascii")
 
     @property

@@ -76,6 +76,8 @@ class MemoryBlock(NamedTuple):
     words: PostingsBlock
     digests: Mapping[int, str] = MappingProxyType({})
     """By num the `text_digest` of long memories that may be read late; of rows there are none."""
+    withdrawn: Sequence[int] = ()
+    """The nums of those memories that may be read late whose status withdraws them."""
 
 
 class Unusual(NamedTuple):
@@ -208,8 +210,10 @@ def check_blocks(
         own = {**place, "above": above, "below": num + 1}
         stored, made = _read(*packed), block_of(block_rows(connection, own))
         is_right = stored is not None and _compared(stored) == _compared(made)
-        digests = {} if stored is None else _late(connection, agent, stored.digests)[1]
-        is_right &= stored is not None and stored.digests.items() >= digests.items()
+        if is_right and stored is not None:
+            noted = {*stored.digests, *stored.withdrawn}
+            _, digests, withdrawn = _late(connection, agent, noted)
+            is_right = stored.digests.items() >= digests.items() and noted.issuperset(withdrawn)
         if is_right and (embedding is None or not _differs(connection, own, embedding.dimension)):
             continue
         text = f"What is packed of {len(made.rows)} memories isn't what their rows say."
@@ -268,8 +272,10 @@ def _fill(
         values = {"agent": gap["agent"], "num": after and after.num, "above": gap["above"]}
         connection.run("widen_block", values)
         return True
-    short, digests = _late(connection, gap["agent"], [row[0] for row in rows if row[6] == _DEPENDS])
-    blocks = [block_of(rows)._replace(digests=digests)]
+    short, digests, withdrawn = _late(
+        connection, gap["agent"], [row[0] for row in rows if row[6] == _DEPENDS]
+    )
+    blocks = [block_of(rows)._replace(digests=digests, withdrawn=withdrawn)]
     blocks[0].rows["late"] |= np.isin(blocks[0].rows["num"], short)
     spans = [{**gap, "above": last.above, "below": last.num + 1} for last in _to_join(before, len(rows))]
     # All are sent before the first is waited for.
@@ -338,26 +344,30 @@ def _joined(blocks: Sequence[MemoryBlock]) -> MemoryBlock:
     # Stable, since it merges what is sorted already in a fraction of the time.
     words = PostingsBlock.of_postings(np.sort(postings, kind="stable"), rows["length"].astype(np.int32))
     digests = ChainMap(*(dict(each.digests) for each in blocks))
-    return MemoryBlock(rows, list(names[0]), list(names[1]), words, digests)
+    withdrawn = [num for each in blocks for num in each.withdrawn]
+    return MemoryBlock(rows, list(names[0]), list(names[1]), words, digests, withdrawn)
 
 
-def _late(connection: Connection, agent: int, nums: Iterable[int]) -> tuple[list[int], dict[int, str]]:
-    """Of these memories those that may be read late by their records, see `UnreadMemory`.
+def _late(
+    connection: Connection, agent: int, nums: Iterable[int]
+) -> tuple[list[int], dict[int, str], list[int]]:
+    """What records say of memories that may be read late, see `UnreadMemory`.
 
-    They are the nums of the short ones, and by num the digests of the long ones' texts.
+    The nums of the short ones, by num the digests of the long ones' texts, and the nums of those whose status
+    withdraws them.
     """
-    short, digests = list[int](), dict[int, str]()
+    short, digests, withdrawn = list[int](), dict[int, str](), list[int]()
     wanted = json.dumps(sorted(nums))
     for row in connection.run("records", {"agent": agent, "nums": wanted}).fetchall():
         with suppress(StoreUnavailable):  # A damaged record is named when it is needed.
             num, memory = numbered_memory(row, "")
             if withdrawal(memory) is not None:
-                continue
+                withdrawn.append(num)
             if memory.renditions.full.tokens > LONG_TOKENS:
                 digests[num] = text_digest(memory.renditions.full.text)
             else:
                 short.append(num)
-    return short, digests
+    return short, digests, withdrawn
 
 
 # A block as three values: its memories, their words and their vectors. Each begins with the number of its
@@ -367,7 +377,7 @@ _START: Final = 4 * _HEAD.itemsize
 
 
 def _written(block: MemoryBlock) -> tuple[bytes, bytes]:
-    names = json.dumps([block.kinds, block.sessions, dict(block.digests)]).encode()
+    names = json.dumps([block.kinds, block.sessions, dict(block.digests), block.withdrawn]).encode()
     count = len(block.rows)
     return _sealed(len(names), count, names, block.rows.tobytes()), _sealed(
         block.words.bits, count, *_postings(block.words)
@@ -378,14 +388,15 @@ def _read(memories: bytes, words: bytes) -> MemoryBlock | None:
     """The block of two values; None for those of another form, or that were damaged."""
     try:
         length, count = _opened(memories)
-        # A block of an earlier version has no digests.
-        kinds, sessions, *digests = json.loads(memories[_START : _START + length])
-        by_num = {int(num): digest for num, digest in digests[0].items()} if digests else {}
+        # A block of an earlier version has less.
+        kinds, sessions, *more = json.loads(memories[_START : _START + length])
+        digests, withdrawn = (more + [{}, []][len(more) :])[:2]
+        by_num = {int(num): digest for num, digest in digests.items()}
         rows = np.frombuffer(memories, _ROW, count, _START + length)
         postings = _read_postings(words, rows["length"].astype(np.int32))
     except UNREADABLE:
         return None
-    return MemoryBlock(rows, kinds, sessions, postings, by_num)
+    return MemoryBlock(rows, kinds, sessions, postings, by_num, withdrawn)
 
 
 def _postings(words: PostingsBlock) -> tuple[bytes, ...]:

@@ -91,6 +91,8 @@ class ResidentCache(AgentCache):
         self._digests = np.array([*digests.values()], dtype="S32")
         readable_late = np.concatenate(late)
         readable_late[self._long] = True
+        withdrawn = [num for block in blocks for num in block.withdrawn]
+        self._withdrawn = frozenset(self.columns.ordinals(np.array(withdrawn, dtype=np.int64)).tolist())
         readable_late &= active
         readable_late[ordinals] &= unusual.current
         usable, dated = active.copy(), active.copy()
