@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import sqrt
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
-
-import numpy as np
 
 from germane.errors import InvalidInput, NotFound, owner
 from germane.ids import id_text
@@ -18,12 +18,17 @@ from germane.model.memory import NOWHERE, Memory, Vector, day_of
 from germane.scopes import further_places
 from germane.stores.relational.memory_blocks import vector_row
 from germane.stores.relational.settings import LexRow, lex_row
-from germane.stores.relational.tables import Connection, Rows, memory_values, named, row_of
+from germane.stores.relational.tables import Connection, Rows, memory_values, named
+from germane.stores.sql import agent_tables
 
 New = tuple[int, Memory, Vector | None]
 """A memory that isn't stored yet, with its number and its vector, None where that is still to be made."""
 
 _AT_ONCE: Final = 256
+
+# The rows of these tables, of values by the names of their columns.
+_memory_row: Final = itemgetter(*agent_tables()["memories"].columns)
+_texts_row: Final = itemgetter(*agent_tables()["texts"].columns)
 
 
 def store_new(
@@ -71,8 +76,8 @@ def _store(
     values = [memory_values(memory, num, agent) for num, memory, _ in new]
     packed = [(num, packed_vector(each, embedding)) for num, _, each in new if each is not None]
     rows: dict[str, Sequence[tuple[Any, ...]]] = {
-        "insert_memory": [row_of("memories", each) for each in values],
-        "insert_texts": [row_of("texts", each) for each in values],
+        "insert_memory": list(map(_memory_row, values)),
+        "insert_texts": list(map(_texts_row, values)),
         "insert_tag": [(agent, tag, num) for num, memory, _ in new for tag in memory.tags],
         "insert_place": [(agent, place, num) for num, memory, _ in new for place in further_places(memory)],
         "insert_lex": forward,
@@ -201,7 +206,7 @@ def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
             f"A vector of shape {vector.shape} is none of {embedding}; "
             f"its shape has to be ({embedding.dimension},)."
         )
-    length = float(np.linalg.norm(vector))
+    length = sqrt(vector @ vector)
     # Written so that NaN fails as well.
     if not abs(length - 1.0) <= _UNIT_LENGTH_TOLERANCE:
         raise InvalidInput(

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial, wraps
 from inspect import getmembers, isfunction
 from math import isfinite
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType, NoneType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -27,7 +27,7 @@ from germane.model.memory import GLOBAL, Memory, Rendition, Renditions, Scope, m
 from germane.model.query import LearningStatus
 from germane.model.validation import as_utc
 from germane.stores.relational.checksums import CHECKED, REPAIR, checksum_of, wrong_checksum
-from germane.stores.sql import agent_tables, memory_columns
+from germane.stores.sql import memory_columns
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -409,17 +409,12 @@ def memory_values(memory: Memory, num: int, agent: int) -> dict[str, Any]:
         "full_tokens": renditions.full.tokens,
         "counter": renditions.counter,
     }
-    for name in _ALIKE:
-        value = getattr(memory, name)
-        write = _WRITES.get(name)
-        values[name] = value if write is None or value is None else write(value, name)
-    values["checksum"] = checksum_of(tuple([values[name] for name in CHECKED]))
+    values.update(zip(_ALIKE, _values_alike(memory), strict=True))
+    for name, write in _WRITES.items():
+        if (value := values[name]) is not None:
+            values[name] = write(value, name)
+    values["checksum"] = checksum_of(_checked_values(values))
     return values
-
-
-def row_of(table: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The row of a table, of values by the names of its columns."""
-    return tuple(map(values.__getitem__, agent_tables()[table].columns))
 
 
 def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
@@ -539,6 +534,8 @@ _memory: Final = maker(Memory, *_OTHER, *_ALIKE)
 _WRITES: Final = {name: write for name, hint in _HINTS.items() if (write := _forms(hint)[0])}
 _READS: Final = tuple((at, read) for at, name in enumerate(_ALIKE) if (read := _forms(_HINTS[name])[1]))
 _columns_alike: Final = _picker(*_ALIKE)
+_values_alike: Final = attrgetter(*_ALIKE)
+_checked_values: Final = itemgetter(*CHECKED)
 _checked_columns: Final = _picker(*CHECKED)
 _named: Final = _picker("num", "chain", "version", "successor", "scope", "scope_value", "checksum")
 _texts_of: Final = _picker(

@@ -9,6 +9,10 @@ SELECT num FROM memories WHERE num > :above AND num < :below AND {+}agent = :age
 SELECT num FROM memories
 WHERE num {numbers :nums} AND {+}agent = :agent {filter};
 
+-- name: where_any_inactive
+-- WHERE of a filter that admits no active memories. If it admits none at all, an index says so at once.
+WHERE agent = (SELECT agent FROM memories WHERE agent = :agent AND status <> 'active' {filter} LIMIT 1)
+
 -- name: where_statuses
 -- A condition for {filter}.
 AND status IN (:statuses)
