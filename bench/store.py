@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge
 from germane.model.memory import Memory
-from germane.model.query import Filter, Order, Query, Slice
+from germane.model.query import EmbeddingIdentity, Filter, Order, Query, Slice
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite.store import SqliteStore
 from germane.testing.fakes import START, make_memories, make_memory, make_vector

@@ -25,7 +25,7 @@ from germane.model.context import (
     TraceNote,
 )
 from germane.model.memory import Level
-from germane.model.query import Filter
+from germane.model.query import EmbeddingIdentity, Filter
 
 __all__ = [
     "Assembly",
@@ -309,17 +309,6 @@ class Metrics:
 
 LARGE = 4000
 """Tokens: what half of a usual budget of 8,000 can just hold."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingIdentity:
-    """Which model made the vectors of a store; vectors of two models can't be compared."""
-
-    name: str
-    dimension: int
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.dimension} dimensions)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from germane import GLOBAL, Filter, TimeRange
+from germane import GLOBAL, Filter, Status, TimeRange
 from germane.stores import sql
 from germane.stores.relational.agents import BATCHES
 from germane.stores.relational.signals import filtered
@@ -186,6 +186,14 @@ def test_a_filter_by_a_short_id_reads_the_memories_that_have_it(
     searched = [step for step in plan if re.search(r"memories|few", step)]
     assert len(searched) == 2
     assert all(re.search(r"rowid=|by_short_id \(agent=\? AND <expr>=\?", step) for step in searched)
+
+
+def test_a_filter_that_admits_no_active_memories_reads_none_of_them(connection: sqlite3.Connection) -> None:
+    text, values = filtered("sqlite", "find_newest", Filter(statuses=(Status.SUPERSEDED,)))
+    values = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    # The memories come by time, from the number of the agent that the index finds, if it finds any.
+    assert [step for step in plan if "memories_unusual (agent=?)" in step]
 
 
 # A copy or a check of a store reads tables that have no index by agent, each as a whole.

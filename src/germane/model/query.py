@@ -34,6 +34,17 @@ What is taken of an embedder that doesn't tell its own.
 _SHORT_ID = re.compile(r"[0-9a-f]{8}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingIdentity:
+    """Which model made the vectors of a store; vectors of two models can't be compared."""
+
+    name: str
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dimension} dimensions)"
+
+
 class Order(StrEnum):
     """The order of memories that no question ranks; ties fall to the newer id, so it is total."""
 

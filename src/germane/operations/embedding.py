@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, NotFound
 from germane.forks import renewed
-from germane.ledger import Finding, Progress
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.query import Filter
 from germane.model.text import counted
@@ -23,6 +22,7 @@ from germane.protocols import Embedder, Store
 from germane.stores.location import CONVERSATIONS
 
 if TYPE_CHECKING:
+    from germane.ledger import Finding, Progress
     from germane.model.conversation import Message
 
 _EAGER_BATCH: Final = 1000
@@ -196,6 +196,8 @@ class Backlog:
 
     def findings(self, *, attended: bool) -> tuple[Finding, ...]:
         """What `doctor` says of it: nothing while all is embedded, or an attended backlog makes progress."""
+        from germane.ledger import Finding  # noqa: PLC0415 - Few processes check.
+
         pending = self._pending()
         error = self.last_error
         if pending == "0 memories" or (attended and error is None):

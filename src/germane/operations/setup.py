@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from germane import operations
 from germane.embedders.static import OnnxEmbedder, StaticEmbedder
 from germane.errors import EmbedderMismatch, InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind, Kinds
-from germane.ledger import EmbeddingIdentity, Progress
 from germane.model.plan import Frame
+from germane.model.query import EmbeddingIdentity
 from germane.operations.context import AgentContext, AgentLanguage, Arrangements
 from germane.operations.embedding import BackgroundEmbedding, Backlog
 from germane.operations.inputs import Reranking, checked_count, checking
@@ -28,6 +28,9 @@ from germane.protocols import Clock, Embedder, FrameSelector, Reranker, Store, S
 from germane.stores.location import TIMEOUT, exists, open_store, shared_store
 from germane.stores.relational.store import RelationalStore
 from germane.tokens import CachedCounter, get_counter
+
+if TYPE_CHECKING:
+    from germane.ledger import Progress
 
 DEFAULT_COUNTER: Final = "o200k"
 

@@ -5,7 +5,6 @@ from germane.ledger import AgentFigures as AgentFigures
 from germane.ledger import CacheUsage as CacheUsage
 from germane.ledger import Damage as Damage
 from germane.ledger import DatabaseStatus as DatabaseStatus
-from germane.ledger import EmbeddingIdentity as EmbeddingIdentity
 from germane.ledger import Erasure as Erasure
 from germane.ledger import Finding as Finding
 from germane.ledger import LargeMemory as LargeMemory
@@ -29,6 +28,7 @@ from germane.model.change import Reword as Reword
 from germane.model.change import SetStatus as SetStatus
 from germane.model.change import SetVector as SetVector
 from germane.model.query import CandidateTable as CandidateTable
+from germane.model.query import EmbeddingIdentity as EmbeddingIdentity
 from germane.model.query import SearchResult as SearchResult
 from germane.model.query import Slice as Slice
 from germane.operations.setup import reembed as reembed

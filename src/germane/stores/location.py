@@ -27,7 +27,7 @@ from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
 
 if TYPE_CHECKING:
-    from germane.ledger import EmbeddingIdentity
+    from germane.model.query import EmbeddingIdentity
     from germane.stores.postgres.maintenance import PostgresOperations
     from germane.stores.postgres.servers import Notifications
     from germane.stores.relational.conversations import ConversationTables

@@ -19,10 +19,18 @@ import numpy as np
 import pytest
 
 from germane.errors import GermaneError, InvalidInput, NotFound
-from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
 from germane.model.memory import GLOBAL, Memory, Scope, Status, Vector
-from germane.model.query import Candidate, Filter, Order, Query, SearchResult, Slice, TimeRange
+from germane.model.query import (
+    Candidate,
+    EmbeddingIdentity,
+    Filter,
+    Order,
+    Query,
+    SearchResult,
+    Slice,
+    TimeRange,
+)
 from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.location import MAINTENANCE

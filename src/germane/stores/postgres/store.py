@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from psycopg.sql import Identifier
 
 from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailable
-from germane.ledger import EmbeddingIdentity, Finding
+from germane.ledger import Finding
 from germane.model.memory import Vector
+from germane.model.query import EmbeddingIdentity
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows, exact_cosines
 from germane.stores.postgres.connection import NUMBER, PostgresConnection, Raw, unpacked

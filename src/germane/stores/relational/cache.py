@@ -13,13 +13,12 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 from threading import Lock, RLock
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.ids import id_text
-from germane.ledger import CacheUsage
 from germane.model.memory import Memory, Vector
 from germane.model.query import (
     CandidateTable,
@@ -38,6 +37,9 @@ from germane.retrieval.windows import Sessions
 from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
 from germane.stores.relational.tables import Connection, microseconds, moment, numbered_memory, span
 from germane.stores.sql import queries
+
+if TYPE_CHECKING:
+    from germane.ledger import CacheUsage
 
 _MOST_MASKS: Final = 32
 _MOST_SEARCHES: Final = 4
@@ -467,6 +469,8 @@ class Caches(Generic[Key, Cache]):
 
     def usage(self) -> CacheUsage:
         """How many caches there are, what they take, and how often the one that was wanted was there."""
+        from germane.ledger import CacheUsage  # noqa: PLC0415 - For statistics alone.
+
         with self._guard:
             return CacheUsage(
                 entries=len(self._caches),

@@ -12,7 +12,6 @@ from typing import Final
 from zlib import crc32
 
 from germane.errors import EmbedderMismatch, InvalidInput, MessageNotFound, StoreBusy, StoreUnavailable
-from germane.ledger import EmbeddingIdentity
 from germane.model.conversation import (
     Append,
     ConversationChange,
@@ -28,7 +27,7 @@ from germane.model.conversation import (
     SetHidden,
 )
 from germane.model.memory import Vector
-from germane.model.query import Query, SearchResult
+from germane.model.query import EmbeddingIdentity, Query, SearchResult
 from germane.stores.relational.cache import Caches
 from germane.stores.relational.checksums import is_intact
 from germane.stores.relational.conversation_cache import ConversationCache, MadeTurn, TurnVectors

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound, owner
 from germane.ids import id_text
-from germane.ledger import EmbeddingIdentity
 from germane.model.change import Change, Insert, Revise, SetVector
 from germane.model.memory import NOWHERE, Memory, Vector, day_of
+from germane.model.query import EmbeddingIdentity
 from germane.scopes import further_places
 from germane.stores.relational.memory_blocks import vector_row
 from germane.stores.relational.settings import LexRow, lex_row

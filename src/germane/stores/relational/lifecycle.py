@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from germane.errors import InvalidInput, NotFound
 from germane.ids import id_text
 from germane.lifecycle import CONTRADICTED, next_state, stage_of, status_at, step
-from germane.model.change import ApplySignal, ImportUsage, RecordOutcome
 from germane.model.learning import Example, OutcomeHistory, OutcomeRecord
 from germane.model.memory import (
     Cause,
@@ -51,7 +50,7 @@ from germane.stores.relational.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from germane.model.change import RecordUse
+    from germane.model.change import ApplySignal, ImportUsage, RecordOutcome, RecordUse
     from germane.stores.relational.working_sets import WorkingSetWriter
 
 _DIGITS = 9
@@ -241,6 +240,8 @@ def signal_of_outcome(
 
     A procedure that is out of use counts no outcomes.
     """
+    from germane.model.change import ApplySignal  # noqa: PLC0415 - Most processes only read.
+
     signal = ApplySignal(
         memory_id=memory.id,
         lifecycle=change.lifecycle,

@@ -13,19 +13,22 @@ from contextlib import suppress
 from functools import partial
 from itertools import accumulate, takewhile
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import StoreUnavailable
-from germane.ledger import EmbeddingIdentity, Finding
 from germane.lifecycle import withdrawal
+from germane.model.query import EmbeddingIdentity
 from germane.renditions.passages import LONG_TOKENS, text_digest
 from germane.retrieval.bm25 import PostingsBlock
 from germane.stores.relational.checksums import REPAIR, check_intact
 from germane.stores.relational.tables import UNREADABLE, Connection, Rows, damaged, numbered_memory, span
+
+if TYPE_CHECKING:
+    from germane.ledger import Finding
 
 FEWEST: Final = 256
 """Of fewer new memories no block is made; and a write packs when its changes go past a multiple of it."""
@@ -205,6 +208,8 @@ def check_blocks(
     connection: Connection, agent: int, embedding: EmbeddingIdentity | None
 ) -> Iterator[Finding]:
     """The blocks that aren't what their memories' rows would give."""
+    from germane.ledger import Finding  # noqa: PLC0415 - Few processes check.
+
     place = span(agent)
     for num, above, *packed in connection.run("memory_blocks", place).fetchall():
         own = {**place, "above": above, "below": num + 1}

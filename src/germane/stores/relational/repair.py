@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from germane.errors import StoreUnavailable
 from germane.ids import id_text
-from germane.ledger import Damage, EmbeddingIdentity, Finding, RepairReport
+from germane.ledger import Damage, Finding, RepairReport
 from germane.model.memory import Outcome, Status, Trust
+from germane.model.query import EmbeddingIdentity
 from germane.provenance import DAMAGED, QUARANTINE
 from germane.scopes import further_places
 from germane.stores.relational.checksums import CHECKED, checksum_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ids import id_text
-from germane.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
+from germane.model.query import EmbeddingIdentity
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
 from germane.stores.relational.checksums import ENCRYPTION, checksum_of, wrong_checksum
@@ -28,6 +28,9 @@ from germane.stores.relational.tables import (
     number_of,
     span,
 )
+
+if TYPE_CHECKING:
+    from germane.ledger import Finding, LargeMemory
 
 ENGLISH: Final = "english"
 _CHECKSUM: Final = "embedding_checksum"
@@ -520,6 +523,8 @@ _LONGEST: Final = 10
 
 def weights_of(connection: Connection, agent: int) -> tuple[Mapping[str, int], tuple[LargeMemory, ...]]:
     """The tokens of an agent's active memories by the name of their scope, and the longest of them."""
+    from germane.ledger import LARGE, LargeMemory  # noqa: PLC0415 - For statistics alone.
+
     by_scope = connection.run("tokens_by_scope", span(agent)).fetchall()
     rows = connection.run("largest", {**span(agent), "least": LARGE, "most": _LONGEST})
     large = tuple(

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
 from germane.ids import id_text
-from germane.ledger import EmbeddingIdentity, Finding, StoreStats, StoreUsage
 from germane.model.memory import Memory
 from germane.model.query import (
     Candidate,
     CandidateTable,
+    EmbeddingIdentity,
     Filter,
     LearningStatus,
     Order,
@@ -67,6 +67,7 @@ from germane.stores.relational.tables import (
 )
 
 if TYPE_CHECKING:
+    from germane.ledger import Finding, StoreStats, StoreUsage
     from germane.model.change import Applied, Change
     from germane.protocols import Store
     from germane.stores.relational.conversation_cache import ConversationCache
@@ -193,19 +194,12 @@ class RelationalStore(ABC):
         Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
         older one. Raises NotFound when `after` is no memory of the agent's any more.
         """
-        most = checked_limit(limit)
         with self._connections.reading(agent) as connection:
             number = agent_state(connection.run("agent", {"name": agent}), self._connections.location).agent
-            query, values = filtered(
-                connection.dialect,
-                f"find_{order.value}",
-                where,
-                places_for(connection, number, where),
-                now=now,
-            )
-            values |= {"agent": number, "limit": most}
-            values |= _edge(connection, number, agent, after)
-            nums = [num for (num,) in connection.run_text(query, values)]
+            places = places_for(connection, number, where)
+            query, values = filtered(connection.dialect, f"find_{order.value}", where, places, now=now)
+            page = {"agent": number, "limit": checked_limit(limit), **_edge(connection, number, agent, after)}
+            nums = [num for (num,) in connection.run_text(query, values | page)]
             rows = connection.run("records", {"agent": number, "nums": json.dumps(nums)})
             found = dict(numbered_memory(row, agent) for row in rows)
         return tuple(found[num] for num in nums)
@@ -223,6 +217,8 @@ class RelationalStore(ABC):
 
     def stats(self, agent: str) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
+        from germane.ledger import StoreStats  # noqa: PLC0415 - For statistics alone.
+
         by_kind: dict[str, int] = {}
         by_status: dict[str, int] = {}
         with self._connections.reading(agent) as connection:
@@ -315,6 +311,8 @@ class RelationalStore(ABC):
 
     def usage(self) -> StoreUsage:
         """What the store takes of this process: connections, and the caches of all agents."""
+        from germane.ledger import StoreUsage  # noqa: PLC0415 - For statistics alone.
+
         connections, most = self._connections.connected()
         return StoreUsage(
             location=self._connections.location,
@@ -477,8 +475,7 @@ def _edge(
     found = values["id"] and connection.run("num", {"agent": number, **values}).fetchone()
     if not found:
         raise NotFound(after, agent)
-    num = found[0]
-    edge, at, importance = connection.run("edge", {"agent": number, "num": num}).fetchone()
+    edge, at, importance = connection.run("edge", {"agent": number, "num": found[0]}).fetchone()
     return {"edge_id": edge, "edge_time": at, "edge_importance": importance}
 
 

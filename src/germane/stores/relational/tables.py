@@ -22,9 +22,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args,
 from germane.errors import InvalidInput, StoreUnavailable
 from germane.forks import Gate
 from germane.ids import id_text
-from germane.ledger import EmbeddingIdentity
 from germane.model.memory import GLOBAL, Memory, Rendition, Renditions, Scope, maker, split_id
-from germane.model.query import LearningStatus
+from germane.model.query import EmbeddingIdentity, LearningStatus
 from germane.model.validation import as_utc
 from germane.stores.relational.checksums import CHECKED, REPAIR, checksum_of, wrong_checksum
 from germane.stores.sql import memory_columns

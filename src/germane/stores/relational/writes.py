@@ -11,7 +11,6 @@ from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.ids import id_text
-from germane.ledger import EmbeddingIdentity
 from germane.model.change import (
     Applied,
     ApplySignal,
@@ -32,6 +31,7 @@ from germane.model.change import (
     version_of,
 )
 from germane.model.memory import MEMBERS, Cause, LifecycleSignal, Memory, Stage, Status, split_id
+from germane.model.query import EmbeddingIdentity
 from germane.stores.relational import memory_blocks
 from germane.stores.relational.inserts import (
     New,

@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
-from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Progress
+from germane.model.query import EmbeddingIdentity
 from germane.model.text import REMOVED, USER_PREFIX
 from germane.stores.relational.cache import MOST_CACHE_BYTES
 from germane.stores.relational.checksums import ENCRYPTION
-from germane.stores.relational.ledger import last_of
 from germane.stores.relational.settings import (
     StoreKey,
     encrypting,
@@ -37,6 +36,9 @@ from germane.stores.sqlite.connections import (
     translated,
     until,
 )
+
+if TYPE_CHECKING:
+    from germane.ledger import DatabaseStatus, Erasure, Finding, Progress
 
 
 class SqliteStore(RelationalStore):
@@ -129,6 +131,8 @@ class SqliteOperations:
 
     def status(self) -> DatabaseStatus:
         """How the file is doing. Raises StoreUnavailable for what is no store, and SchemaTooNew."""
+        from germane.ledger import DatabaseStatus  # noqa: PLC0415 - For operators alone.
+
         with self._opened(read_only=True) as connections, connections.reading() as connection:
             check_ours(connection, connections.location)
             version = version_of(connection)
@@ -191,6 +195,8 @@ class SqliteOperations:
 
     def erase(self, progress: Progress) -> Erasure:
         """Rewrite the file if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
+        from germane.ledger import Erasure  # noqa: PLC0415 - For operators alone.
+
         with closing(SqliteStore(self._path, key=self._key)) as store:
             store.checkpoint()
         progress(1, 1)
@@ -394,6 +400,8 @@ _REINSERT = "Export the agent's memories and import them into a new store."
 
 def check_file(connection: SqliteConnection) -> tuple[Finding, ...]:
     """Damage of the file itself: pages, indexes and rows that don't agree."""
+    from germane.ledger import Finding  # noqa: PLC0415 - Few processes check.
+
     try:
         messages = [text for (text,) in connection.execute("PRAGMA integrity_check(20)") if text != "ok"]
         strangers = connection.execute("PRAGMA foreign_key_check").fetchall()
@@ -441,6 +449,8 @@ def copy_past(
 
 
 def _fill(source: Connection, target: SqliteConnection, agent: int, point: Mapping[str, int]) -> None:
+    from germane.stores.relational.ledger import last_of  # noqa: PLC0415 - Few processes look at the past.
+
     values = {**point, "agent": agent, "last": last_of(agent, point)}
     for table, query in _TABLES.items():
         rows = source.run(query, values)
