@@ -14,8 +14,9 @@ evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 
 from germane.errors import BudgetTooSmall
@@ -286,9 +287,9 @@ class _Packer:
         every = [*sequence, *advice]
         reached = Reached()
         breadth = int(_BREADTH * free_tokens)
-        briefly = [Step(block, choice, choice.brief[0]) for block, choice in sequence]
+        briefly = (Step(block, choice, choice.brief[0]) for block, choice in sequence)
         used = breadth - self._reach(briefly, breadth, reached)
-        steps = [*in_order_of_worth(sequence), *in_order_of_worth(advice)]
+        steps = chain(in_order_of_worth(sequence), in_order_of_worth(advice))
         self._reach(steps, free_tokens - used, reached, whole=True)
         for place, (block, choice) in enumerate(every):
             if choice.line is None and (not place or id(choice) in reached.lines):
@@ -303,7 +304,7 @@ class _Packer:
                     self._show(block, choice, line)
 
     def _reach(
-        self, steps: Sequence[Step], free_tokens: int, reached: Reached, *, whole: bool = False
+        self, steps: Iterable[Step], free_tokens: int, reached: Reached, *, whole: bool = False
     ) -> int:
         """Take the leading steps that fit into so many tokens, after those taken before; the tokens left.
 

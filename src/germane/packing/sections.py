@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SUMMARY = (Level.SUMMARY,)
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
-_CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
+_CUT_INSIDE = re.compile(r"…(?<=\S…)(?: \[[^]]*\])?$")
 WORTH_TOKENS = 100
 """Tokens up to which turns are worth their score, whatever their length; about one passage."""
 _PER_TOKEN = 0.25
@@ -199,7 +199,7 @@ class Step(NamedTuple):
     level: Level
 
 
-def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
+def in_order_of_worth(waiting: Sequence[Waiting]) -> Iterator[Step]:
     """The steps by which candidates come in whole, in the order in which tokens are best spent on them.
 
     What a turn of dialogue adds grows with its length, and ever more slowly: as the power of 3/4 of its
@@ -215,7 +215,8 @@ def in_order_of_worth(waiting: Sequence[Waiting]) -> list[Step]:
 
     # What another one replaces stays behind it.
     order = sorted(waiting, key=lambda pair: (pair[1].late, -worth(pair[1].replaced or pair[1])))
-    return [Step(block, choice, choice.levels[0]) for block, choice in order]
+    # Most steps are never taken.
+    return (Step(block, choice, choice.levels[0]) for block, choice in order)
 
 
 def displaced_turns(fitted: Fitted) -> int:

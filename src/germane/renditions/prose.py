@@ -511,7 +511,7 @@ def _headline(
     return subject, parts
 
 
-@text_cache(256)
+@text_cache(4096)
 def _weight(sentence: str) -> int:
     return next((weight for weight, words in _REASONS if words.search(sentence)), 0)
 
