@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from difflib import unified_diff
 from enum import StrEnum
 from math import inf
 from types import MappingProxyType
@@ -56,6 +55,8 @@ def diff(before: Memory, after: Memory) -> str:
 
     Empty where they say the same. Each line ends in a line feed.
     """
+    from difflib import unified_diff  # noqa: PLC0415 - Few processes compare versions.
+
     lines = unified_diff(
         list(_lines(before, after)),
         list(_lines(after, before)),

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import update_wrapper
 from threading import Thread
 from types import FunctionType, MappingProxyType
-from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import regex
@@ -38,6 +37,9 @@ from germane.model.validation import (
 from germane.protocols import Clock, Embedder, Reranker, Scorer, TokenCounter
 from germane.renditions.passages import LONG_TOKENS, PassageScores, best_passages
 from germane.retrieval.vectors import as_vectors, unit_rows
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # The categories of `regex`, which knows more scripts than an older Python does.
 _VISIBLE: Final = regex.compile(r"[\p{L}\p{M}\p{N}\p{P}\p{S}]")
@@ -301,6 +303,8 @@ class Reranking:
     def _scores(self, question: str, texts: list[str]) -> list[float]:
         if self._late is not None and self._late.is_alive():
             raise RerankingFailed(f"It still works on an earlier question after {self._timeout:g} s.")
+        from concurrent.futures import Future  # noqa: PLC0415 - Most engines have no reranker.
+
         done: Future[object] = Future()
         thread = Thread(
             target=self._call, args=(done, question, texts), name="germane-reranking", daemon=True

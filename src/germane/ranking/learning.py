@@ -22,7 +22,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from statistics import fmean
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -301,8 +300,8 @@ def _bins(pairs: Iterable[tuple[float, float]]) -> tuple[CalibrationBin, ...]:
         tenths.setdefault(min(9, int(confidence * 10)), []).append((confidence, worth))
     return tuple(
         CalibrationBin(
-            confidence=fmean(confidence for confidence, _ in each),
-            success=fmean(worth for _, worth in each),
+            confidence=math.fsum(confidence for confidence, _ in each) / len(each),
+            success=math.fsum(worth for _, worth in each) / len(each),
             count=len(each),
         )
         for _, each in sorted(tenths.items())

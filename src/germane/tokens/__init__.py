@@ -22,7 +22,6 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from fractions import Fraction
 from hashlib import blake2b
 from threading import Lock
 
@@ -115,6 +114,10 @@ def spendable(budget: int, counter: TokenCounter) -> int:
         raise InvalidInput(
             f"Counter {counter.name!r} states a margin of {margin}. A margin is a fraction of 0 or more."
         )
+    if not margin:
+        return budget
+    from fractions import Fraction  # noqa: PLC0415 - Exact counters need none.
+
     return math.floor(budget / (1 + Fraction(str(margin))))
 
 
