@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from germane.model.conditions import Condition
 
 LEAST_COSINE = 0.18
-"""Below it two texts have nothing in common that a small model could tell from chance.
-
-What is taken of an embedder that doesn't tell its own.
-"""
-
+"""The cosine below which likeness may be chance, for an embedder without a `least_cosine` of its own."""
 
 _SHORT_ID = re.compile(r"[0-9a-f]{8}")
 
