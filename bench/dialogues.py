@@ -1,6 +1,6 @@
 """Labelled dialogues, and how well what was learned from one agrees with its labels.
 
-`data/dialogues-dev.jsonl` has 699 dialogues and `data/dialogues-test.jsonl` 178, all written for this
+`data/dialogues-dev.jsonl` has 902 dialogues and `data/dialogues-test.jsonl` 178, all written for this
 benchmark. Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get
 wrong in `test`, it moves into `dev`, and a new one is written before the rules change. Each line is an
 object:
@@ -176,7 +176,7 @@ def has(text: str, keys: Keys) -> bool:
 def score(dialogue: Dialogue, learned: Sequence[Learned]) -> Score:
     """Compare what was learned from a dialogue with its labels."""
     new = [each for each in learned if not each.before]
-    judged = [(each, *_judged(dialogue, each.content)) for each in new]
+    judged = [(each, *judged_text(dialogue, each.content)) for each in new]
     right = [(each, facts) for each, facts, _ in judged if facts]
     wrong = [(why, each.content) for each, _, why in judged if why]
     found = {place: [each for each, facts in right if place in facts] for place in range(len(dialogue.facts))}
@@ -234,7 +234,7 @@ def summed(scores: Iterable[Score]) -> Score:
     return Score(**total)
 
 
-def _judged(dialogue: Dialogue, text: str) -> tuple[tuple[int, ...], str]:
+def judged_text(dialogue: Dialogue, text: str) -> tuple[tuple[int, ...], str]:
     """The places of the facts that a text states, and why it is wrong; neither for what may be learned."""
     trap = next((why for keys, why in dialogue.never if has(text, keys)), "")
     if trap:

@@ -100,3 +100,17 @@ def test_the_wrong_ones_of_the_test_set_are_not_listed(
 
     assert "precision" in shown
     assert "missed" not in shown
+
+
+def test_weights_are_fitted_to_what_labels_call_facts(quality: Any) -> None:  # noqa: ARG001 - It adds bench/ to the path.
+    weights = importlib.import_module("clause_weights")
+    of = importlib.import_module("dialogues").dialogue_of
+    found = list(weights.samples([of({**DIALOGUE, "id": f"a{place}"}) for place in range(4)]))
+    others = list(weights.samples([of({**DIALOGUE, "id": "b1"})]))
+
+    fitted = weights.fitted(found)
+
+    assert fitted == weights.fitted(found)
+    assert fitted["^ i"] > 0 > fitted["rich"]
+    assert [row.author for row in others] == ["b"] * len(others)
+    assert weights.left_out([*found, *others]).row_count == 2

@@ -430,3 +430,29 @@ def test_an_interrupted_run_goes_on_where_it_ended(engine: Engine) -> None:
     engine.learn_from(chat, extractor=extractor)
     assert extractor.calls == [40, 14, 14]
     assert engine.count() == 50
+
+
+@pytest.mark.parametrize(
+    ("known", "named", "reply", "outcome", "current"),
+    [
+        ("Plays the cello.", "On a cello, once a year.", "I play the violin", "contradicted", 2),
+        ("The user is an architect.", "As an architect?", "I am a plumber", "contradicted", 2),
+        ("Has no pets.", "You have no pets.", "I've got two cats", "contradicted", 2),
+        ("The wedding is at Thornbury Barn.", "For Thornbury Barn?",
+         "My aunt's letting us have her orchard instead", "revised", 1),
+        ("Drives a Ford Fiesta.", "For the Fiesta?", "I'm driving a Mazda 3 these days", "revised", 1),
+        ("The wedding is at Thornbury Barn.", "For Thornbury Barn?",
+         "yes. we have moved our office to Leeds", "new", 2),
+        ("Plays the cello.", "How nice!", "I play the violin", "new", 2),
+    ],
+)  # fmt: skip
+def test_a_reply_changes_or_contradicts_the_memory_that_the_assistant_named(
+    engine: Engine, known: str, named: str, reply: str, outcome: str, current: int
+) -> None:
+    engine.remember(known)
+    chat = engine.conversation("chat")
+    for role, text in (("user", "Can you help me?"), ("assistant", named), ("user", reply)):
+        chat.append(role, text)
+    run = engine.learn_from(chat)
+    assert [each.outcome.value for each in run.decisions] == [outcome]
+    assert len(engine.memories()) == current

@@ -240,3 +240,40 @@ def test_a_file_of_no_patterns_is_refused(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(UnreadableSource, match=r"own\.toml"):
         RuleExtractor(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("take-home is 2,350 a month, rent is 815", "Take-home is 2,350 a month, rent is 815."),
+        ("Three hives on the roof, Buckfast mostly", "Three hives on the roof, Buckfast mostly."),
+        ("im 17 bro", "The user is 17 years old."),
+        ("dude i switched to helix ages ago", "The user switched to helix ages ago."),
+        ("Driving a Mazda 3 these days", "The user is driving a Mazda 3 these days."),
+    ],
+)
+def test_a_statement_in_free_words_or_without_its_subject_is_proposed(text: str, content: str) -> None:
+    assert [each.content for each in proposed(text)] == [content]
+
+
+def test_weights_speak_against_a_joke_that_a_pattern_fits_and_never_against_patterns_of_a_file(
+    tmp_path: Path,
+) -> None:
+    joke = "my kids have decided that bedtime is illegal and I'm to be replaced by a robot"
+    assert proposed(joke) == []
+
+    own = tmp_path / "own.toml"
+    own.write_text('[[pattern]]\nname = "kids"\ntext = "my kids have {clause}"\nwhole = true\n')
+    (found,) = RuleExtractor(own).extract(written(joke))
+    assert found.content.startswith("The user's kids have decided")
+
+
+def test_lines_of_a_pasted_chat_are_not_the_users_words() -> None:
+    assert proposed("is this toxic?\n[Kim]: i live in Ohio\n[Zed]: i have 3 kids") == []
+    assert proposed("[12:04] Kim: i live in Ohio\n[12:05] Zed: I have three cats") == []
+    assert [each.content for each in proposed("i live in Ohio")] == ["The user lives in Ohio."]
+
+
+def test_a_bare_value_corrects_the_statement_before_it() -> None:
+    (found,) = proposed("My wife's birthday is 7 March.", "sorry, 8 March!")
+    assert found.content == "The user's wife's birthday is 8 March."

@@ -28,7 +28,7 @@ _TYPES: Final = {
         "month": rf"\b{_MONTH}\b",
         "weekday": r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
         "time": r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o['’]clock)(?!\w)|\b\d{1,2}:\d\d\b"
-        r"|\bnoon\b|\bmidnight\b",
+        r"|\bnoon\b|\bmidnight\b|(?<=\bat )\d{1,2}(?= on\b|\W*$|,)",
         "ordinal": r"\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth)\b",
         "frequency": r"\b(?:hourly|daily|weekly|fortnightly|monthly|yearly)\b"
         r"|\b(?:once|twice|\w+ times) (?:an?|per|each) \w+"
@@ -69,6 +69,10 @@ _NAMED: Final = regex.compile(
     r"(?!(?:The|We|Our|My|They|It|He|She)\b)\p{Lu}\p{L}+(?=['’]s\b| (?:\p{Ll}+(?:s|ed)|left|quit|got)\b)"
 )
 """The name that a statement begins with."""
+_MOVES: Final = regex.compile(
+    r"\b(?:moved|changed|switched|rescheduled|shifted) (?:my|our|the) ", regex.IGNORECASE
+)
+"""Names what changed, so that one word in common is enough."""
 _SAYS_WHAT: Final = regex.compile(r"(?:The user|We|I) (?!['’]s\b)", regex.IGNORECASE)
 """Begins a statement whose first word is what somebody does, rather than what it is about."""
 _AT_LEAST: Final = 2
@@ -117,7 +121,8 @@ def change_of(
         return None
     # "Changed gyms, I go on Tuesdays" also shares the gym.
     shared = set(before) & {*about, *(_ordered(quoted, subject, language) if stated else ())}
-    if differing != ["number"] and _SAYS_WHAT.match(new) and len(shared) < min(_AT_LEAST, len(set(before))):
+    least = 1 if _MOVES.search(quoted) else _AT_LEAST
+    if differing != ["number"] and _SAYS_WHAT.match(new) and len(shared) < min(least, len(set(before))):
         # "Plays chess on Sundays" says nothing of tennis on Saturdays.
         return None
     return Change(differing[0], stated=stated)

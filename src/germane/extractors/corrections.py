@@ -23,7 +23,9 @@ _CORRECTS = regex.compile(
     r"(?P<value>[^.!?;\n]+)"
     r"|^(?:I meant|I mean(?:t to say)?|make (?:it|that)|correction:?)\s+(?P<value>[^.!?;\n]+)"
     r"|^(?:(?:no|sorry|oops|wait),? )*not [^,.!?;\n]+, (?:(?:sorry|but),? )*(?:it['’]s )?"
-    r"(?P<value>[^.!?;\n]+)",
+    r"(?P<value>[^.!?;\n]+)"
+    r"|^(?:sorry|oops|wait|correction|no wait|oh no|ah no|no,? sorry|I mean)[,:!]* (?:on |at |in )?"
+    r"(?P<value>[^\s.!?;,]+(?: [^\s.!?;,]+){0,2})(?=[.!]*$)",
     regex.IGNORECASE,
 )
 _CHANGES = regex.compile(

@@ -12,7 +12,7 @@ from typing import Final
 
 import regex
 
-from germane.extractors.statements import Statement, third_person
+from germane.extractors.statements import Statement, third_person, with_subject
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal, Quote
 from germane.model.memory import Memory
@@ -173,7 +173,7 @@ def of_known(
     """
     if statement.text.endswith("?"):
         return None
-    known = [each for each in known if each.valid_until is None and _STATE.match(each.content)]
+    known = [each for each in known if each.valid_until is None and _STATE.match(with_subject(each.content))]
     about = [memory for memory in known if _telling(memory.content) & topic]
     ways = (
         _replaced(statement, about, people),

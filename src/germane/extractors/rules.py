@@ -20,6 +20,7 @@ import regex
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.extractors.answers import AnswerPattern, AnswerPatterns, answered
+from germane.extractors.clauses import DOUBTFUL, VERY_DOUBTFUL, least_likelihood, likelihood
 from germane.extractors.corrections import corrected_answer, corrected_by
 from germane.extractors.references import of_known, topic_of
 from germane.extractors.statements import (
@@ -42,6 +43,9 @@ USER: Final = "user"
 
 _MEETING: Final = 3
 """Speakers of a meeting, at least; two people chat."""
+
+_SHORTEST: Final = 4
+"""Words of a sentence that stands for itself without a pattern."""
 
 _MACRO = regex.compile(r"\{([a-z_]+)\}")
 
@@ -81,15 +85,17 @@ class _Patterns:
 class RuleExtractor:
     """Proposes what a user states plainly: name, home, work, allergies, preferences, dates, decisions, rules.
 
-    It reads the user's messages alone, in English. `patterns` is a TOML file of patterns in place of the
-    built-in ones, in the form of `germane/extractors/english.toml`, whose `words` it may use. Raises
-    UnreadableSource for a file that can't be read as one.
+    It reads the user's messages alone, in English. A sentence that no pattern fits is learned as it stands
+    where the weights of its words speak for it. `patterns` is a TOML file of patterns in place of the
+    built-in ones and of the weights, in the form of `germane/extractors/english.toml`, whose `words` it may
+    use. Raises UnreadableSource for a file that can't be read as one.
     """
 
     name = "rules"
 
     def __init__(self, patterns: str | Path | None = None) -> None:
         self._patterns = _built_in() if patterns is None else _read(Path(patterns))
+        self._weighs = patterns is None
 
     def extract(
         self,
@@ -122,7 +128,8 @@ class RuleExtractor:
                 found.append(of_answer)
                 continue
             stated = list(self._of_statement(statement, answered=answered, in_meeting=in_meeting))
-            found += stated or self._of_answer(statement)
+            stated = stated or list(self._of_answer(statement))
+            found += stated or (() if in_meeting else self._of_weights(statement))
         return tuple({(each.content, each.quotes[-1].message): each for each in found}.values())
 
     def _of_known(
@@ -152,10 +159,13 @@ class RuleExtractor:
             and (not each.named or speaker != USER)
         ]
         matches = [(each, match) for each in allowed for match in each.text.finditer(sentence)]
+        is_weighed = self._weighs and speaker == USER and bool(matches)
+        likely = _likelihood(statement) if is_weighed else 1.0
         # Of whole clauses the first one counts, since it may go on to the end of the sentence.
         for pattern, match in sorted(matches, key=lambda pair: pair[0].whole and 1 + pair[1].start()):
             start, end = match.span()
-            if any(start < last and first < end for first, last in taken):
+            is_taken = any(start < last and first < end for first, last in taken)
+            if is_taken or likely < (DOUBTFUL if pattern.whole else VERY_DOUBTFUL):
                 continue
             taken.append((start, end))
             is_personal = _is_in("personal", match[0], self._patterns.parts)
@@ -190,6 +200,44 @@ class RuleExtractor:
             quotes=(question, statement.quotes[-1]),
         )
 
+    def _of_weights(self, statement: Statement) -> Iterator[Proposal]:
+        """A sentence of the user's as it stands, where it is probably worth learning."""
+        sentence = statement.resolved
+        if not self._weighs or speaker_of(statement.message) != USER or not stands_alone(statement):
+            return
+        if _likelihood(statement) >= least_likelihood(sentence):
+            parts = self._patterns.parts
+            plain = _without_trailing(parts["opening"].sub("", sentence), parts)
+            starts, ends = _period(statement.text, parts, statement.message.created_at)
+            yield Proposal(
+                content=_sentence_case(third_person(plain)),
+                kind="preference" if _is_in("liking", plain, parts) else "fact",
+                subject=USER,
+                quotes=statement.quotes,
+                valid_from=starts,
+                valid_until=ends,
+            )
+
+
+def read(messages: Sequence[Message]) -> tuple[Statement, ...]:
+    """The sentences in which the user states something, by the built-in patterns."""
+    return statements(messages, _built_in().messages)
+
+
+def stands_alone(statement: Statement) -> bool:
+    """Whether a sentence may be learned as it stands: no question, command, joke, and nothing momentary."""
+    given, sentence = _built_in(), statement.resolved
+    return (
+        len(sentence.split()) >= _SHORTEST
+        and not any(_is_in(each, sentence, given.parts) for each in ("command", "momentary"))
+        and not any(each.text.search(sentence) for each in (*given.refused, *given.unclear))
+    )
+
+
+def _likelihood(statement: Statement) -> float:
+    question = "" if statement.question is None else statement.question.text
+    return likelihood(statement.resolved, statement.message.own_text, question)
+
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:
     """What each message and the three before it are about, by the message's id."""
@@ -222,7 +270,7 @@ def refusal_of(sentence: str, kind: str) -> str:
 def stated_in(messages: tuple[Message, ...]) -> Mapping[str, Sequence[str]]:
     """The sentences in which the user states something, by the ids of their messages."""
     found: dict[str, list[str]] = {}
-    for each in statements(messages, _built_in().messages):
+    for each in read(messages):
         found.setdefault(each.quotes[-1].message, []).append(each.text)
     return found
 
@@ -445,7 +493,18 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
         )
         whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
         parts = {
-            name: whole.pop(name) for name in ("trailing", "since", "until", "personal") if name in whole
+            name: whole.pop(name)
+            for name in (
+                "trailing",
+                "since",
+                "until",
+                "personal",
+                "command",
+                "opening",
+                "momentary",
+                "liking",
+            )
+            if name in whole
         }
         answers = _answers_of(given, words) if "answers" in given else None
     except (KeyError, TypeError, AttributeError, regex.error, InvalidInput) as error:

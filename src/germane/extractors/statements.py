@@ -22,7 +22,10 @@ _QUOTED = regex.compile(
     r"|(?<!\w)'(?=[^'\n]*\bI\b)[^'\n]*'(?!\w)"
 )
 """Quotations of four words or more, or of the first person; a shorter one is a title or a term."""
-_NAMED_LINE = regex.compile(r"(?m)^\p{Lu}[\p{L}\p{M}]+: .*$")
+_NAMED_LINE = regex.compile(
+    r"(?m)^(?:[\[(<]?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])>]?,? (?:- )?)?"
+    r"(?:\p{Lu}[\p{L}\p{M}]+:|[\[<][\w .'-]{1,30}[\]>]:?) .*$"
+)
 """A line of a chat that was pasted, where there are at least two."""
 _ENDS = regex.compile(
     r"(?<![\d\s]\s?[ap]\.m\.)(?<!\b(?:e\.g|i\.e|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|approx)\.)"
@@ -74,8 +77,23 @@ _CASUAL: Final = {
     "im": "I'm", "ive": "I've", "i": "I", "dont": "don't", "doesnt": "doesn't", "didnt": "didn't",
     "cant": "can't", "wont": "won't", "isnt": "isn't", "arent": "aren't", "wasnt": "wasn't",
     "havent": "haven't", "hasnt": "hasn't", "couldnt": "couldn't", "hes": "he's", "shes": "she's",
-    "theyre": "they're", "thats": "that's", "youre": "you're",
+    "theyre": "they're", "thats": "that's", "youre": "you're", "whats": "what's",
 }  # fmt: skip
+_ADDRESSED = regex.compile(
+    r"^(?:dude|bro|mate|man|yo|guys?)[,!]? (?=\p{L})|,? (?:dude|bro|mate|man|tbh|ngl|smh)(?=[.!]*$)",
+    regex.IGNORECASE,
+)
+_ELIDED = regex.compile(
+    r"^(?P<before>(?:(?:and|but|so|also|no|nah|nope|yes|yeah|oh|ok|btw|well|actually|sorry|just)[,.!]? )*)"
+    r"(?:(?P<verb>switched|swapped|moved|changed|upgraded|downgraded|transferred|migrated|relocated|quit|stopped|"
+    r"gave up|sold|ditched|dropped|replaced)"
+    r"(?= (?!the (?:line|file|code|variable|function|word|title|text)\b)\p{L})"
+    r"|(?P<verb>driving|living|working|using|studying|playing|taking|drinking|eating|wearing|renting|teaching|"
+    r"staying|riding|training|learning|running|going)(?= [^.!?]*\b(?:now|these days|nowadays|since|instead|"
+    r"at the moment|currently)\b))",
+    regex.IGNORECASE,
+)
+"""Begins a sentence that leaves out "I"."""
 _CASUAL_WORD = regex.compile(
     rf"(?<![\w.'’/-])(?:{'|'.join(_CASUAL)})(?![\w/-]|\.\w|['’](?!(?:m|ve|d|ll)\b))", regex.IGNORECASE
 )
@@ -165,8 +183,15 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
 
 
 def spelled_out(text: str) -> str:
-    """A text with the apostrophes and the capital I that people leave out in chats: "im" as "I'm"."""
-    return _CASUAL_WORD.sub(_as_written, text)
+    """A text with what people leave out in chats, and without whom they address: "im 17 bro" as "I'm 17"."""
+    plain = _CASUAL_WORD.sub(_as_written, _ADDRESSED.sub("", text))
+    return _ELIDED.sub(_with_speaker, plain)
+
+
+def _with_speaker(match: regex.Match[str]) -> str:
+    verb = match["verb"]
+    speaker = "I'm" if verb.endswith("ing") else "I"
+    return f"{match['before']}{speaker} {verb[:1].lower()}{verb[1:]}"
 
 
 def asserted(text: str) -> str:
@@ -281,6 +306,21 @@ _SHORT: Final = {
 }
 _DENIED: Final = {"don": ("doesn't", "don't"), "do ": ("doesn't", "don't"), "hav": ("hasn't", "haven't")}
 _LATER: Final = {"my": "their", "mine": "theirs", "myself": "themselves", "me": "them", "i": "they"}
+
+
+_WITHOUT_SUBJECT: Final = regex.compile(
+    r"(?:Lives|Works|Is|Has|Was|Does|Can|Cannot|Owns|Drives|Rides|Drinks|Eats|Takes|Plays|Speaks|Studies|"
+    r"Teaches|Uses|Wears|Pays|Goes|Gets|Banks|Runs|Reads|Writes|Keeps|Wants|Needs|Enjoys|Likes|Loves|Hates|"
+    r"Prefers|Trains|Sleeps|Smokes|Commutes|Cycles|Walks|Volunteers|Rents|Plans|Avoids|Suffers|Attends|Manages|"
+    r"Leads|Reports|Mains|Moved|Learns|Grows|Sings|Swims|Weighs|Collects|Dislikes|Shops|Sells)(?:n['’]t)? "
+    r"(?!is\b|are\b)"
+)
+"""Begins a memory that leaves out whom it is about: "Lives in Oslo"."""
+
+
+def with_subject(text: str) -> str:
+    """A memory with the user as its subject where it has none: "Lives in Oslo", "The user lives in Oslo"."""
+    return f"The user {text[:1].lower()}{text[1:]}" if _WITHOUT_SUBJECT.match(text) else text
 
 
 def third_person(text: str, subject: str = "The user") -> str:

@@ -23,7 +23,7 @@ from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
 from germane.model.change import ApplySignal, Change, Insert, RecordRun, Reinstate, Reword
-from germane.model.conversation import Message
+from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import (
     Decision,
     Effect,
@@ -406,7 +406,16 @@ class LearningBatch:
         keyed = keyed or self._former(new)
         named = None if proposal.replaces is None else self._current(self._offered[proposal.replaces])
         language, (user, _) = self.session.language, user_and_agent(self.session.agent)
-        found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=language, user=user)
+        found = verdict(
+            new,
+            proposal,
+            keyed=keyed,
+            named=named,
+            near=near,
+            before=_before(proposal, messages),
+            language=language,
+            user=user,
+        )
         if found.target is not None and found.target.agent != new.agent:
             # The agent's own, which a user reads: only the agent changes it.
             if found.outcome is ProposalOutcome.CONFIRMED:
@@ -566,6 +575,14 @@ class LearningBatch:
 
     def _vector(self, memory: Memory) -> Vector | None:
         return vectors_to_store(self.session.embedder, [memory.content])[0]
+
+
+def _before(proposal: Proposal, messages: Mapping[str, Message]) -> str:
+    """The assistant's message that the last quoted one replies to; empty where there is none."""
+    quoted = messages[proposal.quotes[-1].message]
+    earlier = [each for each in messages.values() if each.seq < quoted.seq and each.own_text]
+    latest = max(earlier, key=lambda each: each.seq, default=None)
+    return latest.own_text if latest is not None and latest.role is MessageRole.ASSISTANT else ""
 
 
 @text_cache(1024)

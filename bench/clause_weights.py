@@ -1,0 +1,133 @@
+"""Fit the weights by which the rule-based extractor tells what is worth learning from other sentences.
+
+    python bench/clause_weights.py [--write]
+
+It reads the dialogues of `dev` alone (see `dialogues.py`), and prints how well weights judge the sentences of
+authors to whom they weren't fitted: each author's dialogues are left out in turn. `--write` fits them to all
+and writes `src/germane/extractors/english-clauses.json`. The fit is a logistic regression with a penalty on
+large weights, by Newton's method; it gives the same weights each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dialogues import UNLABELLED, Dialogue, dialogues, judged_text
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from germane.extractors.clauses import features, least_likelihood
+from germane.extractors.rules import read, stands_alone
+from germane.extractors.statements import third_person
+
+WEIGHTS = Path(__file__).parents[1] / "src/germane/extractors/english-clauses.json"
+_PENALTY = 1 / 0.3
+_FEWEST = 3
+"""Sentences that have a feature with a weight, at least."""
+_SMALLEST = 0.02
+"""A weight that isn't left out."""
+_STEPS = 12
+_HARM = 3.0
+"""What a sentence counts that must not be learned, such as a joke; each other one counts 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sentence with its author, its features, whether it states a fact of the labels, and what it counts.
+
+    `least` is how likely it has to be in order to be learned without a pattern; above 1 it can't be.
+    """
+
+    author: str
+    features: frozenset[str]
+    is_fact: bool
+    count: float
+    least: float
+
+
+def main() -> None:
+    """Print how well weights judge unknown authors; with `--write`, fit and write those of the package."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    found = list(samples(dialogues("dev")))
+    Console(highlight=False).print(left_out(found))
+    if given.write:
+        text = json.dumps(fitted(found), ensure_ascii=False, indent=0)
+        WEIGHTS.write_text(f"{text}\n", encoding="utf-8")
+
+
+def samples(given: Sequence[Dialogue]) -> Iterator[Sample]:
+    """The sentences of dialogues, without those that are neither right nor wrong.
+
+    The author of a dialogue is the letters at the beginning of its id.
+    """
+    for dialogue in given:
+        for each in read(dialogue.messages):
+            facts, wrong = judged_text(dialogue, third_person(each.resolved))
+            if facts or wrong:
+                question = "" if each.question is None else each.question.text
+                yield Sample(
+                    author=dialogue.id.rstrip("0123456789"),
+                    features=features(each.resolved, each.message.own_text, question),
+                    is_fact=bool(facts),
+                    count=_HARM if wrong and wrong != UNLABELLED else 1.0,
+                    least=least_likelihood(each.resolved) if stands_alone(each) else 2.0,
+                )
+
+
+def fitted(given: Sequence[Sample]) -> dict[str, float]:
+    """The weights of the features of samples; rare features and small weights are left out."""
+    counts = Counter(name for each in given for name in each.features)
+    names = sorted(name for name, count in counts.items() if count >= _FEWEST)
+    places = {name: place for place, name in enumerate(names)}
+    rows: NDArray[np.float64] = np.zeros((len(given), len(names)))
+    for row, each in zip(rows, given, strict=True):
+        row[[places[name] for name in each.features if name in places]] = 1.0
+    wanted = np.array([each.is_fact for each in given], dtype=np.float64)
+    counted = np.array([each.count for each in given])
+    weights = np.zeros(len(names))
+    for _ in range(_STEPS):
+        chance = 1 / (1 + np.exp(-(rows @ weights)))
+        slope = rows.T @ (counted * (chance - wanted)) + _PENALTY * weights
+        bend = (rows.T * (counted * chance * (1 - chance))) @ rows + _PENALTY * np.eye(len(names))
+        weights -= np.linalg.solve(bend, slope)
+    rounded = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
+    return {name: weight for name, weight in rounded.items() if abs(weight) >= _SMALLEST}
+
+
+def left_out(given: Sequence[Sample]) -> Table:
+    """For each author, how many sentences weights of all others would learn, and how many state facts."""
+    table = Table(title="Judged by weights fitted to other authors", title_justify="left", box=None)
+    for heading in ("author", "sentences", "facts", "learned", "of them facts"):
+        table.add_column(heading, justify="left" if heading == "author" else "right")
+    authors = sorted({each.author for each in given})
+    for author in authors:
+        mine = [each for each in given if each.author == author]
+        weights = fitted([each for each in given if each.author != author])
+        learned = [each for each in mine if _is_learned(each, weights)]
+        table.add_row(author, *map(str, _counts(mine, learned)))
+    return table
+
+
+def _is_learned(sample: Sample, weights: dict[str, float]) -> bool:
+    score = sum(weights.get(name, 0.0) for name in sample.features)
+    return bool(1 / (1 + np.exp(-score)) >= sample.least)
+
+
+def _counts(given: Collection[Sample], learned: Collection[Sample]) -> tuple[Any, ...]:
+    right = sum(each.is_fact for each in learned)
+    share = f"{right} ({right / len(learned):.0%})" if learned else "none"
+    return len(given), sum(each.is_fact for each in given), len(learned), share
+
+
+if __name__ == "__main__":
+    main()
