@@ -260,7 +260,7 @@ def test_a_missing_source_does_not_stop_the_others(db: Path, tmp_path: Path) -> 
 
     assert ran.code == 1
     assert "there is no such file" in ran.err
-    assert run("import", str(lines), db=db).out.endswith("1 read, 0 new, 1 known, 0 left out.\n")
+    assert run("import", str(lines), db=db).out.endswith("1 memory read, 0 new, 1 known, 0 left out.\n")
 
 
 def test_an_export_comes_back_byte_for_byte(db: Path, tmp_path: Path) -> None:

@@ -134,6 +134,30 @@ def test_a_command_that_needs_a_store_never_makes_one(tmp_path: Path, command: s
     assert not db.exists()
 
 
+@pytest.mark.parametrize("command", ["recall x --limit 0", "assemble x --budget -5", "recall x --now soon"])
+def test_a_wrong_argument_is_named_before_a_missing_store(tmp_path: Path, command: str) -> None:
+    ran = run(*command.split(), db=tmp_path / "none.db")
+
+    assert ran.code == 2
+    assert command.split()[2].lstrip("-") in ran.err
+
+
+def test_an_import_of_nothing_makes_no_store(tmp_path: Path) -> None:
+    ran = run("import", "nowhere.md", db=tmp_path / "none.db")
+
+    assert ran.code == 1
+    assert "there is no such file" in ran.err
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_an_option_without_its_value_points_to_the_help_of_its_command(tmp_path: Path) -> None:
+    ran = run("mcp", "--print-config", db=tmp_path / "none.db")
+    short = run("memory", "list", "--limit", db=tmp_path / "none.db")
+
+    assert "germane mcp --help" in ran.err
+    assert short.code == 2
+
+
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     db = tmp_path / "a.db"
     db.write_text("Dear diary, " * 100, encoding="utf-8")

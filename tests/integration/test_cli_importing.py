@@ -34,15 +34,15 @@ def app(tmp_path: Path) -> Path:
 def test_an_edit_is_counted_and_what_is_gone_is_named(tmp_path: Path, app: Path) -> None:
     db = tmp_path / "a.db"
     (app / "old.md").write_text("Old.\n", encoding="utf-8")
-    assert run("import", str(app), db=db).out == f"{app}: 2 read, 2 new, 0 known, 0 left out.\n"
+    assert run("import", str(app), db=db).out == f"{app}: 2 memories read, 2 new, 0 known, 0 left out.\n"
     (app / "README.md").write_text("# App\n\nIt runs well.\n", encoding="utf-8")
     (app / "old.md").unlink()
     (app / "large.md").write_text("x" * 1_000_001, encoding="utf-8")
 
     ran = run("import", str(app), db=db)
-    assert (ran.code, ran.out) == (0, f"{app}: 1 read, 0 new, 1 changed, 0 known, 0 left out.\n")
+    assert (ran.code, ran.out) == (0, f"{app}: 1 memory read, 0 new, 1 changed, 0 known, 0 left out.\n")
     assert "gone, still stored (--prune forgets it): app/old.md" in ran.err
-    assert "passed over: 1; --json says what and why" in ran.err
+    assert "not taken over by rule: 1; --json says what and why" in ran.err
 
     assert "gone, and forgotten: app/old.md" in run("import", str(app), "--prune", db=db).err
     assert "gone" not in run("import", str(app), "--prune", db=db).err
@@ -59,9 +59,9 @@ def test_a_dry_run_reports_what_an_import_would_do_and_stores_nothing(tmp_path: 
 
     assert {path: path.read_bytes() for path in tmp_path.glob("a.db*")} == before
     assert ran.out.splitlines() == [
-        f"{app}: 1 read, 0 new, 1 changed, 0 known, 0 left out.",
-        f"{several[1]}: 3 read, 0 new, 3 known, 0 left out.",
-        f"{several[2]}: 4 read, 4 new, 0 known, 0 left out.",
+        f"{app}: 1 memory read, 0 new, 1 changed, 0 known, 0 left out.",
+        f"{several[1]}: 3 memories read, 0 new, 3 known, 0 left out.",
+        f"{several[2]}: 4 memories read, 4 new, 0 known, 0 left out.",
     ]
     assert "Nothing was stored." in ran.err
     assert run("import", *several, db=db).out == ran.out
@@ -189,7 +189,7 @@ def test_a_watch_prints_a_line_of_json_for_each_step_and_ends_when_interrupted(
 @pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")
 def test_a_watch_tells_people_what_it_did(tmp_path: Path, app: Path) -> None:
     with watched(app, tmp_path / "a.db") as watching:
-        assert watching.line() == f"{app}: 1 read, 1 new, 0 known, 0 left out.\n"
+        assert watching.line() == f"{app}: 1 memory read, 1 new, 0 known, 0 left out.\n"
         (app / "new.md").write_text("New.\n", encoding="utf-8")
         assert watching.line() == "new: app/new.md\n"
         (app / "new.md").write_text("Newer.\n", encoding="utf-8")
@@ -246,7 +246,8 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
         # While another process writes, the import can't end before the signal arrives.
         with closing(sqlite3.connect(db, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            assert process.stderr.readline() == f"{app}: 0 of 2,001 examined, 0 read, 0 new …\n"
+            so_far = "0 of 2,001 files or lines examined, 0 memories read, 0 new …"
+            assert process.stderr.readline() == f"{app}: {so_far}\n"
             process.send_signal(signal.SIGINT)
             errors = process.stderr.read()
             assert process.wait(DEADLINE) == 130
@@ -255,7 +256,7 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
     stored = int(found[1].replace(",", ""))
     assert run("db", "stats", "--json", db=db).json()["memories"] == 1 + stored
     ran = run("import", str(app), db=db)
-    assert ran.out == f"{app}: 2,001 read, {2001 - stored:,} new, {stored:,} known, 0 left out.\n"
+    assert ran.out == f"{app}: 2,001 memories read, {2001 - stored:,} new, {stored:,} known, 0 left out.\n"
 
 
 def test_a_new_database_is_named_once_and_with_its_repository(tmp_path: Path) -> None:

@@ -72,6 +72,23 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(package: str) 
     assert "Traceback" not in ran.stderr
 
 
+def test_without_the_extra_the_version_is_printed() -> None:
+    words = "import sys; sys.modules['typer'] = None; sys.argv = ['germane', '--version']"
+    ran = process(code=f"{words}\nfrom germane.cli import main\nmain()")
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"germane {germane.__version__}\n", "")
+
+
+@pytest.mark.parametrize("package", ["mcp", "anyio"])
+def test_a_missing_package_of_the_mcp_server_is_no_traceback(package: str, tmp_path: Path) -> None:
+    words = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['germane', 'mcp', '--db', sys.argv[1]]"
+    ran = process(str(tmp_path / "m.db"), code=f"{words}\nfrom germane.cli import main\nmain()")
+
+    assert ran.returncode == 2
+    assert "pip install 'germane[mcp]'" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 def without_privilege(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command as a process that what stands in a folder's permissions binds, even if root runs it."""
     if not hasattr(os, "geteuid"):

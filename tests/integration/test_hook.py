@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -253,6 +254,7 @@ def test_as_a_process(tmp_path: Path) -> None:
 
     assert (first.returncode, second.returncode) == (0, 0)
     assert "PostgreSQL" in first.stdout
+    assert first.stdout.endswith("</recalled-from-memory>\n")
     assert second.stdout == ""
 
     (socket_of_the_process,) = (tmp_path / "germane").glob("*.sock")
@@ -315,5 +317,5 @@ def test_a_database_that_an_event_made_is_no_error(tmp_path: Path) -> None:
     done, _ = hook(tmp_path, "", "--check")
 
     (log,) = tmp_path.rglob("hook.log")
-    assert "Made the database" in log.read_text(encoding="utf-8")
+    assert re.match(r"\d{4}-\d\d-\d\d [\d:]+ Made the database", log.read_text(encoding="utf-8"))
     assert done.stdout.endswith("hook.log:\nnone\n")

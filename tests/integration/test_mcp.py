@@ -98,6 +98,8 @@ def test_a_session_with_every_tool(mode: str) -> None:
     engine = filled()
 
     async def session(client: Client) -> None:
+        info = client.server_info  # One era of the protocol has none.
+        assert info is None or info.version == germane.__version__
         context = await called(client, "context", question="How do refunds work?", budget=300)
         ref = re.search(r"\(ref (\w+); \d+ memories", context)
         assert "Never" in context

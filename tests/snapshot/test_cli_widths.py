@@ -120,6 +120,7 @@ def test_a_narrow_terminal_continues_columns_on_further_lines(db: Path) -> None:
     shown = on_terminal(db, 60, "recall cache --limit 1", "learn runs")
     assert "\n".join(shown.values()) == snapshot("""\
 score  why      id        kind  made
+  memory                                                    \n\
  1.00  lexical  c2094cac  fact  2026-03-02
   The search answers in 40 ms without a cache…              \n\
 

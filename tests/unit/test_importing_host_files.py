@@ -172,7 +172,7 @@ def test_imports_that_are_not_followed_are_printed(shop: Path, tmp_path: Path) -
     result = run("import", str(shop / "CLAUDE.md"), "--dry-run", db=tmp_path / "a.db")
     assert (result.code, result.out.splitlines()[0]) == (
         0,
-        f"{shop / 'CLAUDE.md'}: 1 read, 1 new, 0 known, 0 left out.",
+        f"{shop / 'CLAUDE.md'}: 1 memory read, 1 new, 0 known, 0 left out.",
     )
     assert "not taken over: it imports @gone.md, and there is no such file" in result.err
     assert not (tmp_path / "a.db").exists()

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from threading import Thread
 from typing import NoReturn
 
+import germane
 from germane.cli.commands import COUNTING, name_in
 from germane.cli.hook_client import is_event, pass_event
 
@@ -34,6 +35,9 @@ def main() -> NoReturn:
     missing = [
         name for name in ("typer", "rich") if sys.modules.get(name, ...) is None or not find_spec(name)
     ]
+    if missing and arguments == ["--version"]:
+        print(f"germane {germane.__version__}")  # noqa: T201 - As below.
+        sys.exit(0)
     if missing:
         print(  # noqa: T201 - Nothing else can print without the optional packages.
             f"germane: The command line needs {' and '.join(missing)}: pip install 'germane[cli]'",

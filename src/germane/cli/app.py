@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from germane import GermaneError, InvalidInput, StoreError, __version__
-from germane.cli.commands import COMMANDS, GROUPS
+from germane.cli.commands import COMMANDS, GROUPS, name_in
 from germane.cli.output import print_json, warn
 from germane.errors import shown
 
@@ -159,7 +159,10 @@ class Commands(_Group):
         except _USAGE_ERROR as error:
             message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
             context = getattr(error, "ctx", None)
-            command = context.command_path if context is not None else "germane"
+            named = name_in(arguments)
+            command = f"germane {named}" if named in COMMANDS else "germane"
+            if context is not None:
+                command = context.command_path
             end = "" if message.endswith("?") else "."
             return _report(_UsageError(f"{message}{end} See `{command} --help`."), as_json=as_json)
         except BrokenPipeError:

@@ -218,14 +218,15 @@ class Call(NamedTuple):
         frames: Path | None = None,
         record: bool = False,
         embedder: str | None = None,
+        note: Callable[[str], None] = warn,
     ) -> Iterator[Engine]:
         """The engine of the agent or its user, read-only unless it `writes`.
 
-        The store must exist unless it `makes` one. `now` is the time to answer for, in ISO 8601. Raises
-        InvalidInput and StoreUnavailable.
+        The store must exist unless it `makes` one, of which `note` gets a line. `now` is the time to answer
+        for, in ISO 8601. Raises InvalidInput and StoreUnavailable.
         """
-        is_new = self._is_new(makes=makes)
         moment = moment_of(now, name="--now")
+        is_new = self._is_new(makes=makes)
         chosen: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
         with germane.open(
             self.database,
@@ -237,7 +238,7 @@ class Call(NamedTuple):
             record=record,
         ) as engine:
             if is_new:
-                warn(f"{MADE} {_place_in_words(Path(self.database))}")
+                note(f"{MADE} {_place_in_words(Path(self.database))}")
             if self.user is None:
                 yield engine
                 return

@@ -78,6 +78,10 @@ def _print_context(call: Call, context: Context, text: str) -> None:
 
 
 def _assembled(call: Call, query: str, settings: _Settings, filters: Filters) -> Context:
+    from germane.operations.inputs import checked_count  # noqa: PLC0415 - The help needs none of it.
+
+    # Before a store is looked for, whose absence would hide it.
+    checked_count(settings.budget or 0, name="budget")
     given = settings._asdict()
     file, pins, without = given.pop("conversation"), given.pop("pin") or (), given.pop("without") or ()
     opened = {"now": given.pop("now"), "frames": given.pop("frames")}

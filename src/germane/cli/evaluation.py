@@ -330,7 +330,8 @@ def _heading(title: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
     from rich.rule import Rule  # noqa: PLC0415 - As above.
 
-    console = Console()
+    # The highlighter would colour the digits of "8,000" as two numbers.
+    console = Console(highlight=False)
     console.print()
     console.print(Rule(title, style="cyan"))
     console.print()

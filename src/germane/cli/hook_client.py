@@ -42,7 +42,7 @@ def pass_event(arguments: list[str]) -> None:
         end = time.monotonic() + float(option(arguments, "--deadline") or DEADLINE)
         event = sys.stdin.buffer.read(_MOST_BYTES)
         answer = _answer(arguments, event, end)
-        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.write(answer + b"\n" if answer else b"")
         sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - See above.
         with suppress(OSError):

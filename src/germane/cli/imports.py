@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from germane.cli.output import PacedLines, print_text, warn
 from germane.encoding import to_json
 from germane.errors import UnreadableSource
 from germane.model.text import counted, user_tenant
-from germane.stores.location import exists
+from germane.stores.location import MEMORY, exists, is_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +82,7 @@ def _import(
         "trust": trust,
     }
     results: list[_Result] = []
-    with _on_copy(call) if dry_run else call.engine(makes=True) as engine:
+    with _on_copy(call) if dry_run else _engine_for(call, sources) as engine:
         for source in sources:
             results.append(_import_one(call, engine, source, settings))
             if not call.as_json:
@@ -95,12 +95,22 @@ def _import(
     printed = call.prints({"sources": listed, **counts, **lists, "errors": errors, "dry_run": dry_run})
     if dry_run and not printed:
         warn("Nothing was stored. Import it without --dry-run.")
-    elif not printed:
+    elif not printed and exists(call.database):
         with call.engine() as engine:  # The one before embedded a last batch when it was closed.
             if waiting := engine.stats().pending:
                 warn(f"{counted(waiting, 'memory')} without a vector, found by words: germane db embed")
     if errors or lists["skipped"]:
         raise typer.Exit(_INCOMPLETE)
+
+
+def _engine_for(call: Call, sources: Sequence[str]) -> AbstractContextManager[Engine]:
+    """The engine of the agent, in memory alone where a file would be made although no source is there."""
+    may_be_there = any(
+        each.startswith("git:") or is_address(each) or Path(each).expanduser().exists() for each in sources
+    )
+    if may_be_there or exists(call.database):
+        return call.engine(makes=True)
+    return call._replace(database=MEMORY, user=None).engine(makes=True, embedder="none")
 
 
 @contextmanager
@@ -234,7 +244,7 @@ def _print_result(result: _Result) -> None:
     changed = f"{report.revised:,} changed, " if report.revised else ""
     experience = f" Of its use, {report.usage_records:,} records are new." if report.usage_records else ""
     print_text(
-        f"{result.source}: {report.read:,} read, {report.created:,} new, {changed}"
+        f"{result.source}: {counted(report.read, 'memory')} read, {report.created:,} new, {changed}"
         f"{report.known:,} known, {len(report.skipped):,} left out.{experience}"
     )
     _warn_of(report)
@@ -256,8 +266,8 @@ def _warn_of(report: ImportReport) -> None:
     _warn_each([f"left out: {each.source}: {each.reason}" for each in report.skipped])
     foreign = [each for each in report.passed_over if each.reason.startswith("not taken over")]
     _warn_each([f"{each.source}: {each.reason}" for each in foreign])
-    if passed_over := len(report.passed_over) - len(foreign):
-        warn(f"passed over: {passed_over:,}; --json says what and why")
+    if by_rule := len(report.passed_over) - len(foreign):
+        warn(f"not taken over by rule: {by_rule:,}; --json says what and why")
     if report.unchecked:
         warn(f"not checked for secrets: {report.unchecked}")
 
@@ -289,5 +299,5 @@ def _so_far(progress: Progress) -> str:
     changed = f", {progress.revised:,} changed" if progress.revised else ""
     left_out = f", {progress.skipped:,} left out" if progress.skipped else ""
     of = f" of {progress.seen_of:,}" if progress.seen_of is not None else ""
-    seen = f"{progress.seen:,}{of} examined, " if progress.seen or of else ""
-    return f"{seen}{progress.read:,} read, {progress.created:,} new{changed}{left_out} …"
+    seen = f"{progress.seen:,}{of} files or lines examined, " if progress.seen or of else ""
+    return f"{seen}{counted(progress.read, 'memory')} read, {progress.created:,} new{changed}{left_out} …"

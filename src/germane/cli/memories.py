@@ -84,6 +84,10 @@ def _recall(
         raise InvalidInput(
             f"--into {into} takes the agent's own memories, and --with-space adds others. Use one of them."
         )
+    from germane.operations.inputs import checked_count  # noqa: PLC0415 - The help needs none of it.
+
+    # Before a store is looked for, whose absence would hide it.
+    checked_count(limit, name="limit", least=1)
     spaces = call.spaces(with_space)
     with call.open(writes=into is not None, now=now) as engine:
         recalled = engine.recall(
@@ -138,9 +142,8 @@ def _list(
             "kind": lambda each: each.kind,
             "scope": lambda each: str(each.scope),
             "made": lambda each: f"{each.created_at:%Y-%m-%d}",
-            "memory": lambda each: label_of(each, _LONG_LABEL),
         }
-        print_columns(page, columns)
+        print_columns(page, columns, memory=(lambda each: each, _LONG_LABEL))
     rest = f" Go on with --after {short_id(last)}." if last else ""
     warn(f"{len(page):,} of {total:,} memories.{rest}")
 
@@ -269,9 +272,8 @@ def _print_ranked(recalled: RecallResult, agent: str | None) -> None:
             "id": lambda ranked: short_id(ranked.memory.ref),
             "kind": lambda ranked: ranked.memory.kind,
             "made": lambda ranked: f"{ranked.memory.created_at:%Y-%m-%d}",
-            "memory": lambda ranked: label_of(ranked.memory, _LONG_LABEL),
         }
-        print_columns(recalled, columns, right=(0,))
+        print_columns(recalled, columns, right=(0,), memory=(lambda ranked: ranked.memory, _LONG_LABEL))
 
 
 def _why(ranked: Ranked) -> str:
@@ -315,9 +317,8 @@ def _print_versions(versions: tuple[Memory, ...]) -> None:
         "id": lambda each: short_id(each.version_id),
         "status": lambda each: str(each.status),
         "made": lambda each: f"{each.created_at:%Y-%m-%d %H:%M}",
-        "memory": lambda each: label_of(each, _LONG_LABEL),
     }
-    print_columns(versions, columns, right=(0,))
+    print_columns(versions, columns, right=(0,), memory=(lambda each: each, _LONG_LABEL))
 
 
 # The lifecycle of a memory.

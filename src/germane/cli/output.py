@@ -30,6 +30,7 @@ _UNITS, _STEP = ("bytes", "kB", "MB", "GB", "TB"), 1000
 _GAP = 2
 _LEAST = 22
 """The minimum width of the last column of a table, if it has so long a text."""
+_LONG_WORD = 24
 _BESIDE_A_TEXT = 60
 """The usual width of the columns before a text."""
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
@@ -106,36 +107,56 @@ def _print_stacked(
         lines[-1].append(number)
         free -= each + _GAP
     console = Console(highlight=False)
+    has_last = any(row[-1] for row in rows)
     for row in (headings, *rows):
         for place, numbers in enumerate(lines):
             cells = (cell(harmless(row[each]), widths[each], right=each in right) for each in numbers)
             if line := (" " * _GAP).join(cells).rstrip():
                 typer.echo(f"{' ' * _GAP if place else ''}{line}")
-        if row is not headings and row[-1]:
+        if row[-1] and has_last:
             console.print(Padding(Text(harmless(row[-1])), (0, 0, 0, _GAP)))
 
 
 def print_columns(
-    items: Iterable[Any], columns: Mapping[str, Callable[[Any], str]], *, right: Sequence[int] = ()
+    items: Iterable[Any],
+    columns: Mapping[str, Callable[[Any], str]],
+    *,
+    right: Sequence[int] = (),
+    memory: tuple[Callable[[Any], Memory], int] | None = None,
 ) -> None:
-    """Print a table with a row for each item; the columns are functions of an item by their headings."""
+    """Print a table with a row for each item; the columns are functions of an item by their headings.
+
+    `memory` adds a last column with the label of a memory: a function of an item, and the columns of a label
+    where the terminal has no more space.
+    """
+    items, headings = tuple(items), list(columns)
     rows = [[text_of(item) for text_of in columns.values()] for item in items]
-    print_table(list(columns), rows, right=right)
+    if memory is not None:
+        memory_of, most = memory
+        beside = sum(max(map(width, each)) + _GAP for each in zip(headings, *rows, strict=True))
+        headings.append("MEMORY" if headings[0].isupper() else "memory")
+        for row, item in zip(rows, items, strict=True):
+            row.append(label_of(memory_of(item), most, beside=beside))
+    print_table(headings, rows, right=right)
 
 
-def label_of(memory: Memory, columns: int) -> str:
+def label_of(memory: Memory, columns: int, *, beside: int = _BESIDE_A_TEXT) -> str:
     """The shortest text of a memory on one line, cut by `fitting`; on a terminal the longest that fits."""
     texts = memory.renditions
-    shown = fitting(line_of(texts.micro.text), columns)
+    shown = fitting(line_of(texts.micro.text), columns, beside=beside)
     if is_terminal():
         longer = (line_of(each.text) for each in (texts.full, texts.summary))
-        shown = next((each for each in longer if fitting(each, columns) == each), shown)
+        shown = next((each for each in longer if fitting(each, columns, beside=beside) == each), shown)
     return shown
 
 
-def fitting(text: str, columns: int) -> str:
-    """The text of at most so many columns, or more if the terminal is wide."""
-    return cut(text, max(columns, columns_of_output() - _BESIDE_A_TEXT))
+def fitting(text: str, columns: int, *, beside: int = _BESIDE_A_TEXT) -> str:
+    """The text of at most so many columns, or more if the terminal is wide; cut between words if possible."""
+    shown = cut(text, max(columns, columns_of_output() - beside))
+    end = shown[:-1].rfind(" ", -_LONG_WORD)
+    if shown == text or end < 0 or text[len(shown) - 1] == " ":
+        return shown
+    return shown[:end].rstrip(" …,;:") + "…"
 
 
 def memory_line(verb: str, memory: Memory) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from germane.cli import options
 from germane.cli.call import Call, command, id_of
 from germane.cli.options import arg, opt
-from germane.cli.output import label_of, memory_line, print_columns, print_text
+from germane.cli.output import memory_line, print_columns, print_text
 from germane.model.context import short_id
 from germane.model.text import counted
 
@@ -65,9 +65,8 @@ def _list(
         "since": lambda each: f"{each.at:%Y-%m-%d}",
         "rules": lambda each: ", ".join(each.rules),
         "source": lambda each: each.memory.source or "",
-        "memory": lambda each: label_of(each.memory, _LABEL),
     }
-    print_columns(found, columns)
+    print_columns(found, columns, memory=(lambda each: each.memory, _LABEL))
 
 
 @command("quarantine release", space=True)

@@ -101,7 +101,7 @@ def _mcp(
             return
         _serve_one(call, options, {"host": host, "port": port} if http else None)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "mcp":
+        if (error.name or "germane").partition(".")[0] == "germane":
             raise
         raise MissingExtra(feature="The MCP server", extra="mcp") from error
 
@@ -180,12 +180,13 @@ def _hook(
         typer.echo(json.dumps({"hooks": hooks}, indent=2))
         return
     path = log_of([] if log is None else ["--log", str(log)])
-    with call.engine(makes=True, record=True) as engine:
+    note = warn if listen in (None, "-") else partial(write_log, path)
+    with call.engine(makes=True, record=True, note=note) as engine:
         events = HostEvents(engine, budget=budget, refs=None if check else _refs_of(call), learns=learn)
         if check:
             text = events.answer({"hook_event_name": "SessionStart"})
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-            errors = [line for line in lines if not line.startswith(MADE)][-10:]
+            errors = [line for line in lines if MADE not in line][-10:]
             shown = text or "No memory holds for every task yet, so a session starts with nothing."
             report = [shown, f"Latest errors in {path}:", *(errors or ["none"])]
             call.answer({"text": text, "log": str(path), "errors": errors}, "\n".join(report))

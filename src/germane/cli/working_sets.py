@@ -14,7 +14,6 @@ from germane.cli.call import Call, command, id_of, stopped_by_signals
 from germane.cli.options import arg, opt
 from germane.cli.output import (
     columns_of_output,
-    label_of,
     memory_line,
     print_columns,
     print_table,
@@ -93,9 +92,8 @@ def _show(call: Call, *, name: _Name = "default") -> None:
             "TOKENS": lambda item: f"{item.tokens:,}",
             "TOUCHES": lambda item: str(item.touches),
             "": lambda item: "pinned" if item.stays else "",
-            "MEMORY": lambda item: label_of(item.memory, _LABEL),
         }
-        print_columns(items, columns, right=(1, 2, 3))
+        print_columns(items, columns, right=(1, 2, 3), memory=(lambda item: item.memory, _LABEL))
 
 
 def _changing(method: str, done: str) -> None:

@@ -97,7 +97,7 @@ class HostEvents:
         while True:
             made = make(budget)
             text = fenced(made.text) if made.text.strip() else ""
-            if len(text) <= MOST_CHARACTERS:
+            if len(text) < MOST_CHARACTERS:  # A line feed follows.
                 break
             budget = budget * 9 * MOST_CHARACTERS // (10 * len(text))
         last = self._contexts.get(session)

@@ -18,6 +18,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, Completion, CompletionArgument, ToolAnnotations
 
+from germane import __version__
 from germane.errors import AssemblyNotFound, GermaneError, NotFound, UnknownKind
 from germane.servers.mcp_tools import MOST_BUDGET, TOOL_SETS, WRITES, MemoryTools, tool_names
 
@@ -97,6 +98,7 @@ def memory_server(
         "germane",
         title=title,
         instructions=instructions,
+        version=__version__,
         tools=[_tool(getattr(memory, name), name) for name in names],
         log_level="WARNING",
     )

@@ -339,10 +339,12 @@ class MemoryTools:
         ref = made.ref or self._remember_context(made)
         reasons: dict[str, int] = {}
         for entry in made.trace.excluded:
-            name = str(entry.reason).replace("_", " ")
+            reason = str(entry.reason)
+            name = "already shown" if reason == "duplicate" else reason.replace("_", " ")
             reasons[name] = reasons.get(name, 0) + 1
         left = ", ".join(f"{count} {name}" for name, count in sorted(reasons.items()))
-        return f"(ref {ref}; {counted(len(made.items), 'memory')}{f'; left out: {left}' if left else ''})"
+        left = f"; memories and messages left out: {left}" if left else ""
+        return f"(ref {ref}; {counted(len(made.items), 'memory')}{left})"
 
     def _remember_context(self, made: Context) -> str:
         given = f"{made.trace.question.text}\0{made.text}"
