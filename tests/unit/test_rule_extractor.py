@@ -28,6 +28,11 @@ def proposed(*texts: str) -> list[Proposal]:
     return list(RuleExtractor().extract(written(*texts)))
 
 
+def test_a_name_ends_before_the_speaker() -> None:
+    contents = [each.content for each in proposed("No, I moved to Osaka, I'm in Osaka now.")]
+    assert contents == ["The user moved to Osaka and lives there.", "The user is in Osaka now."]
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "attribute", "content"),
     [
