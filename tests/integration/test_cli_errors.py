@@ -71,7 +71,7 @@ _LONG = "x" * 5000
         (("ledger", "metrics", "--now", "0001-01-01"), 2),
         (("ledger", "metrics", "--since", "0001-01-01"), 2),
         (("ledger", "list", "--since", "0001-01-01T00:00+14:00"), 2),
-        (("remember", "x", "--meta", "k=" + "[" * 50_000), 2),
+        (("remember", "x", "--meta", "k=" + "[" * 300_000), 2),
         (("remember", "x", "--meta", "k=" + "[" * 200 + "]" * 200), 2),
         (("remember", "x", "--importance", "1e400"), 2),
         (("remember", "x\udcff"), 2),

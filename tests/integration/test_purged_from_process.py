@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
+from types import FrameType, GeneratorType
 
 import pytest
 
@@ -87,11 +87,11 @@ def test_no_text_is_left_of_what_has_expired(tmp_path: Path) -> None:
 
 
 def _texts_with(word: str) -> Iterator[str]:
-    """The texts with a word that any object refers to, frames apart: this test's own have the word."""
+    """The texts with a word that any object refers to, but for frames and generators, as this test's own."""
     gc.collect()
     raw = word.encode()
     for each in gc.get_objects():
-        if not isinstance(each, FrameType):
+        if not isinstance(each, FrameType | GeneratorType):
             for text in gc.get_referents(each):
                 if (type(text) is str and word in text) or (type(text) is bytes and raw in text):
                     yield f"{type(each).__name__}: {text[:100]!r}"

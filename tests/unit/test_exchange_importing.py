@@ -67,7 +67,7 @@ def test_unreadable_files_of_a_folder_are_in_the_report(tmp_path: Path, engine: 
         ("bad.md", "---\nx: " + "[" * 900 + "]" * 900 + "\n---\nText."),
         ("bad.md", "---\nx: " + '{"a": ' * 200 + "1" + "}" * 200 + "\n---\nText."),
         ("bad.md", "---\nx: &x [*x]\n---\nText."),
-        ("package.json", '{"name": "x", "dependencies": ' + '{"a": ' * 50_000 + "1" + "}" * 50_000 + "}"),
+        ("package.json", '{"name": "x", "dependencies": ' + '{"a": ' * 140_000 + "1" + "}" * 140_000 + "}"),
     ],
     ids=["open", "closed", "objects", "alias of itself", "manifest"],
 )
@@ -80,7 +80,7 @@ def test_a_file_that_is_nested_too_deeply_costs_only_itself(
     report = import_source(engine, str(tmp_path / "notes"))
     assert report.created == 2
     assert [each.source for each in report.skipped] == [str(bad)]
-    assert any(word in report.skipped[0].reason for word in ("nested", "recursion"))
+    assert "nested" in report.skipped[0].reason or "alias" in report.skipped[0].reason
 
 
 def test_metadata_that_is_nested_too_deeply_is_named_with_its_line(tmp_path: Path, engine: Engine) -> None:

@@ -324,7 +324,7 @@ def test_a_rule_across_the_page_is_no_front_matter(tmp_path: Path, text: str) ->
     [
         ("---\ntitle: a\nkey: [1, 2\n---\nx", "x.md, line 3: its front matter is no YAML"),
         ("---\n- a\n---\nx", "line 2: its front matter must be `name: value` lines"),
-        ("---\ndate: 2024-13-45\n---\nx", "front matter is no YAML (month must be in 1..12)"),
+        ("---\ndate: 2024-13-45\n---\nx", "front matter is no YAML (month must be in 1..12"),
         ("---\ndate: soon\n---\nx", "'date' must be a date or time such as 2024-05-01, and is 'soon'"),
         ("---\nimportance: high\n---\nx", "'importance' must be a number, and is 'high'"),
         ("---\npinned: maybe\n---\nx", "'pinned' must be true or false, and is 'maybe'"),

@@ -530,7 +530,8 @@ def _parsed(path: Path) -> Manifest:
         raise unreadable(path, str(error)) from error
     except (ValueError, RecursionError) as error:  # Invalid TOML or JSON.
         language = "TOML" if path.suffix == ".toml" else "JSON"
-        raise unreadable(path, f"it is no {language} ({error})") from error
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise unreadable(path, f"it is no {language} ({why})") from error
 
 
 def _lines(manifest: Manifest) -> Iterator[str]:
