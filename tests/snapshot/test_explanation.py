@@ -176,6 +176,7 @@ def test_every_reason_is_explained() -> None:
             "OUT: said (1), it stands in the conversation already",
             "OUT: alike (1), its section shows as many of its subject as the plan allows",
             "OUT: evicted (1), it left the context under pressure",
+            "OUT: outdated (1), the fact that it states was superseded since",
         ]
     )
 

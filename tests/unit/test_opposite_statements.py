@@ -28,7 +28,7 @@ def outcome(known: str, stated: str) -> str:
         ("The user doesn't eat fish.", "I eat salmon every Friday."),
         ("The user drinks beer after every match.", "I never drink alcohol."),
         ("The user is vegan.", "I eat cheese every morning."),
-        ("The user has no pets.", "My dog sleeps on the sofa every night."),
+        ("The user has no pets.", "My dog Bello sleeps in my room."),
         ("The user can't drive.", "I drive to work every day."),
         ("The user's birthday is May 4.", "My birthday is May 14."),
         ("The user was born in Tampere.", "I was born in Turku."),

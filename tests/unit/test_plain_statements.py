@@ -30,7 +30,8 @@ def contents(*texts: str) -> list[str]:
     [
         ("our staging server gets rebuilt every Sunday", "Our staging server gets rebuilt every Sunday."),
         ("My sister Imogen lives in Perth.", "The user's sister Imogen lives in Perth."),
-        ("Jonas loves anything with trains.", "Jonas loves anything with trains."),
+        ("Jonas loves the number 7 tram.", "Jonas loves the number 7 tram."),
+        ("We finally adopted our daughter last Friday.", "We finally adopted our daughter last Friday."),
         ("I play bass in a band", "The user plays bass in a band."),
         ("I've had a pacemaker since 2022, does that matter?", "The user has had a pacemaker since 2022."),
         ("Since Monday I'm a designer at Vellum.", "Since Monday the user is a designer at Vellum."),
@@ -181,9 +182,7 @@ def test_of_three_speakers_only_personal_statements_and_decisions_count() -> Non
     "text",
     [
         "I have zero willpower.",
-        "I've been a member since first year.",
         "I quit the café.",
-        "We finally adopted our daughter last Friday.",
         "I'm an accountant and I have no sense of humour, said every accountant ever.",
         "finish this for me: I left my heart in a parking lot, I sold my soul for a coffee pot",
         "Write survey questions: How satisfied are you? I always buy local.",

@@ -6,12 +6,15 @@ are enough: after "on your Mac", "I'm on Fedora" is about the same thing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import regex
 
 from germane.extractors.changes import Change, says_change
 from germane.extractors.statements import with_subject
+from germane.model.conversation import Message, MessageRole
+from germane.model.extraction import Proposal
 from germane.model.text import text_cache
 from germane.retrieval.tokenizer import query_terms
 
@@ -26,6 +29,7 @@ _OWNED: Final = regex.compile(
     r"(?P<value>(?:[^.;!?]|\.(?=\S))+)",
     regex.IGNORECASE,
 )
+_WHOSE: Final = regex.compile(r"The user['’]s (?P<what>[\p{L}’'-]+)", regex.IGNORECASE)
 _ROLE: Final = regex.compile(
     r"(?P<who>\p{Lu}[\p{L}’'-]*(?: \p{Lu}[\p{L}’'-]*)*) (?:is|are) (?P<what>(?:the|our|my) [^.;,!?]+)"
 )
@@ -61,6 +65,14 @@ _LONGEST: Final = 600
 """Characters of a memory that states one thing."""
 
 
+def replied_to(proposal: Proposal, messages: Mapping[str, Message]) -> str:
+    """The assistant's message that the last quoted one replies to; empty where there is none."""
+    quoted = messages[proposal.quotes[-1].message]
+    earlier = [each for each in messages.values() if each.seq < quoted.seq and each.own_text]
+    latest = max(earlier, key=lambda each: each.seq, default=None)
+    return latest.own_text if latest is not None and latest.role is MessageRole.ASSISTANT else ""
+
+
 def names(text: str, memory: str) -> bool:
     """Whether a message names what a memory states: half of its words, or one of its names or figures."""
     if len(memory) > _LONGEST:
@@ -81,8 +93,10 @@ def reply_to(new: str, old: str, quoted: str, *, has_own: bool) -> Change | None
     differs = _other_object(mine, theirs) or _other_owned(mine, theirs) or _other_role(mine, theirs)
     if differs:
         return Change("value", stated=stated)
+    other = _WHOSE.match(mine)
     if (
         not has_own
+        and not (other and not _terms(other["what"]) & _terms(theirs))
         and not _terms(mine) >= _terms(theirs)
         and _REJECTS.search(quoted)
         and not _AFFIRMS.search(quoted)

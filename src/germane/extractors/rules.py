@@ -160,7 +160,9 @@ class RuleExtractor:
         ]
         matches = [(each, match) for each in allowed for match in each.text.finditer(sentence)]
         is_weighed = self._weighs and speaker == USER and bool(matches)
-        likely = _likelihood(statement) if is_weighed else 1.0
+        # What somebody says besides is left out of the memory, and of what it is judged by.
+        own = _without_trailing(sentence, self._patterns.parts)
+        likely = _likelihood(statement, own) if is_weighed else 1.0
         # Of whole clauses the first one counts, since it may go on to the end of the sentence.
         for pattern, match in sorted(matches, key=lambda pair: pair[0].whole and 1 + pair[1].start()):
             start, end = match.span()
@@ -205,7 +207,7 @@ class RuleExtractor:
         sentence = statement.resolved
         if not self._weighs or speaker_of(statement.message) != USER or not stands_alone(statement):
             return
-        if _likelihood(statement) >= least_likelihood(sentence):
+        if _likelihood(statement, sentence) >= least_likelihood(sentence):
             parts = self._patterns.parts
             plain = _without_trailing(parts["opening"].sub("", sentence), parts)
             starts, ends = _period(statement.text, parts, statement.message.created_at)
@@ -234,9 +236,9 @@ def stands_alone(statement: Statement) -> bool:
     )
 
 
-def _likelihood(statement: Statement) -> float:
+def _likelihood(statement: Statement, sentence: str) -> float:
     question = "" if statement.question is None else statement.question.text
-    return likelihood(statement.resolved, statement.message.own_text, question)
+    return likelihood(sentence, statement.message.own_text, question)
 
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:

@@ -19,11 +19,12 @@ from germane.extractors.consolidation import Verdict, is_trusted, verdict
 from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.references import refers_back
+from germane.extractors.replies import replied_to
 from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
 from germane.model.change import ApplySignal, Change, Insert, RecordRun, Reinstate, Reword
-from germane.model.conversation import Message, MessageRole
+from germane.model.conversation import Message
 from germane.model.extraction import (
     Decision,
     Effect,
@@ -406,15 +407,9 @@ class LearningBatch:
         keyed = keyed or self._former(new)
         named = None if proposal.replaces is None else self._current(self._offered[proposal.replaces])
         language, (user, _) = self.session.language, user_and_agent(self.session.agent)
+        before = replied_to(proposal, messages)
         found = verdict(
-            new,
-            proposal,
-            keyed=keyed,
-            named=named,
-            near=near,
-            before=_before(proposal, messages),
-            language=language,
-            user=user,
+            new, proposal, keyed=keyed, named=named, near=near, before=before, language=language, user=user
         )
         if found.target is not None and found.target.agent != new.agent:
             # The agent's own, which a user reads: only the agent changes it.
@@ -567,22 +562,11 @@ class LearningBatch:
         """Those of the latest memories of the batch that share most terms, as many as a search returns."""
         latest = [*self._made.values()][-_LATEST:]
         mine, language = {*terms}, self.session.language
-        return nlargest(
-            _LOOKED_AT,
-            latest,
-            key=lambda made: len(mine.intersection(_terms_of(made.content, language))),
-        )
+        shared = {each.id: len(mine.intersection(_terms_of(each.content, language))) for each in latest}
+        return nlargest(_LOOKED_AT, latest, key=lambda made: shared[made.id])
 
     def _vector(self, memory: Memory) -> Vector | None:
         return vectors_to_store(self.session.embedder, [memory.content])[0]
-
-
-def _before(proposal: Proposal, messages: Mapping[str, Message]) -> str:
-    """The assistant's message that the last quoted one replies to; empty where there is none."""
-    quoted = messages[proposal.quotes[-1].message]
-    earlier = [each for each in messages.values() if each.seq < quoted.seq and each.own_text]
-    latest = max(earlier, key=lambda each: each.seq, default=None)
-    return latest.own_text if latest is not None and latest.role is MessageRole.ASSISTANT else ""
 
 
 @text_cache(1024)
