@@ -93,16 +93,14 @@ def reply_to(new: str, old: str, quoted: str, *, has_own: bool) -> Change | None
     differs = _other_object(mine, theirs) or _other_owned(mine, theirs) or _other_role(mine, theirs)
     if differs:
         return Change("value", stated=stated)
-    other = _WHOSE.match(mine)
-    if (
-        not has_own
-        and not (other and not _terms(other["what"]) & _terms(theirs))
-        and not _terms(mine) >= _terms(theirs)
-        and _REJECTS.search(quoted)
-        and not _AFFIRMS.search(quoted)
-    ):
-        return Change("value", stated=True)
-    return None
+    rejected = _REJECTS.search(quoted)
+    if has_own or rejected is None or _terms(mine) >= _terms(theirs) or _AFFIRMS.search(quoted):
+        return None
+    whose = _WHOSE.match(mine)
+    # "My sister moved to Kiel" is about nothing else, unless it says "instead".
+    if whose and not _terms(whose["what"]) & _terms(theirs) and rejected[0].casefold() != "instead":
+        return None
+    return Change("value", stated=True)
 
 
 def _other_object(new: str, old: str) -> bool:
