@@ -52,7 +52,7 @@ FIGURES = (
     Figure("names exported by germane", limit=60, goal=60),
     Figure("files called by a warm assemble", limit=46, goal=45),
     Figure("functions called by a warm assemble", limit=337, goal=200),
-    Figure("modules loaded by a first assemble", limit=88, goal=80),
+    Figure("modules loaded by a first assemble", limit=87, goal=80),
     Figure("source files that name seen_count", limit=8, goal=8),
     Figure("modules in the longest import chain", limit=15, goal=15),
     Figure("import circles of folders", limit=0, goal=0),
