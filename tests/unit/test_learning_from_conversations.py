@@ -433,26 +433,31 @@ def test_an_interrupted_run_goes_on_where_it_ended(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "named", "reply", "outcome", "current"),
+    ("known", "named", "reply"),
     [
-        ("Plays the cello.", "On a cello, once a year.", "I play the violin", "contradicted", 2),
-        ("The user is an architect.", "As an architect?", "I am a plumber", "contradicted", 2),
-        ("Has no pets.", "You have no pets.", "I've got two cats", "contradicted", 2),
-        ("The wedding is at Thornbury Barn.", "For Thornbury Barn?",
-         "My aunt's letting us have her orchard instead", "revised", 1),
-        ("Drives a Ford Fiesta.", "For the Fiesta?", "I'm driving a Mazda 3 these days", "revised", 1),
-        ("The wedding is at Thornbury Barn.", "For Thornbury Barn?",
-         "yes. we have moved our office to Leeds", "new", 2),
-        ("Plays the cello.", "How nice!", "I play the violin", "new", 2),
+        ("The user works at Acme.", "How is work at Acme?", "I no longer drink coffee."),
+        ("The user lives in Oslo.", "Is it cold in Oslo?", "I upgraded my laptop to a Framework."),
+        ("The user has a dog called Rex.", "How is Rex?", "I sold my car last week."),
+        ("The user plays chess.", "Chess tonight?", "I also play the cello."),
+        ("The user is a nurse.", "How is it as a nurse?", "I'm a mother of two now."),
+        ("The user speaks Spanish.", "In Spanish?", "I speak Portuguese too."),
+        ("The user likes jazz.", "Some jazz?", "I like hip hop."),
+        ("The user uses Postgres.", "With Postgres?", "We replaced Jenkins with Buildkite."),
     ],
-)  # fmt: skip
-def test_a_reply_changes_or_contradicts_the_memory_that_the_assistant_named(
-    engine: Engine, known: str, named: str, reply: str, outcome: str, current: int
+)
+def test_a_reply_about_something_else_leaves_alone_what_the_assistant_named(
+    engine: Engine, known: str, named: str, reply: str
 ) -> None:
     engine.remember(known)
     chat = engine.conversation("chat")
     for role, text in (("user", "Can you help me?"), ("assistant", named), ("user", reply)):
         chat.append(role, text)
     run = engine.learn_from(chat)
-    assert [each.outcome.value for each in run.decisions] == [outcome]
-    assert len(engine.memories()) == current
+    assert [each.outcome.value for each in run.decisions] == ["new"]
+    assert known in [each.content for each in engine.memories()]
+
+
+def test_a_memory_without_a_subject_is_the_users(engine: Engine) -> None:
+    engine.remember("Has no pets.")
+    run = engine.learn_from([{"role": "user", "content": "My dog Bello sleeps in my room."}])
+    assert [each.outcome.value for each in run.decisions] == ["contradicted"]

@@ -63,6 +63,7 @@ def _import(
         # Nothing is stored if a file can't be read or one of the conversations differs.
         for conversation, messages in taken:
             _new(conversation, messages)
+        # Again, since an earlier file may have been of the same conversation.
         for conversation, messages in taken:
             added = conversation.extend(_new(conversation, messages))
             figures = {"appended": len(added), "messages": len(conversation.messages())}

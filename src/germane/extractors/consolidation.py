@@ -13,7 +13,6 @@ from typing import Final
 import regex
 
 from germane.extractors.changes import Change, change_of, on_other_topics, opposes, says_change, stays
-from germane.extractors.replies import names, reply_to
 from germane.extractors.statements import with_subject
 from germane.lifecycle import NEARLY_IDENTICAL, is_trusted_less
 from germane.model.extraction import Proposal, ProposalOutcome
@@ -76,7 +75,6 @@ def verdict(
     keyed: Memory | None = None,
     named: Memory | None = None,
     near: Sequence[tuple[Memory, float]] = (),
-    before: str = "",
     language: str = "english",
     user: str | None = None,
 ) -> Verdict:
@@ -84,8 +82,7 @@ def verdict(
 
     `keyed` is the current memory of its subject and attribute, `named` the one that it says it replaces, and
     `near` the active memories most like it, each with its cosine (0 without an embedder), the most alike
-    first. `before` is the assistant's message that the user replies to: what it names of a memory, the reply
-    may change. Whoever is trusted less replaces nobody. `user` is the user's name, where it is known: what a
+    first. Whoever is trusted less replaces nobody. `user` is the user's name, where it is known: what a
     memory says of that name is a statement about the user.
     """
     found = _verdict(
@@ -94,7 +91,6 @@ def verdict(
         keyed=keyed and _of_user(keyed, user),
         named=named and _of_user(named, user),
         near=[(_of_user(other, user), cosine) for other, cosine in near],
-        before=before,
         language=language,
     )
     known = {each.id: each for each in (keyed, named, *(other for other, _ in near)) if each is not None}
@@ -120,7 +116,6 @@ def _verdict(
     keyed: Memory | None,
     named: Memory | None,
     near: Sequence[tuple[Memory, float]],
-    before: str,
     language: str,
 ) -> Verdict:
     same = _same(new, keyed, near, language)
@@ -138,13 +133,11 @@ def _verdict(
         if proposal.attribute is None:
             reason = "It was replaced, and is stated again."
         return _revised(new, keyed, reason)
-    about = [other for other, _ in near if _about_one(new, other)]
-    against = (_against(new, other, proposal, language) for other in about)
-    found = next((each for each in against if each is not None), None)
-    if found is None and language == "english" and before:
-        found = _in_reply(new, about, proposal, before)
-    nothing = Verdict(outcome=ProposalOutcome.NEW, reason="Nothing known says it or speaks against it.")
-    return nothing if found is None else found
+    for other, _ in near:
+        found = _against(new, other, proposal, language) if _about_one(new, other) else None
+        if found is not None:
+            return found
+    return Verdict(outcome=ProposalOutcome.NEW, reason="Nothing known says it or speaks against it.")
 
 
 def _same(
@@ -189,21 +182,6 @@ def _against(new: Memory, other: Memory, proposal: Proposal, language: str) -> V
     if ends or (not is_denial and says_change(f"{new.content}\n{quoted}", language)):
         return _revised(new, other, "It says that this ended or began again.")
     return _contradicts(other, "A known memory says the opposite.")
-
-
-def _in_reply(new: Memory, about: Sequence[Memory], proposal: Proposal, before: str) -> Verdict | None:
-    """What a reply does to the one memory that the assistant's message names; None where it fits none."""
-    quoted = "\n".join(each.text for each in proposal.quotes)
-    named = [other for other in about if names(before, other.content)]
-    has_own = proposal.attribute is not None
-    changes = [(other, reply_to(new.content, other.content, quoted, has_own=has_own)) for other in named]
-    fitting = [(other, change) for other, change in changes if change is not None]
-    if len(fitting) != 1:
-        return None
-    ((other, change),) = fitting
-    if change.stated:
-        return _revised(new, other, f"The assistant named it, and the {change.value} has changed.")
-    return _contradicts(other, f"The assistant named it, and another {change.value} was stated.")
 
 
 def _is_replaced(new: Memory, other: Memory, quoted: str, language: str) -> bool:

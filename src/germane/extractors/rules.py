@@ -47,6 +47,9 @@ _MEETING: Final = 3
 _SHORTEST: Final = 4
 """Words of a sentence that stands for itself without a pattern."""
 
+_PARTS: Final = ("trailing", "since", "until", "personal", "command", "opening", "momentary", "liking")
+"""The patterns of `messages` that match a part of a sentence, by their names."""
+
 _MACRO = regex.compile(r"\{([a-z_]+)\}")
 
 
@@ -494,20 +497,7 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
             for table in ("refused", "unclear")
         )
         whole = {name: _compiled(text, words) for name, text in given.get("messages", {}).items()}
-        parts = {
-            name: whole.pop(name)
-            for name in (
-                "trailing",
-                "since",
-                "until",
-                "personal",
-                "command",
-                "opening",
-                "momentary",
-                "liking",
-            )
-            if name in whole
-        }
+        parts = {name: whole.pop(name) for name in _PARTS if name in whole}
         answers = _answers_of(given, words) if "answers" in given else None
     except (KeyError, TypeError, AttributeError, regex.error, InvalidInput) as error:
         raise UnreadableSource(

@@ -19,7 +19,6 @@ from germane.extractors.consolidation import Verdict, is_trusted, verdict
 from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.references import refers_back
-from germane.extractors.replies import replied_to
 from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
@@ -407,10 +406,7 @@ class LearningBatch:
         keyed = keyed or self._former(new)
         named = None if proposal.replaces is None else self._current(self._offered[proposal.replaces])
         language, (user, _) = self.session.language, user_and_agent(self.session.agent)
-        before = replied_to(proposal, messages)
-        found = verdict(
-            new, proposal, keyed=keyed, named=named, near=near, before=before, language=language, user=user
-        )
+        found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=language, user=user)
         if found.target is not None and found.target.agent != new.agent:
             # The agent's own, which a user reads: only the agent changes it.
             if found.outcome is ProposalOutcome.CONFIRMED:
@@ -562,8 +558,11 @@ class LearningBatch:
         """Those of the latest memories of the batch that share most terms, as many as a search returns."""
         latest = [*self._made.values()][-_LATEST:]
         mine, language = {*terms}, self.session.language
-        shared = {each.id: len(mine.intersection(_terms_of(each.content, language))) for each in latest}
-        return nlargest(_LOOKED_AT, latest, key=lambda made: shared[made.id])
+        return nlargest(
+            _LOOKED_AT,
+            latest,
+            key=lambda made: len(mine.intersection(_terms_of(made.content, language))),
+        )
 
     def _vector(self, memory: Memory) -> Vector | None:
         return vectors_to_store(self.session.embedder, [memory.content])[0]

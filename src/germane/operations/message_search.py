@@ -370,7 +370,7 @@ def _outdated(session: AgentContext, context: Context) -> dict[str, Reason]:
                 if (message := stated.get((agent, fact.source or ""))) is None:
                     continue  # Another agent's session has the same name.
                 terms = frozenset(terms_of(_words(message)))
-                if 2 * len(terms & frozenset(terms_of(fact.content))) >= len(terms):
+                if terms and 2 * len(terms & frozenset(terms_of(fact.content))) >= len(terms):
                     found[message.ref] = Reason.OUTDATED
     return found
 

@@ -346,7 +346,7 @@ def shares_of_identifiers(
         plain = identifier.lower()  # Looking for it anywhere is many times faster than the expression.
         holders = [
             place
-            for place, (content, subject) in zip(places, texts, strict=False)
+            for place, (content, subject) in zip(places, texts, strict=True)
             if (plain in content.lower() and whole.search(content)) or (subject and whole.search(subject))
         ]
         if len(holders) <= FEW_HOLDERS:

@@ -89,13 +89,11 @@ class AgentCache(ABC):
         self._sessions: dict[Filter, Sessions | None] = {}
         self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
         self._found: dict[Hashable, tuple[SearchResult, int]] = {}
-        self._long = np.empty(
-            0, dtype=np.int64
-        )  # Ordinals whose records may be read late although they are long.
-        self._digests = np.empty(0, dtype="S32")  # The digests of their texts.
-        self._withdrawn: frozenset[int] = (
-            frozenset()
-        )  # Ordinals that may be read late, withdrawn by their status.
+        # Of the ordinals whose records may be read late, the long ones with the digests of their texts, and
+        # those whose status withdraws them.
+        self._long = np.empty(0, dtype=np.int64)
+        self._digests = np.empty(0, dtype="S32")
+        self._withdrawn = frozenset[int]()
 
     @property
     def nbytes(self) -> int:

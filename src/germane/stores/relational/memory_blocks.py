@@ -44,7 +44,7 @@ ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from ro
 _LATE, _DEPENDS = 1, 2  # Whether a memory may be read late, as the query `block_rows` says.
 
 _REPACK = "Pack them again from the rows with `germane db reindex`."
-_RULES: Final = 1
+_RULES: Final = 2
 """The form of a block; one of another form counts as missing."""
 
 _HEAD: Final = np.dtype("<u4")
@@ -393,9 +393,7 @@ def _read(memories: bytes, words: bytes) -> MemoryBlock | None:
     """The block of two values; None for those of another form, or that were damaged."""
     try:
         length, count = _opened(memories)
-        # A block of an earlier version has less.
-        kinds, sessions, *more = json.loads(memories[_START : _START + length])
-        digests, withdrawn = (more + [{}, []][len(more) :])[:2]
+        kinds, sessions, digests, withdrawn = json.loads(memories[_START : _START + length])
         by_num = {int(num): digest for num, digest in digests.items()}
         rows = np.frombuffer(memories, _ROW, count, _START + length)
         postings = _read_postings(words, rows["length"].astype(np.int32))
