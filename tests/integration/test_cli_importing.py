@@ -104,6 +104,19 @@ def test_only_a_project_can_be_pruned(tmp_path: Path) -> None:
     assert "prune=True goes with a project's files" in ran.err
 
 
+def test_an_option_that_one_source_refuses_stores_none_of_them(tmp_path: Path) -> None:
+    page, export = tmp_path / "page.md", tmp_path / "export.jsonl"
+    page.write_text("# Tea\n\nGreen tea is in the tin.\n", encoding="utf-8")
+    export.write_text("{}\n", encoding="utf-8")
+    db = tmp_path / "agent.db"
+
+    ran = run("import", str(page), str(export), "--project", "tea", db=db)
+
+    assert (ran.code, db.exists()) == (2, False)
+    assert "project='tea' goes with a project's files" in ran.err
+    assert "Leave it out." in ran.err
+
+
 def test_a_folder_that_is_not_there_cannot_be_watched(tmp_path: Path) -> None:
     ran = run("watch", str(tmp_path / "gone"), db=tmp_path / "a.db")
     assert ran.code == 2

@@ -49,9 +49,11 @@ def run_commands(task: Task) -> None:
         store = made_store(Path(folder))
         files = _bad_files(Path(folder, "bad"))
         for _ in task.each_round():
-            with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-                db = Path(shutil.copy(store.path, Path(place, "agent.db")))
-                with commits_of(db) as commits:
+            with tempfile.TemporaryDirectory() as outer:
+                place = Path(outer, "a", "b")  # So that "../.." is a folder of this call, not the whole disk.
+                place.mkdir(parents=True)
+                db = Path(shutil.copy(store.path, place / "agent.db"))
+                with contextlib.chdir(place), commits_of(db) as commits:
                     for _ in range(_EACH):
                         name = task.chance.choice(names)
                         call = _line(name, store, files, task.chance)

@@ -237,6 +237,8 @@ def _retrievers(
 # demo: the bundled memory, and the project in the current folder.
 
 _DEMO_BUDGETS = "8000,2000,500"
+_LEAST_BUDGET = 500
+"""A smaller one wouldn't hold what the demo's contexts always show, which is known after it is stored."""
 _IN_MEMORY = ":memory:"
 _RULE = 78
 _PROJECT_AGENT = "project"
@@ -265,7 +267,7 @@ def _demo(
     """Assembles a context for the question at three budgets. Then the docs/ and git history of a project are
     imported, and a question about it is answered from them. A second run changes nothing.
     """
-    sizes = numbers_of(budgets, name="--budgets")
+    sizes = numbers_of(budgets, name="--budgets", least=_LEAST_BUDGET)
     if project is not None and not project.is_dir():
         raise InvalidInput(f"--project={str(project)!r} is no folder. Name the folder of a project.")
     shown = _demonstrate(call, sizes)

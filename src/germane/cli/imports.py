@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,13 +74,13 @@ def _import(
     interrupted: the next import continues. Text that looks like a secret is not stored. Exits with 1 if
     anything was left out.
     """
-    settings = {
-        "prune": prune,
-        "project": project,
-        "root": root,
-        "allow_secrets": allow_secrets,
-        "trust": trust,
-    }
+    from germane.importers.transfer import checked_layout  # noqa: PLC0415 - Only this command needs it.
+
+    settings: dict[str, Any] = {"prune": prune, "project": project, "root": root, "trust": trust}
+    for source in sources:  # An option that one of them doesn't take is refused before any is stored.
+        with suppress(UnreadableSource):
+            checked_layout(source, **settings)
+    settings["allow_secrets"] = allow_secrets
     results: list[_Result] = []
     with _on_copy(call) if dry_run else _engine_for(call, sources) as engine:
         for source in sources:

@@ -230,12 +230,14 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
     return fields
 
 
-def numbers_of(text: str, *, name: str) -> list[int]:
-    """Integers of 0 or more separated by commas. Raises InvalidInput that mentions `name`."""
+def numbers_of(text: str, *, name: str, least: int = 0) -> list[int]:
+    """Integers of `least` or more separated by commas. Raises InvalidInput that mentions `name`."""
     try:
         numbers = [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if min(numbers, default=-1) < 0:
-        raise InvalidInput(f"{name}={shown(text)} is no list of numbers of 0 or more. Write 500,1000,2000.")
+    if min(numbers, default=-1) < least:
+        raise InvalidInput(
+            f"{name}={shown(text)} is no list of numbers of {least} or more. Write 500,1000,2000."
+        )
     return numbers

@@ -38,6 +38,7 @@ from germane.model.change import UsageHistory, UsageRecord, version_of
 from germane.model.extraction import LearningRun
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory, Trust
+from germane.model.validation import checked_word
 from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def import_source(
     """
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
-    layout, path = layout_of(source), path_of(source)
-    _check_options(source, layout, project=project, root=root, prune=prune, trust=trust)
+    layout = checked_layout(source, project=project, root=root, prune=prune, trust=trust)
+    path = path_of(source)
     run = Run(progress=progress, allow_secrets=allow_secrets, trust=trust)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
         owner = project_of(path, name=project, root=root)
@@ -104,19 +105,31 @@ def import_source(
     return run.report()
 
 
-def _check_options(source: str, layout: Layout, *, prune: bool, trust: object, **files: object) -> None:
-    """Raise InvalidInput for an option that a source of the layout doesn't take."""
+def checked_layout(
+    source: str, *, project: str | None, root: Path | str | None, prune: bool, trust: Trust | str | None
+) -> Layout:
+    """The format of a source.
+
+    Raises InvalidInput for an unknown trust and for an option of `import_source` that a source of this format
+    doesn't take, and UnreadableSource for a source that can't be imported.
+    """
+    if trust is not None:
+        checked_word(Trust, trust, name="trust")
+    layout = layout_of(source)
     if layout is Layout.EXPORT and trust is not None:
         raise InvalidInput(
             f"trust={str(trust)!r} goes with texts from outside; {source!r} is an export, which has the "
             "trust of each memory. Leave it out."
         )
-    named = [f"{name}={str(value)!r}" for name, value in files.items() if value is not None]
-    if layout not in (Layout.PROJECT, Layout.MARKDOWN) and (prune or named):
-        option = "prune=True" if prune else named[0]
+    if layout in (Layout.PROJECT, Layout.MARKDOWN):
+        project_of(path_of(source), name=project, root=root)
+        return layout
+    files = {"project": project, "root": root and str(root), "prune": prune or None}
+    if named := [f"{name}={value!r}" for name, value in files.items() if value is not None]:
         raise InvalidInput(
-            f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
+            f"{named[0]} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
         )
+    return layout
 
 
 def _import_files(engine: Engine, owner: Project, path: Path, run: Run, *, prune: bool, batch: int) -> None:
