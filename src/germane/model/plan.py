@@ -279,23 +279,26 @@ class Plan:
         """The plan with the days and sources of its items left out, or with their ids shown."""
         if dates and sources and not ids:
             return self
-        return replace(
-            self,
-            sections=tuple(
-                replace(
-                    section,
-                    dates=section.dates and dates,
-                    sources=section.sources and sources,
-                    ids=section.ids or (ids and section.style is Style.BULLETS),
-                )
-                for section in self.sections
-            ),
-        )
+        return replace(self, sections=_showing(self.sections, dates=dates, sources=sources, ids=ids))
 
     @property
     def shares(self) -> Sequence[Share]:
         """The sections' shares, in order."""
         return [section.share for section in self.sections]
+
+
+@lru_cache(maxsize=64)
+def _showing(sections: tuple[Section, ...], *, dates: bool, sources: bool, ids: bool) -> tuple[Section, ...]:
+    """The sections, which show only what is chosen; cached, since most questions have one plan."""
+    return tuple(
+        replace(
+            section,
+            dates=section.dates and dates,
+            sources=section.sources and sources,
+            ids=section.ids or (ids and section.style is Style.BULLETS),
+        )
+        for section in sections
+    )
 
 
 # What an agent is doing: frames, and how one was chosen.

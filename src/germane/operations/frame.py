@@ -185,14 +185,16 @@ def framed(session: AgentContext, text: str, how: PlanInput, *, dated: bool) -> 
             what = _EMPTY_TEXT[intent.aim]
             notes = (*notes, TraceNote(code="nothing_asked", text=f"{what} names nothing to look for."))
     total = usual if budget is None else budget
+    past = _past(session, text, intent, dated=dated)
     chosen = layered(
         session.kinds,
         choice.frame,
         complexity=complexity,
         intent=intent,
         guidance=bool(how.guidance),
-        past=_past(session, text, intent, dated=dated),
-        total=total,
+        past=past,
+        # For other questions one plan does for all budgets, so that it is found in the cache.
+        total=total if past.history else None,
     )
     return Framed(
         plan=chosen,

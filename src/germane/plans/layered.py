@@ -272,8 +272,9 @@ def layered(
     """The plan for these kinds in this frame, whose priorities multiply into scores.
 
     More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
-    as far as nothing else needs their tokens. `past` says what the question asks of commits and releases.
-    Plans are cached, as most questions have the plan of one before. Raises InvalidPlan.
+    as far as nothing else needs their tokens. `past` says what the question asks of commits and releases; how
+    many commits are shown depends on the budget, `total`. Plans are cached, as most questions have the plan
+    of one before. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
     user = replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True)
@@ -417,6 +418,7 @@ _OF_DOMAIN = ("constraints", "procedures")
 _MANY = 1000
 
 
+@lru_cache(maxsize=128)
 def layered_strict(kinds: Kinds, frame: Frame) -> Plan:
     """The plan for these kinds in this frame. Raises InvalidPlan for a frame of other sections."""
     check_sections(frame)
@@ -469,6 +471,7 @@ def _to_the_letter(section: Section) -> Section:
 # The relevance plan: the layered plan's way to fill a budget, with one section for everything.
 
 
+@lru_cache(maxsize=128)
 def relevance(kinds: Kinds) -> Plan:
     """The plan for these kinds; those that need no question (identity, constraints, focus) are left to
     others.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Self
 
@@ -202,7 +203,7 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
             f"{', '.join(how.shares)}. Give it a share: "
             f"germane.plans.ScopedPlan(shares={{..., {unknown[0]!r}: 0.2}})."
         )
-    levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
+    shares, found = tuple(how.shares.items()), tuple((name, tuple(each)) for name, each in places.items())
     return Plan(
         name=how.name,
         roll_over=RollOver.NEXT if how.roll_over else RollOver.NONE,
@@ -211,24 +212,36 @@ def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]
         counts_content=how.estimate,
         repeats="always" if how.estimate else "never" if how.roll_over else "across",
         kinds_first=_kinds_first(how, kinds),
-        sections=guarded(
-            kinds,
-            *(
-                Section(
-                    name=name,
-                    heading=_HEADINGS.get(name, f"## {name.replace('_', ' ').replace('-', ' ').title()}"),
-                    share=Share(weight=weight),
-                    # A scope that nobody named has no memories, which isn't the same as all scopes.
-                    where=replace(where, scopes=(), applies_to=places[name]) if name in places else None,
-                    levels=levels,
-                    overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
-                )
-                for name, weight in (
-                    (each, int(Fraction(str(share)) * _WHOLE)) for each, share in how.shares.items()
-                )
-            ),
-            where=replace(where, scopes=(), applies_to=tuple(chain.from_iterable(places.values()))),
+        sections=_sections(kinds, shares, found, where, degrade=how.degrade),
+    )
+
+
+@lru_cache(maxsize=64)
+def _sections(
+    kinds: Kinds,
+    shares: tuple[tuple[str, float], ...],
+    places: tuple[tuple[str, tuple[Scope, ...]], ...],
+    where: Filter,
+    *,
+    degrade: bool,
+) -> tuple[Section, ...]:
+    """The sections of a plan; cached, since the questions of one task have the same."""
+    scopes = dict(places)
+    return guarded(
+        kinds,
+        *(
+            Section(
+                name=name,
+                heading=_HEADINGS.get(name, f"## {name.replace('_', ' ').replace('-', ' ').title()}"),
+                share=Share(weight=int(Fraction(str(share)) * _WHOLE)),
+                # A scope that nobody named has no memories, which isn't the same as all scopes.
+                where=replace(where, scopes=(), applies_to=scopes[name]) if name in scopes else None,
+                levels=(Level.FULL, Level.SUMMARY) if degrade else (Level.FULL,),
+                overflow=Overflow.DEGRADE if degrade else Overflow.SKIP,
+            )
+            for name, share in shares
         ),
+        where=replace(where, scopes=(), applies_to=tuple(chain.from_iterable(scopes.values()))),
     )
 
 
