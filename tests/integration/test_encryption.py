@@ -33,8 +33,10 @@ from germane.stores import (
     vacuum_store,
 )
 from germane.testing.fakes import seeded_ids
-from support.databases import ENCRYPTION_KEY
+from support.databases import ENCRYPTION_KEY, running
 from support.everything import ACTS, WORDS, Person, TickingClock
+from support.postgres_server import contents as contents_of
+from support.postgres_server import database_of
 
 MARKERS = (
     *(" wrote about ", "standup is at", "water the plants", "An answer to", "### STATE", *WORDS),
@@ -152,6 +154,26 @@ def test_every_verb_gives_the_same_and_no_text_is_in_a_table(
     plain = results(postgres_store, "", acts)
     for mine, theirs in zip(found, plain, strict=True):
         assert mine == theirs
+
+
+@pytest.mark.long
+def test_no_text_is_in_a_servers_files_or_its_log() -> None:
+    everything = {"log_statement": "all", "log_parameter_max_length": "-1", "log_min_messages": "debug1"}
+    for server in running(**everything):
+        sealed, plain = server.url(server.fresh()), server.url(server.fresh())
+        migrate_store(sealed, key=ENCRYPTION_KEY)
+        migrate_store(plain)
+        results(sealed, ENCRYPTION_KEY, script(5, 1))
+        server.run("ANALYZE", "CHECKPOINT", database=database_of(sealed))
+        written = {path.name: data for path, data in contents_of(server.folder)}
+        assert [(name, form) for name, data in written.items() for form in FORMS if form in data] == []
+        assert b"INSERT INTO memories" in written["log"]
+        # The same verbs in a plain store leave them in both, so that the search finds what is there.
+        results(plain, "", script(5, 1))
+        server.run("CHECKPOINT", database=database_of(plain))
+        written = {path.name: data for path, data in contents_of(server.folder)}
+        assert b"Zanzibar" in written.pop("log")
+        assert any(b"Zanzibar" in data for data in written.values())
 
 
 # Keys.
