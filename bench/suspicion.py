@@ -1,11 +1,14 @@
-"""How many harmless texts the rules of `germane/retrieval/suspicion.toml` mark: sections of documentation.
+"""How many harmless texts the rules of `germane/retrieval/suspicion.toml` mark: documentation and mails.
 
-`python bench/suspicion.py [FOLDER...]` reads the Markdown, reStructuredText and text files of the folders;
-without any, those of the installed packages and of /usr/share/doc.
+`python bench/suspicion.py [FOLDER...]` reads the Markdown, reStructuredText and text files of the folders by
+sections, and mails (.eml, and folders in the Maildir format) whole; without any, the documentation of the
+installed packages and of /usr/share/doc.
 """
 
 from __future__ import annotations
 
+import email
+import email.policy
 import re
 import sys
 import sysconfig
@@ -21,17 +24,26 @@ _LONGEST = 400_000
 _SHORTEST = 20
 
 
-def sections(folders: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """The sections of all documents below the folders, with their files."""
+def texts(folders: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """The sections of all documents below the folders and the mails there, with their files."""
     for folder in folders:
         for path in sorted(folder.rglob("*")):
-            if (
-                path.suffix.lower() in {".md", ".rst", ".txt"}
-                and path.is_file()
-                and path.stat().st_size < _LONGEST
-            ):
+            if not path.is_file() or path.stat().st_size > _LONGEST:
+                continue
+            if path.suffix.lower() == ".eml" or path.parent.name in {"cur", "new"}:
+                yield path, _mail(path)
+            elif path.suffix.lower() in {".md", ".rst", ".txt"}:
                 text = path.read_text(encoding="utf-8", errors="ignore")
                 yield from ((path, each) for each in _SECTION.split(text) if len(each.strip()) > _SHORTEST)
+
+
+def _mail(path: Path) -> str:
+    """The subject, the sender and the text of a mail."""
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    body = mail.get_body(("plain", "html"))
+    content = body.get_payload(decode=True) if body else b""
+    text = content.decode("utf-8", "replace") if isinstance(content, bytes) else ""
+    return f"{mail['subject']}\n{mail['from']}\n\n{text}"
 
 
 def main() -> None:
@@ -42,7 +54,7 @@ def main() -> None:
     rules: Counter[str] = Counter()
     count = marked = size = 0
     started = time.perf_counter()
-    for path, text in sections(folders):
+    for path, text in texts(folders):
         count, size = count + 1, size + len(text)
         if found := findings_of(text):
             marked += 1
@@ -50,7 +62,7 @@ def main() -> None:
             print(f"{path}: {', '.join(found)}")
     seconds = time.perf_counter() - started
     share = 100 * marked / max(1, count)
-    print(f"{marked} of {count:,} sections ({share:.2f} %), {size / 1e6 / seconds:.1f} MB/s: {dict(rules)}")
+    print(f"{marked} of {count:,} texts ({share:.2f} %), {size / 1e6 / seconds:.1f} MB/s: {dict(rules)}")
 
 
 if __name__ == "__main__":
