@@ -15,6 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from germane.cli.output import PacedLines
 from torture import arguments, commands, contexts, damage, files, kills, lasting
 from torture.task import Task
 
@@ -67,6 +68,8 @@ def _run(name: str, task: Task, console: Console) -> Task:
             task.show = lambda text: status.update(f"{name}: {text}")
             SECTIONS[name](task)
     else:
+        lines = PacedLines()
+        task.show = lambda text: lines(f"{name}: {text}")
         SECTIONS[name](task)
         console.print(f"{name}: {task.summary()}", markup=False, soft_wrap=True)
     return task
