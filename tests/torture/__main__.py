@@ -15,7 +15,6 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from germane.cli.output import PacedLines
 from torture import arguments, commands, contexts, damage, files, kills, lasting
 from torture.task import Task
 
@@ -68,10 +67,10 @@ def _run(name: str, task: Task, console: Console) -> Task:
             task.show = lambda text: status.update(f"{name}: {text}")
             SECTIONS[name](task)
     else:
-        lines = PacedLines()
-        task.show = lambda text: lines(f"{name}: {text}")
+        task.show = lambda text: console.print(f"{name}: {text}", markup=False, soft_wrap=True)
+        task.pause = 30.0
         SECTIONS[name](task)
-        console.print(f"{name}: {task.summary()}", markup=False, soft_wrap=True)
+        task.show(task.summary())
     return task
 
 

@@ -24,13 +24,14 @@ class Task:
     """One run of a section: its seed and limits, its findings, and its figures by name.
 
     `rounds` is the number of rounds, None for as many as `seconds` allow. A run stops at the limit that is
-    reached first.
+    reached first. `show` gets the figures after a round where `pause` seconds have passed since it last did.
     """
 
     seed: int
     seconds: float
     rounds: int | None = None
     show: Callable[[str], None] = lambda _: None
+    pause: float = 0.0
     findings: list[str] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)
 
@@ -44,12 +45,14 @@ class Task:
         return time.monotonic() - self._began
 
     def each_round(self) -> Iterator[int]:
-        """The numbers of the rounds from 0, of which there is one at least; each shows the figures."""
-        number = 0
+        """The numbers of the rounds from 0, of which there is one at least."""
+        number, due = 0, self.pause
         while number == 0 or (self.taken < self.seconds and (self.rounds is None or number < self.rounds)):
             yield number
             number += 1
-            self.show(self.summary())
+            if self.taken >= due:
+                due = self.taken + self.pause
+                self.show(self.summary())
 
     def summary(self) -> str:
         """The figures and the number of findings, in one line."""

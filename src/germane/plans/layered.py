@@ -390,10 +390,9 @@ def _frame_text(frame: Frame) -> str:
 #
 # Its layers have the note's own tokens whatever the frame is; the frame writes its section, gives the
 # priorities of the score and names the domain. Each layer takes its candidates in the order of the note's
-# sum,
-# the summary of one if it fits, else its micro, and ends at the first of which neither does; nothing flows
-# from layer to layer, nothing grows afterwards, and nothing is left out for having little to do with the
-# question. A memory costs what its rendition counts, as there.
+# sum, the summary of one if it fits, else its micro, and ends at the first of which neither does; nothing
+# flows from layer to layer, nothing grows afterwards, and nothing is left out for having little to do with
+# the question. A memory costs what its rendition counts, as there.
 #
 # What it keeps of `layered`: the text as it stands never exceeds the budget, and what forbids something is
 # never left out. The note has its layers add up to 8,000 and the calibration note on top; that is the budget

@@ -321,14 +321,13 @@ def superseded_notes(memories: Sequence[Memory]) -> list[TraceNote]:
 #     recency    2 ^ (-age / 168 h): a true half-life, where HTM's own code takes e ^ (-age / 168 h)
 #     access     ln(1 + accesses) / 10, at most 1
 #
-# Each signal is brought to 0 to 1 by the least and the greatest of the candidates. A signal of one
-# candidate alone stays as it is, equal ones count 1, and meaning or tags that no candidate has count 0.
-# A memory without a vector counts as near as the nearest one, times the share that its BM25 score has in
-# the best one or in that of a full match; where no vector is near at all, words take the place of
-# meaning. Unlike HTM's, the list of the vectors takes part in finding, so that what matches by meaning
-# alone is found; and where HTM gives a half to what it doesn't know, what isn't known counts nothing.
-# The parts are no shares of a good match, as those of `germane.ranking.relevance` are, and none has the
-# name of one that learning weighs.
+# Each signal is brought to 0 to 1 by the least and the greatest of the candidates. A signal of one candidate
+# alone stays as it is, equal ones count 1, and meaning or tags that no candidate has count 0. A memory
+# without a vector counts as near as the nearest one, times the share that its BM25 score has in the best one
+# or in that of a full match; where no vector is near at all, words take the place of meaning. Unlike HTM's,
+# the list of the vectors takes part in finding, so that what matches by meaning alone is found; and where HTM
+# gives a half to what it doesn't know, what isn't known counts nothing. The parts are no shares of a good
+# match, as those of `germane.ranking.relevance` are, and none has the name of one that learning weighs.
 
 HYBRID_WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"meaning": 0.5, "tags": 0.3, "recency": 0.1, "access": 0.1}

@@ -125,8 +125,7 @@ def _came_to(needed: int, raw: Raw, beginning: bytes) -> bool:
 # depends on every word being heard.
 #
 # A notification is sent right behind a commit and not inside the transaction. Inside, the server would let
-# the
-# transactions that notify commit one at a time, each until its bytes are on the disk.
+# the transactions that notify commit one at a time, each until its bytes are on the disk.
 
 _CHANNEL: Final = "germane"
 _TURN_SECONDS: Final = 0.2
