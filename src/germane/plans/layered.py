@@ -272,9 +272,8 @@ def layered(
     """The plan for these kinds in this frame, whose priorities multiply into scores.
 
     More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
-    as far as nothing else needs their tokens. `past` says what the question asks of commits and releases; how
-    many commits are shown depends on the budget, `total`. Plans are cached, as most questions have the plan
-    of one before. Raises InvalidPlan.
+    as far as nothing else needs their tokens. `past` says what the question asks of commits and releases, and
+    `total` limits the commits. Plans are cached, as most questions have one of before. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
     user = replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True)
