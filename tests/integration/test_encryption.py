@@ -45,6 +45,10 @@ MARKERS = (
 """Words of the texts that are stored: contents, questions, messages, answers and anchors."""
 
 
+_BY_CHANCE = 4
+"""So few bytes may stand anywhere in what is encrypted."""
+
+
 def forms_of(marker: str) -> Iterator[bytes]:
     """A marker as it may stand somewhere: in three encodings, in hexadecimal digits, and within base64."""
     for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
@@ -55,7 +59,7 @@ def forms_of(marker: str) -> Iterator[bytes]:
             yield base64.b64encode(bytes(shift) + raw)[4:-4]
 
 
-FORMS = tuple(form for marker in MARKERS for form in forms_of(marker))
+FORMS = tuple(form for marker in MARKERS for form in forms_of(marker) if len(form) > _BY_CHANCE)
 
 
 def learned(engine: germane.Engine) -> list[object]:

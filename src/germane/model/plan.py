@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from germane.errors import InvalidInput, InvalidPlan
 from germane.model.memory import Level, Memory, Status, Trust
 from germane.model.query import Filter, Order
-from germane.model.validation import checked_fields
+from germane.model.validation import checked_fields, checked_flag
 
 Fusion: TypeAlias = Literal["floored", "rrf", "weighted_sum", "weighted_sum_v1"]
 """The ways in which the signals of relevance become one score."""
@@ -279,6 +279,8 @@ class Plan:
         """The plan with the days and sources of its items left out, or with their ids shown."""
         if dates and sources and not ids:
             return self
+        for name, flag in (("dates", dates), ("sources", sources), ("ids", ids)):
+            checked_flag(flag, name=name)
         return replace(self, sections=_showing(self.sections, dates=dates, sources=sources, ids=ids))
 
     @property

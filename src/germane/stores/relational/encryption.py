@@ -198,7 +198,12 @@ class DataKey:
         return self.open(b64decode(value, validate=True), place).decode()
 
     def seal_equal(self, value: str, place: bytes) -> str:
-        """A text encrypted by AES-256-SIV: equal texts of one column stay equal, so that they are found."""
+        """A text encrypted by AES-256-SIV: equal texts of one column stay equal, so that they are found.
+
+        An empty one stays empty, which the database refuses where none may be.
+        """
+        if not value:
+            return value
         return b64encode(self._siv.encrypt(value.encode(), [place.partition(b" ")[0]])).decode("ascii")
 
     def open_equal(self, value: str, place: bytes) -> str:
