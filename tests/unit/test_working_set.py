@@ -485,3 +485,19 @@ def test_many_threads_never_hold_more_than_the_limit(engine: Engine) -> None:
     assert len(entered) == 40
     assert Counter(entered) == Counter([*left, *(one.memory.id for one in working)])
     assert working.tokens == 10 * len(working)
+
+
+def test_a_maximum_is_set_with_what_is_added_or_not_at_all(engine: Engine) -> None:
+    memory = engine.remember("Redis caches sessions for ten minutes.").id
+    working = engine.working_set("desk")
+    with pytest.raises(InvalidInput, match="can't enter a working set of 2"):
+        working.add_many([memory], max_tokens=2)
+    with pytest.raises(InvalidInput, match="max_tokens=-1"):
+        working.add_many([memory], max_tokens=-1)
+    assert (len(working), working.max_tokens, working.moved) == (0, 128_000, 0)
+    added = working.add_many([memory], max_tokens=30)
+    assert ([one.memory.id for one in added.items], working.max_tokens) == ([memory], 30)
+    other = engine.remember("Postgres keeps what has to last, and Redis the rest of it all.").id
+    moved = working.add_many([other], max_tokens=added.items[0].tokens + 10)
+    assert [one.item.memory.id for one in moved.eviction.evicted] == [memory]
+    assert [one.memory.id for one in working] == [other]

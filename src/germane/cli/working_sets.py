@@ -70,10 +70,9 @@ def _add(
 ) -> None:
     """A memory that the set already has is touched. Evicted memories stay stored."""
     with _opened(call, name, writes=True) as (owner, working_set):
-        if max_tokens is not None:
-            working_set.resize(max_tokens)
         ids = [id_of(owner, each) for each in targets]
-        added = working_set.add_many(ids, pinned=pinned, policy=policy, basis=basis)
+        how: dict[str, Any] = {"pinned": pinned, "policy": policy, "basis": basis, "max_tokens": max_tokens}
+        added = working_set.add_many(ids, **how)
         now = figures_of(working_set)
     call.answer({**to_json(added), "set": now}, added_text(added) + fill(now))
 

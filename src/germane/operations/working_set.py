@@ -178,16 +178,19 @@ class WorkingSet:
         pinned: bool = False,
         policy: Policy = "importance",
         basis: AgeBasis | str = AgeBasis.ENTERED,
+        max_tokens: int | None = None,
     ) -> AddResult:
         """Add several memories, in their order, in one transaction; they never evict each other.
 
-        Raises what `add` raises, for the first that can't be added, and BudgetTooSmall when they are
-        too long together.
+        `max_tokens` is the set's maximum from then on, where it is given. Raises what `add` raises, for the
+        first that can't be added, and BudgetTooSmall when they are too long together; then nothing has
+        changed.
         """
         checked_flag(pinned, name="pinned")
         if isinstance(memories, str):
             raise InvalidInput(f"memories={memories!r} is one id; pass a sequence, such as [{memories!r}].")
-        return add(self._view, memories, pinned=pinned, recalled=False, policy=policy, basis=basis)
+        how: dict[str, Any] = {"pinned": pinned, "policy": policy, "basis": basis, "max_tokens": max_tokens}
+        return add(self._view, memories, recalled=False, **how)
 
     def add_recalled(
         self,

@@ -44,6 +44,7 @@ from germane.working_sets import (
     Eviction,
     Features,
     RemoveItem,
+    Resize,
     SetChange,
     StoredWorkingSet,
     WorkingSetEvent,
@@ -75,19 +76,24 @@ def add(
     recalled: bool,
     policy: Policy,
     basis: AgeBasis | str,
+    max_tokens: int | None = None,
 ) -> AddResult:
     """Add memories, or touch those that the set has, in one transaction; as few others as needed are evicted.
 
-    Memories that are added together never evict each other. Of `recalled` ones, best first, as many as fit
-    are added, and the last of them first, so that the best is the latest. Raises NotFound, InvalidInput for
-    a forgotten memory or one that is longer than the set, and BudgetTooSmall when what is pinned leaves
-    too few tokens; then nothing has changed.
+    `max_tokens` is the set's maximum from then on, where it is given. Memories that are added together never
+    evict each other. Of `recalled` ones, best first, as many as fit are added, and the last of them first, so
+    that the best is the latest. Raises NotFound, InvalidInput for a forgotten memory or one that is longer
+    than the set, and BudgetTooSmall when what is pinned leaves too few tokens; then nothing has changed.
     """
     at = view.now()
     memories = _current_versions(view.session, [whole_id(view.session, id_of(one)) for one in named])
     basis = _checked_basis(basis)
+    resized: list[SetChange] = []
+    if max_tokens is not None:
+        resized = [Resize(max_tokens=checked_count(max_tokens, name="max_tokens"), at=at)]
     while True:
         state = view.read(policy=policy, basis=basis)
+        state = state if max_tokens is None else replace(state, max_tokens=max_tokens)
         here = {one.memory.id: one for one in state.items}
         entries = [here.get(memory.id) or _entry(view, memory, at) for memory in memories]
         taken = _fitting(state, here, entries) if recalled else entries
@@ -97,7 +103,7 @@ def add(
             AddItem(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
             for one in (reversed(taken) if recalled else taken)
         ]
-        moves = view.apply([*leaving, *entering], seen=state.moved)
+        moves = view.apply([*resized, *leaving, *entering], seen=state.moved)
         if moves is not None:
             ids = {one.memory.id for one in taken}
             orders = {move.memory_id: move.number for move in moves if move.kind in _ENTRANCES}
