@@ -255,7 +255,9 @@ _Store = Annotated[
 def _demo(
     call: Call,
     *,
-    budgets: Annotated[str, opt("--budgets N,N,...", "The budgets, in tokens.")] = _DEMO_BUDGETS,
+    budgets: Annotated[
+        str, opt("--budgets N,N,...", "The budgets, each of 500 tokens or more.")
+    ] = _DEMO_BUDGETS,
     project: Annotated[
         Path | None,
         opt(

@@ -71,8 +71,7 @@ def _add(
     """A memory that the set already has is touched. Evicted memories stay stored."""
     with _opened(call, name, writes=True) as (owner, working_set):
         ids = [id_of(owner, each) for each in targets]
-        how: dict[str, Any] = {"pinned": pinned, "policy": policy, "basis": basis, "max_tokens": max_tokens}
-        added = working_set.add_many(ids, **how)
+        added = working_set.add_many(ids, pinned=pinned, policy=policy, basis=basis, max_tokens=max_tokens)
         now = figures_of(working_set)
     call.answer({**to_json(added), "set": now}, added_text(added) + fill(now))
 

@@ -189,8 +189,15 @@ class WorkingSet:
         checked_flag(pinned, name="pinned")
         if isinstance(memories, str):
             raise InvalidInput(f"memories={memories!r} is one id; pass a sequence, such as [{memories!r}].")
-        how: dict[str, Any] = {"pinned": pinned, "policy": policy, "basis": basis, "max_tokens": max_tokens}
-        return add(self._view, memories, recalled=False, **how)
+        return add(
+            self._view,
+            memories,
+            pinned=pinned,
+            recalled=False,
+            policy=policy,
+            basis=basis,
+            max_tokens=max_tokens,
+        )
 
     def add_recalled(
         self,

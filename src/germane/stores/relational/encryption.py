@@ -60,7 +60,7 @@ _TEXT: Final = Form("seal_text", "open_text", "", empty=True)
 _TEXT_ALONE: Final = Form("seal_text", "open_text")
 _BYTES: Final = Form("seal", "open", b"", empty=True)
 _BYTES_ALONE: Final = Form("seal", "open")
-_EQUAL: Final = Form("seal_equal", "open_equal", "")
+_EQUAL: Final = Form("seal_equal", "open_equal", "", empty=True)
 _BLOCK: Final = Form("seal_block", "open_block")
 _NUMBER: Final = Form("seal_number", "open_number")
 _DIGEST: Final = Form("mask", "mask")
@@ -198,12 +198,7 @@ class DataKey:
         return self.open(b64decode(value, validate=True), place).decode()
 
     def seal_equal(self, value: str, place: bytes) -> str:
-        """A text encrypted by AES-256-SIV: equal texts of one column stay equal, so that they are found.
-
-        An empty one stays empty, which the database refuses where none may be.
-        """
-        if not value:
-            return value
+        """A text encrypted by AES-256-SIV: equal texts of one column stay equal, so that they are found."""
         return b64encode(self._siv.encrypt(value.encode(), [place.partition(b" ")[0]])).decode("ascii")
 
     def open_equal(self, value: str, place: bytes) -> str:
@@ -424,7 +419,7 @@ class SealedConnection:
         key = self._key_to_seal(values["agent"])
         if name in _BY_HASHES:
             column = plan.columns["content_hash"]
-            hashes = [key.seal_equal(each, column.place) for each in json.loads(values["hashes"])]
+            hashes = [each and key.seal_equal(each, column.place) for each in json.loads(values["hashes"])]
             return {**values, "hashes": json.dumps(hashes)}
         # A block of messages stands beside the last of them.
         row = values if plan.identity[0] in values else {"num": values.get("above", 0) + 1}
