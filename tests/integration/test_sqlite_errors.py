@@ -175,6 +175,13 @@ def test_reading_only_what_is_not_there(path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize("agent", ["", " ", "space:team", "x" * 1001])
+def test_what_is_no_name_of_an_agent_makes_no_file(path: Path, agent: str) -> None:
+    with pytest.raises(InvalidInput, match="agent="):
+        germane.open(path, agent=agent)
+    assert not path.exists()
+
+
 def test_another_model(path: Path) -> None:
     filled(path, embedding=MODEL)
     other = EmbeddingIdentity(name="other", dimension=4)

@@ -262,6 +262,9 @@ DEFAULT_SET: Final = "default"
 LONGEST_NAME: Final = 200
 """Characters of the name of a space or a user."""
 
+_LONGEST_FREE_NAME: Final = 1000
+"""Characters of the name of an agent, a session or a working set."""
+
 _PREFIX: Final = "space:"
 USER_PREFIX: Final = "user:"
 """How the names of users begin, see `user_tenant`."""
@@ -321,6 +324,12 @@ def removed_name(number: int) -> str:
 def is_removed(name: str) -> bool:
     """Whether that is the name of an agent, or of a space, of which only rows to remove are left."""
     return name.startswith(REMOVED)
+
+
+def check_name(name: str, field: str) -> None:
+    """Raise InvalidInput for what is no name of an agent, a session or a working set."""
+    if not name or len(name) > _LONGEST_FREE_NAME:
+        raise InvalidInput(f"{field}={name[:50]!r} is no name. Use 1 to {_LONGEST_FREE_NAME} characters.")
 
 
 def checked_name(given: object, *, name: str) -> str:

@@ -24,7 +24,7 @@ from germane.errors import EmbeddingFailed, InvalidInput, RerankingFailed, shown
 from germane.model.context import Ranked, TraceNote
 from germane.model.memory import NOWHERE, Memory, Vector
 from germane.model.query import LEAST_COSINE, Filter, TimeRange
-from germane.model.text import DEFAULT_RANKER, is_tenant, own_text, user_and_agent, user_tenant
+from germane.model.text import DEFAULT_RANKER, check_name, is_tenant, own_text, user_and_agent, user_tenant
 from germane.model.validation import (
     as_utc,
     check_nested,
@@ -91,10 +91,11 @@ def checking_verbs(owner: Owner) -> Owner:
 
 
 def checked_agent(agent: object) -> str:
-    """The name of an agent. Raises InvalidInput for none, and for one that is reserved for spaces."""
+    """The name of an agent. Raises InvalidInput for none, a long one, and one that is reserved for spaces."""
     name = checked_text(agent, name="agent")
     if not name.strip():
         raise InvalidInput(f"agent={name!r} is empty: every memory belongs to a named agent.")
+    check_name(name, "agent")
     if is_tenant(name):
         raise InvalidInput(
             f"agent={name!r} can't be taken: names that begin with 'space:' or 'user:' are those of spaces "

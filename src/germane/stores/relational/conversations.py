@@ -28,6 +28,7 @@ from germane.model.conversation import (
 )
 from germane.model.memory import Vector
 from germane.model.query import EmbeddingIdentity, Query, SearchResult
+from germane.model.text import check_name
 from germane.stores.relational.cache import Caches
 from germane.stores.relational.checksums import is_intact
 from germane.stores.relational.conversation_cache import ConversationCache, MadeTurn, TurnVectors
@@ -61,7 +62,6 @@ from germane.stores.relational.settings import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
-    check_name,
     gated,
     id_bytes,
     microseconds,

@@ -29,13 +29,13 @@ from germane.model.memory import (
     sign_of_outcome,
 )
 from germane.model.query import LearningStatus
+from germane.model.text import check_name
 from germane.stores.relational.settings import agent_state
 from germane.stores.relational.tables import (
     UNREADABLE,
     Connection,
     Connections,
     Rows,
-    check_name,
     checked_limit,
     damaged,
     gated,

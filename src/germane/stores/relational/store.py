@@ -32,6 +32,7 @@ from germane.model.query import (
     SearchResult,
     Slice,
 )
+from germane.model.text import check_name
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.cache import (
     MOST_CONVERSATION_BYTES,
@@ -56,7 +57,6 @@ from germane.stores.relational.tables import (
     Connections,
     LeasedConnections,
     Rows,
-    check_name,
     checked_limit,
     damaged,
     gated,

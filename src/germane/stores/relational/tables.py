@@ -290,15 +290,6 @@ class AgentRow(NamedTuple):
         return numbers if self.agent else ()
 
 
-_LONGEST_NAME: Final = 1000
-
-
-def check_name(name: str, field: str) -> None:
-    """Raise InvalidInput for what is no name of an agent, a session or a working set."""
-    if not name or len(name) > _LONGEST_NAME:
-        raise InvalidInput(f"{field}={name[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
-
-
 def checked_limit(limit: int | None) -> int:
     """How many rows to read at most, -1 for all. Raises InvalidInput for a negative limit."""
     if limit is not None and limit < 0:

@@ -20,12 +20,12 @@ import numpy as np
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.ids import id_text
 from germane.model.memory import Memory, Status
+from germane.model.text import check_name
 from germane.stores.relational.checksums import REPAIR, is_intact, wrong_checksum
 from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
-    check_name,
     checked_limit,
     damaged,
     former_ref,
