@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from germane.errors import EmbeddingFailed
-from germane.retrieval.vectors import VectorRows, as_vectors, unit_rows
+from germane.retrieval.vectors import ScaledRows, VectorRows, as_stored, as_vectors, unit_rows
 
 DIMENSION = 8
 
@@ -20,7 +20,7 @@ def unit_vectors(count: int, *, seed: int = 3, dimension: int = DIMENSION) -> ND
 
 
 def packed(vectors: NDArray[np.float32]) -> list[bytes]:
-    return [row.astype("<f2").tobytes() for row in vectors]
+    return [row.tobytes() for row in as_stored(vectors)]
 
 
 def rows_of(vectors: NDArray[np.float32], ordinals: list[int] | None = None) -> VectorRows:
@@ -166,23 +166,54 @@ def test_no_rows_find_nothing() -> None:
     assert np.isnan(compared.cosines(np.arange(3))).all()
 
 
-@given(seed=st.integers(0, 10_000), count=st.integers(1, 80))
-def test_rows_of_16_and_32_bits_give_the_same_cosines(seed: int, count: int) -> None:
-    vectors = unit_vectors(count + 1, seed=seed)
-    narrow, wide = VectorRows(DIMENSION), rows_of(vectors[:-1])
-    halves = vectors[:-1].astype(np.float16)
-    halves.flags.writeable = False
-    narrow.take(np.arange(count), halves)
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 80), dimension=st.sampled_from([8, 128, 300]))
+def test_small_and_wide_numbers_give_the_same_cosines(seed: int, count: int, dimension: int) -> None:
+    vectors = unit_vectors(count + 1, seed=seed, dimension=dimension)
+    small, wide = VectorRows(dimension), rows_of(vectors[:-1])
+    stored = as_stored(vectors[:-1])
+    rows = ScaledRows.of(stored)
+    for each in rows:
+        each.flags.writeable = False
+    small.take(np.arange(count), rows)
     wide.widen()
-    # As numpy widens them, the tiny ones too.
     exact = [
-        round(float((each.astype(np.float32) * vectors[-1]).sum(dtype=np.float64)), 6) for each in halves
+        round(float((each.astype(np.float32) * vectors[-1]).sum(dtype=np.float64)), 6) for each in stored
     ]
-    for rows in (narrow, wide):
-        compared = rows.compare(vectors[-1])
+    for found in (small, wide):
+        compared = found.compare(vectors[-1])
         assert compared.cosines(np.arange(count)).tolist() == exact
-        assert np.allclose(compared.rough(count), exact, atol=1e-4)
-    narrow.remove(0)
-    narrow.put(np.array([count]), packed(vectors[:1]))
-    assert np.isnan(narrow.compare(vectors[-1]).cosines(np.array([0]))).all()
-    assert narrow.compare(vectors[-1]).cosines(np.array([count])).tolist() == exact[:1]
+        assert np.allclose(compared.rough(count), exact, atol=1e-5)
+        found.remove(0)
+        found.put(np.array([count]), packed(vectors[:1]))
+        assert np.isnan(found.compare(vectors[-1]).cosines(np.array([0]))).all()
+        assert found.compare(vectors[-1]).cosines(np.array([count])).tolist() == exact[:1]
+
+
+@given(seed=st.integers(0, 10_000), dimension=st.sampled_from([2, 127, 128, 768]), degrees=st.integers(1, 30))
+def test_a_stored_vector_is_near_what_was_given_and_stays_as_it_is(
+    seed: int, dimension: int, degrees: int
+) -> None:
+    """Of normal numbers and of those with a few that are far greater than the others."""
+    drawn = np.random.default_rng(seed).standard_t(degrees, size=(20, dimension))
+    vectors = unit_rows(drawn.astype(np.float32))
+    stored = as_stored(vectors)
+    assert as_stored(stored).tobytes() == as_stored(stored.astype(np.float32)).tobytes() == stored.tobytes()
+    assert ScaledRows.of(stored).wide().tobytes() == stored.astype(np.float32).tobytes()
+    products = np.einsum("ij,kj->ik", stored, vectors, dtype=np.float64)
+    exact = np.einsum("ij,kj->ik", vectors, vectors, dtype=np.float64)
+    assert np.allclose(products, exact, atol=0.02)
+
+
+@pytest.mark.parametrize("most", [0.5, 0.9960937, 0.99609375, 0.9999999, 1.0, 2**-6])
+def test_the_largest_number_is_no_less_for_being_near_a_power_of_two(most: float) -> None:
+    vector = np.full((1, 256), 1e-3, dtype=np.float32)
+    vector[0, 0] = -most
+    assert as_stored(vector)[0, 0] == pytest.approx(-most, rel=1 / 128)
+
+
+def test_vectors_of_128_dimensions_take_a_byte_for_each() -> None:
+    rows = rows_of(unit_vectors(100, dimension=256))
+    assert 100 * 256 <= rows.nbytes <= 2 * 100 * (256 + 20)
+    widened = rows_of(unit_vectors(100, dimension=256))
+    widened.widen()
+    assert widened.nbytes > 3 * rows.nbytes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ _SHORTEST = 1e-12
 # What comes within it of the last place is computed again, row by row, before it is ranked.
 _ROUNDING = 1e-4
 
-_AT_ONCE = 512
-"""Rows of 16 bits that are widened at once: 512 KB at 256 dimensions, which stay in the processor's cache."""
+_EIGHT_BITS_FROM: Final = 128
+"""Of so many dimensions, 8 bits for each give the cosine of two vectors to about a thousandth."""
 
-Rows = NDArray[np.float16] | NDArray[np.float32]
+_HALF: Final = np.float32(128 / 127.5)
+"""From this part below a power of two, a number would be rounded to 128, which is none of 8 bits."""
 
 _FEW = 64
 """Rows whose products are in memory at once: so few that the process needs no new memory for them."""
@@ -48,16 +49,57 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
+class ScaledRows(NamedTuple):
+    """Vectors as small numbers, each row with a power of two to multiply it by.
+
+    Of 128 dimensions or more they have 8 bits a number, of fewer 16; 32 where comparing has to be quick.
+    """
+
+    numbers: NDArray[np.int8] | NDArray[np.float16] | NDArray[np.float32]
+    scales: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.floating[Any]]) -> ScaledRows:
+        """The nearest to these vectors; of what came from here, exactly those."""
+        if small_numbers(vectors.shape[1]) == np.float16:
+            return cls(vectors.astype(np.float16), np.ones(len(vectors), dtype=np.float32))
+        wide = vectors.astype(np.float32)
+        most = np.maximum(wide.max(axis=1), -wide.min(axis=1))
+        scales = np.ldexp(np.float32(1), np.frexp(most * _HALF)[1] - 7)
+        wide /= scales[:, np.newaxis]
+        with np.errstate(invalid="ignore"):  # NaN of a damaged vector becomes some number.
+            return cls(np.rint(wide, out=wide).astype(np.int8), scales)
+
+    @classmethod
+    def empty(cls, count: int, dimension: int) -> ScaledRows:
+        """So many rows of zeros, which take no memory before they are written."""
+        return cls(np.zeros((count, dimension), small_numbers(dimension)), np.zeros(count, np.float32))
+
+    def wide(self, rows: slice | NDArray[np.int64] = slice(None)) -> NDArray[np.float32]:
+        """The vectors of some rows, in 32 bits a number."""
+        wide: NDArray[np.float32] = self.numbers[rows] * self.scales[rows][:, np.newaxis]
+        return wide
+
+
+def small_numbers(dimension: int) -> np.dtype[Any]:
+    """The type of the numbers in which vectors of so many dimensions are kept."""
+    return np.dtype(np.int8 if dimension >= _EIGHT_BITS_FROM else np.float16)
+
+
+def as_stored(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float16]:
+    """Vectors as a store has them: float16, little endian, which `ScaledRows` give back exactly."""
+    return ScaledRows.of(vectors).wide().astype("<f2")
+
+
 class VectorRows:
     """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache.
 
-    Rows have 16 bits a number until `widen`. `capacity` is the number of rows to allocate at once; unused
-    ones take no memory.
+    `capacity` is the number of rows to allocate at once; unused ones take no memory.
     """
 
     def __init__(self, dimension: int, *, capacity: int = 0) -> None:
         self._dimension = dimension
-        self._rows: Rows = np.zeros((capacity, dimension), dtype=np.float16)
+        self._rows = ScaledRows.empty(capacity, dimension)
         self._ordinals = np.full(capacity, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
         self._row_of = np.full(capacity, -1, dtype=np.int64)  # The row of each document, -1 for none.
         self._used = 0
@@ -66,7 +108,8 @@ class VectorRows:
     def nbytes(self) -> int:
         """How much memory the rows take. What is read-only beside them is shared by all."""
         places = (self._ordinals, self._row_of)
-        return int(self._rows.nbytes) + sum(each.nbytes for each in places if each.flags.writeable)
+        rows = sum(each.nbytes for each in self._rows)
+        return rows + sum(each.nbytes for each in places if each.flags.writeable)
 
     def put(self, ordinals: NDArray[np.int64], packed: list[bytes]) -> None:
         """Add or replace vectors, given as float16 in little endian."""
@@ -78,17 +121,20 @@ class VectorRows:
             # As all are that are loaded at once: a slice takes half as long.
             rows = slice(int(rows[0]), int(rows[-1]) + 1)
         self._make_writable()
-        self._rows[rows] = given if self._rows.dtype == np.float16 else _wide(given)
+        new = ScaledRows.of(given)
+        if self._rows.numbers.dtype == np.float32:
+            new = _widened(new)
+        self._rows.numbers[rows], self._rows.scales[rows] = new
         self._ordinals[rows] = ordinals
         self._row_of[ordinals] = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
-    def take(self, ordinals: NDArray[np.int64], rows: NDArray[np.float16]) -> None:
+    def take(self, ordinals: NDArray[np.int64], rows: ScaledRows) -> None:
         """Set the vectors of the first documents that get any, without a copy of `rows`.
 
         Raises ValueError for another number of documents.
         """
-        if len(ordinals) != len(rows):
-            raise ValueError(f"{len(rows)} vectors can't be those of {len(ordinals)} documents.")
+        if len(ordinals) != len(rows.scales):
+            raise ValueError(f"{len(rows.scales)} vectors can't be those of {len(ordinals)} documents.")
         self._rows, self._used = rows, len(ordinals)
         self._ordinals = self._row_of = _counting(len(ordinals))
         if not np.array_equal(ordinals, self._ordinals):
@@ -97,28 +143,31 @@ class VectorRows:
             self._row_of[ordinals] = np.arange(len(ordinals))
 
     def widen(self) -> None:
-        """Use 32 bits a number: twice the memory, and a quarter of the time of a comparison with all."""
-        self._rows = _wide(self._rows)
+        """Use 32 bits a number: up to four times the memory, and half of the time to compare with all."""
+        if self._rows.numbers.dtype != np.float32:
+            self._rows = _widened(self._rows)
 
     def remove(self, ordinal: int) -> None:
         """Forget a document's vector, if it has one."""
         if ordinal < len(self._row_of) and self._row_of[ordinal] >= 0:
             row = self._row_of[ordinal]
             self._make_writable()
-            self._rows[row], self._ordinals[row], self._row_of[ordinal] = 0, -1, -1
+            self._rows.numbers[row], self._ordinals[row], self._row_of[ordinal] = 0, -1, -1
 
     def compare(self, vector: Vector) -> VectorComparison:
         """What is needed to rank documents by their cosine with this vector."""
         query = np.asarray(vector, dtype=np.float32)
         return VectorComparison(
-            rows=self._rows[: self._used],
+            rows=ScaledRows(self._rows.numbers[: self._used], self._rows.scales[: self._used]),
             ordinals=self._ordinals[: self._used],
             row_of=self._row_of,
             query=query,
         )
 
     def _make_writable(self) -> None:
-        for name in ("_rows", "_ordinals", "_row_of"):
+        if not all(each.flags.writeable for each in self._rows):
+            self._rows = ScaledRows(self._rows.numbers.copy(), self._rows.scales.copy())
+        for name in ("_ordinals", "_row_of"):
             if not (array := getattr(self, name)).flags.writeable:
                 setattr(self, name, array.copy())
 
@@ -132,9 +181,11 @@ class VectorRows:
         added = int(fresh.sum())
         if self._used + added > len(self._ordinals):
             size = max(self._used + added, len(self._ordinals) * 3 // 2)
-            grown = np.zeros((size, self._dimension), dtype=self._rows.dtype)
-            grown[: self._used] = self._rows[: self._used]
-            self._rows = grown
+            numbers = np.zeros((size, self._dimension), dtype=self._rows.numbers.dtype)
+            scales = np.zeros(size, dtype=np.float32)
+            numbers[: self._used] = self._rows.numbers[: self._used]
+            scales[: self._used] = self._rows.scales[: self._used]
+            self._rows = ScaledRows(numbers, scales)
             spare = np.full(size - len(self._ordinals), -1, dtype=np.int64)
             self._ordinals = np.concatenate([self._ordinals, spare])
         rows[fresh] = np.arange(self._used, self._used + added)
@@ -154,29 +205,16 @@ def _counting_to(most: int) -> NDArray[np.int64]:
     return numbers
 
 
-_SHIFT: Final = np.int32(13)  # The bits of a fraction that float32 has more than float16.
-_MASK: Final = np.array(0x8FFFE000, dtype=np.uint32).view(np.int32)
-_SCALE: Final = np.float32(2.0**112)  # Their exponents are apart by this.
+def _widened(rows: ScaledRows) -> ScaledRows:
+    return ScaledRows(rows.wide(), np.ones(len(rows.scales), dtype=np.float32))
 
 
-def _wide(rows: Rows) -> NDArray[np.float32]:
-    """Finite numbers in 32 bits, exactly: in a quarter of the time that `astype` takes."""
-    if rows.dtype == np.float32:
-        return rows.view(np.float32)
-    bits = rows.view(np.int16).astype(np.int32)
-    bits <<= _SHIFT
-    bits &= _MASK
-    wide: NDArray[np.float32] = bits.view(np.float32)
-    wide *= _SCALE
-    return wide
-
-
-def exact_cosines(rows: Rows, query: Vector) -> NDArray[np.float64]:
+def exact_cosines(rows: ScaledRows, query: Vector) -> NDArray[np.float64]:
     """The cosines of unit vectors with another, each the same whichever rows stand beside its own."""
-    found = np.empty(len(rows))
-    for start in range(0, len(rows), _FEW):
-        some = _wide(rows[start : start + _FEW])
-        found[start : start + _FEW] = (some * query).sum(axis=1, dtype=np.float64)
+    found = np.empty(len(rows.scales))
+    for start in range(0, len(found), _FEW):
+        some = slice(start, start + _FEW)
+        found[some] = (rows.wide(some) * query).sum(axis=1, dtype=np.float64)
     return np.round(found, _DECIMALS)
 
 
@@ -186,7 +224,7 @@ class VectorComparison:
     def __init__(
         self,
         *,
-        rows: Rows,
+        rows: ScaledRows,
         ordinals: NDArray[np.int64],
         row_of: NDArray[np.int64],
         query: Vector,
@@ -200,18 +238,14 @@ class VectorComparison:
     def _rough(self) -> NDArray[np.float32]:
         # Only choosing among all of them needs it. einsum stays in this thread: BLAS starts others, which
         # spin where processes share the cores.
-        found = np.empty(len(self._rows), dtype=np.float32)
-        if self._rows.dtype == np.float32:
-            return np.einsum("ij,j->i", self._rows, self._query, out=found)
-        for start in range(0, len(found), _AT_ONCE):
-            some = _wide(self._rows[start : start + _AT_ONCE])
-            np.einsum("ij,j->i", some, self._query, out=found[start : start + _AT_ONCE])
+        found: NDArray[np.float32] = np.einsum("ij,j->i", self._rows.numbers, self._query)
+        found *= self._rows.scales
         return found
 
     @cached_property
     def _exact(self) -> NDArray[np.float64]:
         # By row, the cosines computed so far, read again: first to select by, then to return.
-        return np.full(len(self._rows), np.nan)
+        return np.full(len(self._rows.scales), np.nan)
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         """At least the `limit` nearest admitted documents; more where rounding might decide."""
@@ -231,7 +265,9 @@ class VectorComparison:
         present = rows >= 0
         rows = rows[present]
         new = rows[np.isnan(self._exact[rows])]
-        self._exact[new] = exact_cosines(self._rows[new], self._query)
+        self._exact[new] = exact_cosines(
+            ScaledRows(self._rows.numbers[new], self._rows.scales[new]), self._query
+        )
         found[inside[present]] = self._exact[rows]
         return found
 
@@ -253,9 +289,9 @@ class VectorComparison:
         rows[inside] = self._row_of[ordinals[inside]]
         shares = np.where(rows >= 0, weights, 0.0).astype(np.float32)
         total = np.zeros((len(rows), len(self._query)), dtype=np.float32)
-        if len(self._rows):  # Row -1, which stands for no vector, is some row of a table that has any.
+        if len(self._rows.scales):  # Row -1, which stands for no vector, is some row of a table that has any.
             for row, share in zip(rows.T, shares.T, strict=True):
-                total += self._rows[row] * share[:, np.newaxis]
+                total += self._rows.numbers[row] * (share * self._rows.scales[row])[:, np.newaxis]
         length = np.sqrt((total * total).sum(axis=1, dtype=np.float64))
         product = (total * self._query).sum(axis=1, dtype=np.float64)
         found = np.full(len(rows), np.nan)

@@ -18,7 +18,7 @@ from germane.ledger import Finding
 from germane.model.memory import Vector
 from germane.model.query import EmbeddingIdentity
 from germane.retrieval.bm25 import Postings
-from germane.retrieval.vectors import VectorRows, exact_cosines
+from germane.retrieval.vectors import ScaledRows, VectorRows, exact_cosines
 from germane.stores.postgres.connection import NUMBER, PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
@@ -526,7 +526,7 @@ class ServedCosines:
             known, packed = zip(*found, strict=True)
             there = self._columns.ordinals(np.array(known, dtype=np.int64))
             vectors = np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(there), -1)
-            self._exact[there] = exact_cosines(vectors, self._query)
+            self._exact[there] = exact_cosines(ScaledRows.of(vectors), self._query)
             self._vectors.append((there, list(packed)))
 
     @cached_property

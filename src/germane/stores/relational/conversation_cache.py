@@ -22,7 +22,7 @@ from germane.model.memory import Memory, Vector
 from germane.model.query import CandidateTable, Query, SearchResult
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.tokenizer import LONGEST, Forward
-from germane.retrieval.vectors import VectorRows
+from germane.retrieval.vectors import VectorRows, as_stored
 from germane.retrieval.windows import Sessions
 from germane.stores.relational.conversation_records import (
     SHIFT,
@@ -445,8 +445,8 @@ class ConversationIndex:
         if vector is None:
             return None
         if self._vectors is None or self._model != vectors.model:
-            self._vectors, self._model = VectorRows(vector.size, capacity=len(self._firsts)), vectors.model
-            self._vectors.widen()
+            self._vectors = VectorRows(vector.size, capacity=len(self._firsts))
+            self._model = vectors.model
             self._unembedded = dict.fromkeys(np.flatnonzero(self._columns.alive).tolist())
         if self._unembedded:
             self._embed(vectors)
@@ -460,7 +460,7 @@ class ConversationIndex:
         if missing and vectors.embed is not None:
             texts = [indexed_words(message) for message in self.read(missing)]
             for number, made in zip(missing, vectors.embed(texts), strict=True):
-                known[number] = b"" if made is None else made.astype("<f2").tobytes()
+                known[number] = b"" if made is None else as_stored(made[np.newaxis]).tobytes()
                 self._embedded[number] = known[number]
         ready = {turn: own for turn, own in waiting.items() if all(number in known for number in own)}
         for turn in ready:

@@ -50,7 +50,7 @@ from germane.stores.relational.conversation_records import (
     set_vector,
     spread,
 )
-from germane.stores.relational.inserts import packed_vector
+from germane.stores.relational.inserts import packed_vectors
 from germane.stores.relational.ledger import remove_quotations
 from germane.stores.relational.message_columns import BLOCK, pack_block, unpack_blocks
 from germane.stores.relational.settings import (
@@ -279,9 +279,8 @@ class ConversationTables:
 
         Raises EmbedderMismatch where another model makes the store's vectors by now.
         """
-        self._store_packed(
-            agent, {num: packed_vector(each, self._embedding) for num, each in vectors.items()}
-        )
+        packed = packed_vectors([*vectors.values()], self._embedding)
+        self._store_packed(agent, {num: each or b"" for num, each in zip(vectors, packed, strict=True)})
 
     def point(self, agent: str) -> str:
         """How far the agent's conversations have come: equal points, equal messages."""
@@ -503,16 +502,16 @@ class ConversationWriter:
             )
         self._connection.many("insert_message", [self._row(each) for each in made])
         agent, language = self._known.agent, self._known.language
-        vectors = change.vectors if self._embedding is not None and change.vectors else [None] * len(made)
+        given = change.vectors if self._embedding is not None and change.vectors else [None] * len(made)
         records = [
             row_of(
                 num_of(self._known, each.seq),
                 agent,
                 language,
                 record_of(each, language),
-                None if vector is None else packed_vector(vector, self._embedding),
+                vector,
             )
-            for each, vector in zip(made, vectors, strict=True)
+            for each, vector in zip(made, packed_vectors(given, self._embedding), strict=True)
             if is_indexed(each)
         ]
         if records:

@@ -21,8 +21,8 @@ _RESTORE = "Restore the store from a backup, or export what can be read and impo
 _REINSERT = "Export the agent's memories and import them into a new store."
 _REINDEX = "Make the index anew from the texts with `germane db reindex`."
 _REPAIR = "Let `germane db doctor --repair` set it right."
-_SLACK: Final = 0.01
-"""How far the length of a stored vector may be from 1: float16 is off by a tenth of it."""
+_SLACK: Final = 0.2
+"""How far the length of a stored vector may be from 1, since its numbers are rounded: seldom by 0.01."""
 _BYTES: Final = 2
 """Of a dimension of a vector."""
 _AT_ONCE: Final = 1000

@@ -6,15 +6,18 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import sqrt
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, owner
 from germane.ids import id_text
 from germane.model.change import Change, Insert, Revise, SetVector
 from germane.model.memory import NOWHERE, Memory, Vector, day_of
 from germane.model.query import EmbeddingIdentity
+from germane.retrieval.vectors import as_stored
 from germane.scopes import further_places
 from germane.stores.relational.memory_blocks import vector_row
 from germane.stores.relational.settings import LexRow, lex_row
@@ -74,14 +77,14 @@ def _store(
     embedding: EmbeddingIdentity | None,
 ) -> None:
     values = [memory_values(memory, num, agent) for num, memory, _ in new]
-    packed = [(num, packed_vector(each, embedding)) for num, _, each in new if each is not None]
+    vectors = zip(new, packed_vectors([each for *_, each in new], embedding), strict=True)
     rows: dict[str, Sequence[tuple[Any, ...]]] = {
         "insert_memory": list(map(_memory_row, values)),
         "insert_texts": list(map(_texts_row, values)),
         "insert_tag": [(agent, tag, num) for num, memory, _ in new for tag in memory.tags],
         "insert_place": [(agent, place, num) for num, memory, _ in new for place in further_places(memory)],
         "insert_lex": forward,
-        "insert_vector": [vector_row(num, agent, vector) for num, vector in packed if vector],
+        "insert_vector": [vector_row(num, agent, packed) for (num, *_), packed in vectors if packed],
         "insert_unembedded": [(num, agent) for num, _, vector in new if vector is None],
     }
     for query, some in rows.items():
@@ -189,31 +192,42 @@ def nums_of(results: Iterable[Rows]) -> list[int]:
 _UNIT_LENGTH_TOLERANCE = 0.01
 
 
-def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
-    """A vector as it is stored: float16, little endian; nothing for NOWHERE.
+def packed_vectors(
+    vectors: Sequence[Vector | None], embedding: EmbeddingIdentity | None
+) -> list[bytes | None]:
+    """Vectors as they are stored, see `as_stored`; nothing for each NOWHERE, None for None.
 
     Raises InvalidInput for what is no embedding.
     """
+    given = [each for each in vectors if each is not None and each.shape != NOWHERE.shape]
+    packed = iter(as_stored(_checked(given, embedding)) if given else ())
+    return [
+        None if each is None else b"" if each.shape == NOWHERE.shape else next(packed).tobytes()
+        for each in vectors
+    ]
+
+
+def _checked(vectors: Sequence[Vector], embedding: EmbeddingIdentity | None) -> NDArray[np.float32]:
     if embedding is None:
         raise InvalidInput(
             "A vector can't be stored without knowing which model made it. "
             "Open the store with embedding=EmbeddingIdentity(name=..., dimension=...)."
         )
-    if vector.shape == NOWHERE.shape:
-        return b""
-    if vector.shape != (embedding.dimension,):
-        raise InvalidInput(
-            f"A vector of shape {vector.shape} is none of {embedding}; "
-            f"its shape has to be ({embedding.dimension},)."
-        )
-    length = sqrt(vector @ vector)
+    for each in vectors:
+        if each.shape != (embedding.dimension,):
+            raise InvalidInput(
+                f"A vector of shape {each.shape} is none of {embedding}; "
+                f"its shape has to be ({embedding.dimension},)."
+            )
+    rows = np.stack(vectors)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     # Written so that NaN fails as well.
-    if not abs(length - 1.0) <= _UNIT_LENGTH_TOLERANCE:
+    for length in lengths[~(np.abs(lengths - 1.0) <= _UNIT_LENGTH_TOLERANCE)].tolist():
         raise InvalidInput(
             f"A vector of length {length:g} can't be stored: vectors have unit length and finite numbers. "
             "Divide it by its length, or give no vector for a text that has none."
         )
-    return vector.astype("<f2").tobytes()
+    return rows
 
 
 def has_vector(changes: Sequence[Change]) -> bool:

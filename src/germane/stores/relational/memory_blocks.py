@@ -24,6 +24,7 @@ from germane.lifecycle import withdrawal
 from germane.model.query import EmbeddingIdentity
 from germane.renditions.passages import LONG_TOKENS, text_digest
 from germane.retrieval.bm25 import PostingsBlock
+from germane.retrieval.vectors import ScaledRows, small_numbers
 from germane.stores.relational.checksums import REPAIR, check_intact
 from germane.stores.relational.tables import UNREADABLE, Connection, Rows, damaged, numbered_memory, span
 
@@ -66,7 +67,7 @@ _ROW: Final = np.dtype(
 """
 
 
-Vectors = tuple[NDArray[np.int64], NDArray[np.float16]]
+Vectors = tuple[NDArray[np.int64], ScaledRows]
 """The nums of memories, ascending, and the vector of each in a row."""
 
 
@@ -166,7 +167,8 @@ def read_vectors(connection: Connection, place: dict[str, int], dimension: int) 
     some = [each for each in parts if len(each[0])] or parts[:1]
     if len(some) == 1:
         return some[0]
-    return np.concatenate([nums for nums, _ in some]), np.concatenate([rows for _, rows in some])
+    rows = ScaledRows(*map(np.concatenate, zip(*(rows for _, rows in some), strict=True)))
+    return np.concatenate([nums for nums, _ in some]), rows
 
 
 def vector_row(num: int, agent: int, packed: bytes) -> tuple[int, int, bytes, int]:
@@ -429,7 +431,12 @@ def _packed_vectors(connection: Connection, own: dict[str, int], dimension: int 
     if dimension is None or connection.run("count_unembedded", own).fetchone() != (0,):
         return None
     nums, rows = read_vectors(connection, own, dimension)
-    return _sealed(len(nums), dimension, nums.tobytes(), rows.tobytes())
+    return _sealed_vectors(nums, rows)
+
+
+def _sealed_vectors(nums: NDArray[np.int64], rows: ScaledRows) -> bytes:
+    dimension = rows.numbers.shape[1]
+    return _sealed(len(nums), dimension, nums.tobytes(), rows.scales.tobytes(), rows.numbers.tobytes())
 
 
 def _vectors_of(data: bytes, dimension: int) -> Vectors | None:
@@ -437,7 +444,9 @@ def _vectors_of(data: bytes, dimension: int) -> Vectors | None:
     try:
         count, its_dimension = _opened(data)
         nums = np.frombuffer(data, "<i8", count, _START)
-        rows = np.frombuffer(data, "<f2", -1, _START + nums.nbytes).reshape(count, dimension)
+        scales = np.frombuffer(data, "<f4", count, _START + nums.nbytes)
+        numbers = np.frombuffer(data, small_numbers(dimension), -1, _START + nums.nbytes + scales.nbytes)
+        rows = ScaledRows(numbers.reshape(count, dimension), scales)
     except UNREADABLE:
         return None
     return (nums, rows) if its_dimension == dimension else None
@@ -450,7 +459,7 @@ def _vectors_of_rows(connection: Connection, place: dict[str, int], dimension: i
     try:
         check_intact((packed, checksum) for _, packed, checksum in found)
         data = b"".join([packed for _, packed, _ in found])
-        return nums, np.frombuffer(data, dtype="<f2").reshape(len(nums), dimension)
+        return nums, ScaledRows.of(np.frombuffer(data, dtype="<f2").reshape(len(nums), dimension))
     except UNREADABLE as error:
         raise damaged("The vectors of an agent", error, REPAIR) from error
 
@@ -480,5 +489,5 @@ def _differs(connection: Connection, own: dict[str, int], dimension: int) -> boo
         nums, rows = _vectors_of_rows(connection, own, dimension)
     except StoreUnavailable:
         return False  # The damaged vector is a finding of its own.
-    expected = _sealed(len(nums), dimension, nums.tobytes(), rows.tobytes())
+    expected = _sealed_vectors(nums, rows)
     return any(packed != expected for *_, packed in connection.run("memory_block_vectors", own).fetchall())

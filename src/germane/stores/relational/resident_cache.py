@@ -27,6 +27,9 @@ from germane.stores.relational.memory_blocks import (
 from germane.stores.relational.signals import Cosines
 from germane.stores.relational.tables import UNREADABLE, Connection, damaged, span
 
+_FEW: Final = 4096
+"""Comparing the vectors of no more memories is a small part of a question, however wide they are."""
+
 _USABLE: Final = Filter(without=(Outcome.ABANDONED,))
 """What most questions are about."""
 
@@ -70,8 +73,7 @@ class ResidentCache(AgentCache):
             with self._readable():
                 vectors.take(self.columns.ordinals(nums), rows)
             self._vectors = vectors
-        if self._uses >= OFTEN or self.columns.has_sessions:
-            # Twice the memory, and compared sooner. The windows of turns add vectors up.
+        if self._uses >= OFTEN and self.columns.used > _FEW:
             self._vectors.widen()
         return self._vectors.compare(vector)
 

@@ -40,7 +40,7 @@ from germane.stores.relational.inserts import (
     check_continues,
     is_same,
     nums_of,
-    packed_vector,
+    packed_vectors,
     recognised,
     same_texts,
     store_new,
@@ -352,7 +352,7 @@ class WriteTransaction:
     def _set_vector(self, change: SetVector) -> Applied:
         num = self._num(change.memory_id)
         self._note(num, "vector")
-        vector = packed_vector(change.vector, self.embedding)
+        (vector,) = packed_vectors([change.vector], self.embedding)
         if vector:
             self.connection.many("insert_vector", [memory_blocks.vector_row(num, self.agent, vector)])
         else:
