@@ -57,11 +57,12 @@ def main() -> None:
         steps = {"write": _write, "warm": _warm, "cold": _cold, "maintain": _maintain}
         print(json.dumps(steps[given.step](given)))
         return
-    results = [_measure(int(size), given.questions) for size in given.sizes.split(",")]
-    print(json.dumps({"results": results}, indent=2) if given.json else _table(results))
+    results = [measured(int(size), given.questions) for size in given.sizes.split(",")]
+    print(json.dumps({"results": results}, indent=2) if given.json else table(results))
 
 
-def _measure(size: int, count: int) -> dict[str, Any]:
+def measured(size: int, count: int) -> dict[str, Any]:
+    """Every figure of one size."""
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "bench.db")
         common = ["--file", file, "--questions", str(count), "--sizes", str(size)]
@@ -157,7 +158,8 @@ def _peak_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
-def _table(results: Sequence[dict[str, Any]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """The figures of several sizes beside each other."""
     rows = [["", *(f"{result['memories']:,}" for result in results)]]
     rows.append(["remember_many, per second", *(f"{r['remember_many_per_second']:,}" for r in results)])
     rows.append(["remember, ms", *(_shown(result["remember"]) for result in results)])
