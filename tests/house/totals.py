@@ -45,13 +45,13 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=264, goal=175),
-    Figure("lines of Python", limit=84_740, goal=41_000),
+    Figure("lines of Python", limit=84_816, goal=41_000),
     Figure("core: Python files", limit=178, goal=125),
-    Figure("core: lines of Python", limit=60_857, goal=31_000),
-    Figure("lines of SQL", limit=3_021, goal=2_600),
+    Figure("core: lines of Python", limit=60_933, goal=31_000),
+    Figure("lines of SQL", limit=3_025, goal=2_600),
     Figure("names exported by germane", limit=60, goal=60),
     Figure("files called by a warm assemble", limit=46, goal=45),
-    Figure("functions called by a warm assemble", limit=337, goal=200),
+    Figure("functions called by a warm assemble", limit=338, goal=200),  # 337 up to Python 3.13.
     Figure("modules loaded by a first assemble", limit=87, goal=80),
     Figure("source files that name seen_count", limit=8, goal=8),
     Figure("modules in the longest import chain", limit=15, goal=15),

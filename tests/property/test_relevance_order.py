@@ -381,7 +381,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
             signals |= draw(OF_TURNS)
             memory = memory.evolve(
                 scope=Scope.parse(draw(st.sampled_from(["session:a", "session:b"]))),
-                metadata={"speaker": draw(st.sampled_from(["Ada Lovelace", "Boris"]))},
+                metadata={"speaker": draw(st.sampled_from(["Ada Lovelace", "Boris", "Chen", ""]))},
             )
         if draw(st.integers(0, 4)) == 0:
             by = draw(st.sampled_from(["m00", "m01", "m9"]))

@@ -121,10 +121,12 @@ def _floored(candidates: Sequence[Candidate], scoring: Scoring) -> list[Parts]:
     best, nearest = most("lexical", scoring.lexical_bound), most("semantic", 0.4)
     alone = [_alone(one, best, nearest, scoring.query.information) for one in candidates]
     sessions: dict[str, float] = {}
+    speaking: dict[str, set[str]] = {}
     for one, parts in zip(candidates, alone, strict=True):
         if _is_turn(one):
             session = one.memory.scope.value
             sessions[session] = max(sessions.get(session, 0.0), 0.5 * sum(parts.values()))
+            speaking.setdefault(session, set()).add(str(one.memory.metadata.get("speaker") or ""))
     speakers = {str(one.memory.metadata.get("speaker") or "") for one in candidates}
     speaker = named_speaker(speakers, scoring.query.text) if sessions else None
     window, around = most("window_lexical", scoring.window_bound), most("window_semantic", 0.4)
@@ -136,7 +138,8 @@ def _floored(candidates: Sequence[Candidate], scoring: Scoring) -> list[Parts]:
         if "lexical" in own:
             parts["lexical"] = 0.5 * (0.5 + itself) * own["lexical"]
         if "window_lexical" in one.signals:
-            parts["window"] = 0.5 * near_by * _share(one.signals["window_lexical"], window)
+            double = 2.0 if len(speaking[one.memory.scope.value] - {""}) > 2 else 1.0
+            parts["window"] = 0.5 * near_by * _share(one.signals["window_lexical"], window) * double
         if "window_semantic" in one.signals:
             near = _share(one.signals["window_semantic"], around)
             parts["semantic"] = 0.5 * (itself * own.get("semantic", 0.0) + 0.5 * near_by * near)

@@ -52,6 +52,22 @@ def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
     )
 
 
+def window_parts(*speakers: str) -> list[float]:
+    signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
+    return [one.parts["window"] for one in ranked([turn(each, speaker=each, **signals) for each in speakers])]
+
+
+def test_the_words_around_count_double_where_more_than_two_speak() -> None:
+    (pair, _), (meeting, *_) = window_parts("Ada", "Boris"), window_parts("Ada", "Boris", "Chen")
+    assert meeting == 2 * pair
+    # Of a session apart, in which one speaks, and of a chat with an assistant and its tools.
+    signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
+    several = [turn(each, speaker=each, **signals) for each in ("Ada", "Boris", "Chen")]
+    found = ranked([*several, turn("alone", session="two", **signals)])
+    assert {one.memory.id: one.parts["window"] for one in found}["alone"] == pair
+    assert window_parts("user", "assistant", "tool")[0] == pair
+
+
 @pytest.mark.parametrize(
     ("question", "speaker"),
     [

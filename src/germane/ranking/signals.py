@@ -175,6 +175,7 @@ INSTRUCTION, PREFERENCE = 0.8, 0.4
 """What a user's turn gets that instructs the assistant for all that follows, and that states a preference."""
 
 _HALF = 0.5
+_TWO, _AMONG_SEVERAL = 2, 2.0
 _WORD = re.compile(r"\w+")
 _USER, _ASSISTANT = frozenset({"user", "human"}), frozenset({"assistant", "ai", "model"})
 _I = frozenset({"i", "me", "my", "mine", "myself"})
@@ -216,7 +217,8 @@ def turn_parts(
 
     What is no turn keeps its own parts. For a turn they are: `lexical`; `window`, the words around it;
     `semantic`, half its own and half its window's (the longer the turn, the more its own words and meaning
-    count, and the less those around it); `session`, the best turn of its session; `speaker`, when
+    count, and the less those around it; where more than two speak, the words around count double, since a
+    topic is then spread over the turns of several); `session`, the best turn of its session; `speaker`, when
     the question names one person and that person wrote it; and `instruction`, when a user instructs the
     assistant for all that follows, or states a preference. A question to a chat of a user and an assistant
     that asks for what is spread over its sessions ("how many", "in which order") has no best `session`.
@@ -231,10 +233,11 @@ def turn_parts(
     itself = 1.0 - _HALF * around
     meaning = np.where(np.isnan(near), alone["semantic"], itself * own + _HALF * around * near)
     window = shares(words, float(np.fmax.reduce(words, initial=max(window_bound, 0.0))))
+    of_several = np.zeros(len(table), np.bool_) if is_chat else _of_several(table.memories, speakers, turns)
     parts = {
         "lexical": np.where(turns, _HALF * (_HALF + itself) * alone["lexical"], alone["lexical"]),
         "semantic": np.where(turns, _HALF * meaning, alone["semantic"]),
-        "window": _HALF * around * window,
+        "window": _HALF * around * window * np.where(of_several, _AMONG_SEVERAL, 1.0),
         "speaker": _by_named_speaker(speakers, question, turns),
     }
     if is_chat:
@@ -243,6 +246,19 @@ def turn_parts(
         own_words = np.nan_to_num(alone["lexical"])
         parts["session"] = _best_of_sessions(table.memories, _HALF * (own_words + own), turns)
     return parts
+
+
+def _of_several(
+    memories: Sequence[Memory], speakers: Sequence[str], turns: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Which candidates are turns of a session in which more than two speak, as in a meeting."""
+    places: list[int] = np.flatnonzero(turns).tolist()
+    of_session: dict[str, set[str]] = {}
+    for place in places:
+        of_session.setdefault(memories[place].scope.value, set()).update(filter(None, [speakers[place]]))
+    found = np.zeros(len(memories), dtype=np.bool_)
+    found[places] = [len(of_session[memories[place].scope.value]) > _TWO for place in places]
+    return found
 
 
 def _best_of_sessions(

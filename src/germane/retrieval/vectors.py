@@ -82,7 +82,7 @@ class ScaledRows(NamedTuple):
 
 
 def small_numbers(dimension: int) -> np.dtype[Any]:
-    """The type of the numbers in which vectors of so many dimensions are kept."""
+    """The type that the numbers of a vector of so many dimensions have in memory."""
     return np.dtype(np.int8 if dimension >= _EIGHT_BITS_FROM else np.float16)
 
 
