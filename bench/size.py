@@ -108,7 +108,7 @@ def _picture(results: Sequence[dict[str, Any]]) -> str:
             label = f"{line.label}: {_shown(10 ** values[-1])}"
             yield _text(right + 8, place, label, colour=line.colour)
 
-    told = "; ".join(
+    description = "; ".join(
         f"{line.label}: "
         + ", ".join(
             f"{_shown(10**value)} at {each['memories']:,}"
@@ -121,7 +121,7 @@ def _picture(results: Sequence[dict[str, Any]]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"',
             '  aria-labelledby="title what">',
             '  <title id="title">Time of a call by the number of memories</title>',
-            f'  <desc id="what">Medians. {told}.</desc>',
+            f'  <desc id="what">Medians. {description}.</desc>',
             f"  <style>{_STYLE}  </style>",
             _text(_LEFT, 24, "Median time of a call by the number of memories", kind="title"),
             *grid(),
