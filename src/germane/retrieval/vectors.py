@@ -60,7 +60,10 @@ class ScaledRows(NamedTuple):
 
     @classmethod
     def of(cls, vectors: NDArray[np.floating[Any]]) -> ScaledRows:
-        """The nearest to these vectors; of what came from here, exactly those."""
+        """These vectors, rounded; rounding them again changes nothing.
+
+        Each number becomes a multiple, by at most 127, of the smallest power of two that allows it.
+        """
         if small_numbers(vectors.shape[1]) == np.float16:
             return cls(vectors.astype(np.float16), np.ones(len(vectors), dtype=np.float32))
         wide = vectors.astype(np.float32)
