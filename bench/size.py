@@ -2,8 +2,9 @@
 
     python bench/size.py PICTURE.svg [--sizes 1000,10000,100000,1000000] [--questions 200] [--from FILE.json]
 
-Measures each size as `bench/engine.py` does, prints its table and draws the medians, both axes logarithmic. A
-million memories take some 20 minutes. `--from` draws what `bench/engine.py --json` printed before.
+Measures each size as `bench/engine.py` does, prints its table and draws the medians, both axes logarithmic:
+processor time, and the clock's for the first call of a process. A million memories take over half an hour.
+`--from` draws what `bench/engine.py --json` printed before.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ class _Line(NamedTuple):
 
 
 _LINES: Final = (
-    _Line("cold", "recall", "recall, first of a process", "#8a63c9"),
-    _Line("warm", "assemble layered", "assemble, default plan", "#b4501e"),
-    _Line("warm", "assemble relevance", "assemble, by relevance", "#2f8f5b"),
-    _Line("warm", "recall", "recall", "#1f6fb2"),
+    _Line("cold", "recall", "first recall, by the clock", "#8a63c9"),
+    _Line("warm", "assemble layered, CPU", "assemble, default plan", "#b4501e"),
+    _Line("warm", "assemble relevance, CPU", "assemble, by relevance", "#2f8f5b"),
+    _Line("warm", "recall, CPU", "recall", "#1f6fb2"),
 )
 
 
@@ -120,10 +121,10 @@ def _picture(results: Sequence[dict[str, Any]]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"',
             '  aria-labelledby="title what">',
-            '  <title id="title">Time of a call by the number of memories</title>',
+            '  <title id="title">Processor time of a call by the number of memories</title>',
             f'  <desc id="what">Medians. {description}.</desc>',
             f"  <style>{_STYLE}  </style>",
-            _text(_LEFT, 24, "Median time of a call by the number of memories", kind="title"),
+            _text(_LEFT, 24, "Processor time of a call by the number of memories, median", kind="title"),
             *grid(),
             *curves(),
             "</svg>\n",
