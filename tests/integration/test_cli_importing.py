@@ -263,7 +263,7 @@ def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
             assert process.stderr.readline() == f"{app}: {so_far}\n"
             process.send_signal(signal.SIGINT)
             errors = process.stderr.read()
-            assert process.wait(DEADLINE) == 130
+            assert process.wait(DEADLINE) == 130, errors
     found = re.search(r"interrupted; ([\d,]+) new or changed were stored\. Run it again to go on", errors)
     assert found is not None
     stored = int(found[1].replace(",", ""))
