@@ -42,13 +42,14 @@ def test_the_demo_keeps_each_budget_and_says_the_same_again(tmp_path: Path) -> N
     assert first["project"] is None
 
 
-def test_a_budget_that_cannot_hold_the_rules_makes_no_database(tmp_path: Path) -> None:
+@pytest.mark.parametrize("budgets", ["8000,100", "9223372036854775808"])
+def test_a_budget_that_is_too_small_or_too_large_makes_no_database(tmp_path: Path, budgets: str) -> None:
     db = tmp_path / "demo.db"
 
-    ran = run("demo", "--db", str(db), "--budgets", "8000,100")
+    ran = run("demo", "--db", str(db), "--budgets", budgets)
 
     assert (ran.code, db.exists()) == (2, False)
-    assert "--budgets='8000,100' is no list of numbers of 500 or more" in ran.err
+    assert f"--budgets='{budgets}' is no list of numbers of 500 or more and at most 64 bits" in ran.err
 
 
 def test_it_shows_text_bars_and_explanation(tmp_path: Path) -> None:

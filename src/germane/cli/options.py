@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -231,13 +232,17 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def numbers_of(text: str, *, name: str, least: int = 0) -> list[int]:
-    """Integers of `least` or more separated by commas. Raises InvalidInput that mentions `name`."""
+    """Integers of `least` or more and at most 64 bits, separated by commas.
+
+    Raises InvalidInput that mentions `name`.
+    """
     try:
         numbers = [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if min(numbers, default=-1) < least:
+    if min(numbers, default=-1) < least or max(numbers) > sys.maxsize:
         raise InvalidInput(
-            f"{name}={shown(text)} is no list of numbers of {least} or more. Write 500,1000,2000."
+            f"{name}={shown(text)} is no list of numbers of {least} or more and at most 64 bits. "
+            "Write 500,1000,2000."
         )
     return numbers
