@@ -22,6 +22,7 @@ from corpus import drafts, questions
 from numpy.typing import NDArray
 
 from germane.embedders import StaticEmbedder
+from germane.retrieval.vectors import as_stored
 from germane.stores import index_vectors, migrate_store, store_status
 from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
 from germane.stores.postgres.connections import PostgresConnections
@@ -58,7 +59,7 @@ def main() -> None:
 
 def _fill(address: str, embedder: StaticEmbedder, count: int) -> None:
     texts = [each.content for each in drafts(count, seed=1)]
-    vectors = np.asarray(embedder.embed(texts)).astype("<f2")
+    vectors = as_stored(np.asarray(embedder.embed(texts)))
     with psycopg.connect(address, context=ADAPTERS) as connection:
         connection.execute("SELECT add_agent('one')")
         connection.execute(

@@ -1,10 +1,11 @@
 """What the size of one agent's memory costs, as a picture: recall, assemble, and the first call of a process.
 
-    python bench/size.py PICTURE.svg [--sizes 1000,10000,100000,1000000] [--questions 200] [--from FILE.json]
+    python bench/size.py PICTURE.svg [--sizes 1000,10000,100000,1000000] [--questions 200]
+                         [--from FILE.json ...]
 
 Measures each size as `bench/engine.py` does, prints its table and draws the medians, both axes logarithmic:
 processor time, and the clock's for the first call of a process. A million memories take over half an hour.
-`--from` draws what `bench/engine.py --json` printed before.
+`--from` draws what `bench/engine.py --json` printed before, also size by size.
 """
 
 from __future__ import annotations
@@ -62,15 +63,14 @@ def main() -> None:
     parser.add_argument("picture", type=Path)
     parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--from", dest="known", type=Path)
+    parser.add_argument("--from", dest="known", type=Path, nargs="+", default=[])
     given = parser.parse_args()
     results: list[dict[str, Any]] = []
-    if given.known is not None:
-        results = json.loads(given.known.read_text(encoding="utf-8"))["results"]
-    else:
-        for size in map(int, given.sizes.split(",")):
-            print(f"measuring {size:,} memories", file=sys.stderr)
-            results.append(measured(size, given.questions))
+    for file in given.known:
+        results += json.loads(file.read_text(encoding="utf-8"))["results"]
+    for size in () if given.known else map(int, given.sizes.split(",")):
+        print(f"measuring {size:,} memories", file=sys.stderr)
+        results.append(measured(size, given.questions))
     print(table(results))
     given.picture.write_text(_picture(results), encoding="utf-8")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from germane.errors import InvalidInput, shown
-from germane.model.validation import checked_tags
+from germane.model.validation import INTEGERS, checked_tags
 
 if TYPE_CHECKING:
     from germane import Filter
@@ -232,17 +231,13 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def numbers_of(text: str, *, name: str, least: int = 0) -> list[int]:
-    """Integers of `least` or more and at most 64 bits, separated by commas.
-
-    Raises InvalidInput that mentions `name`.
-    """
+    """64-bit integers of `least` or more, separated by commas. Raises InvalidInput that mentions `name`."""
     try:
         numbers = [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if min(numbers, default=-1) < least or max(numbers) > sys.maxsize:
+    if min(numbers, default=-1) < least or max(numbers) not in INTEGERS:
         raise InvalidInput(
-            f"{name}={shown(text)} is no list of numbers of {least} or more and at most 64 bits. "
-            "Write 500,1000,2000."
+            f"{name}={shown(text)} is no list of numbers from {least} to {INTEGERS[-1]}. Write 500,1000,2000."
         )
     return numbers

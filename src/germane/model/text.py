@@ -326,8 +326,8 @@ def is_removed(name: str) -> bool:
     return name.startswith(REMOVED)
 
 
-def check_name(name: str, field: str) -> None:
-    """Raise InvalidInput for what is no name of an agent, a session or a working set."""
+def check_free_name(name: str, field: str) -> None:
+    """Raise InvalidInput for a name of an agent, a session or a working set that is empty or too long."""
     if not name or len(name) > _LONGEST_FREE_NAME:
         raise InvalidInput(f"{field}={name[:50]!r} is no name. Use 1 to {_LONGEST_FREE_NAME} characters.")
 

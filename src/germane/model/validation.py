@@ -24,7 +24,7 @@ Made = TypeVar("Made", bound=type)
 
 _DEEPEST: Final = 100
 """Levels of lists and mappings in a value; Python's JSON reader gives up at a few hundred more."""
-_INTEGERS: Final = range(-(2**63), 2**63)
+INTEGERS: Final = range(-(2**63), 2**63)
 """The whole numbers that both databases hold."""
 _ALIASES: Final = {
     "Call": "ToolCall | Mapping[str, Any]",
@@ -47,7 +47,7 @@ _FUNCTIONS: Final = frozenset(
 )
 _AT_ONCE: Final[Mapping[type, Callable[[Any], bool]]] = {
     str: str.isascii,
-    int: _INTEGERS.__contains__,
+    int: INTEGERS.__contains__,
     float: math.isfinite,
     datetime: lambda value: value.tzinfo is UTC,
 }
@@ -233,7 +233,7 @@ def _in_range(value: Any, form: _Form, name: str) -> object:
         return checked_text(value, name=name)
     if head == "datetime":
         return as_utc(value, name=name)
-    if head == "int" and value not in _INTEGERS:
+    if head == "int" and value not in INTEGERS:
         raise InvalidInput(f"{name}={shown(value)} is out of range: take a number of at most 64 bits.")
     if head == "float" and isinstance(value, int) and abs(value) > sys.float_info.max:
         raise InvalidInput(f"{name}={shown(value)} is out of range: take a number that a float can hold.")

@@ -24,7 +24,14 @@ from germane.errors import EmbeddingFailed, InvalidInput, RerankingFailed, shown
 from germane.model.context import Ranked, TraceNote
 from germane.model.memory import NOWHERE, Memory, Vector
 from germane.model.query import LEAST_COSINE, Filter, TimeRange
-from germane.model.text import DEFAULT_RANKER, check_name, is_tenant, own_text, user_and_agent, user_tenant
+from germane.model.text import (
+    DEFAULT_RANKER,
+    check_free_name,
+    is_tenant,
+    own_text,
+    user_and_agent,
+    user_tenant,
+)
 from germane.model.validation import (
     as_utc,
     check_nested,
@@ -95,7 +102,7 @@ def checked_agent(agent: object) -> str:
     name = checked_text(agent, name="agent")
     if not name.strip():
         raise InvalidInput(f"agent={name!r} is empty: every memory belongs to a named agent.")
-    check_name(name, "agent")
+    check_free_name(name, "agent")
     if is_tenant(name):
         raise InvalidInput(
             f"agent={name!r} can't be taken: names that begin with 'space:' or 'user:' are those of spaces "

@@ -175,7 +175,9 @@ INSTRUCTION, PREFERENCE = 0.8, 0.4
 """What a user's turn gets that instructs the assistant for all that follows, and that states a preference."""
 
 _HALF = 0.5
-_TWO, _AMONG_SEVERAL = 2, 2.0
+_PAIR = 2
+_OF_SEVERAL = 2.0
+"""What the words around a turn count where more than two speak, as against a dialogue."""
 _WORD = re.compile(r"\w+")
 _USER, _ASSISTANT = frozenset({"user", "human"}), frozenset({"assistant", "ai", "model"})
 _I = frozenset({"i", "me", "my", "mine", "myself"})
@@ -237,7 +239,7 @@ def turn_parts(
     parts = {
         "lexical": np.where(turns, _HALF * (_HALF + itself) * alone["lexical"], alone["lexical"]),
         "semantic": np.where(turns, _HALF * meaning, alone["semantic"]),
-        "window": _HALF * around * window * np.where(of_several, _AMONG_SEVERAL, 1.0),
+        "window": _HALF * around * window * np.where(of_several, _OF_SEVERAL, 1.0),
         "speaker": _by_named_speaker(speakers, question, turns),
     }
     if is_chat:
@@ -255,9 +257,9 @@ def _of_several(
     places: list[int] = np.flatnonzero(turns).tolist()
     of_session: dict[str, set[str]] = {}
     for place in places:
-        of_session.setdefault(memories[place].scope.value, set()).update(filter(None, [speakers[place]]))
+        of_session.setdefault(memories[place].scope.value, set()).add(speakers[place])
     found = np.zeros(len(memories), dtype=np.bool_)
-    found[places] = [len(of_session[memories[place].scope.value]) > _TWO for place in places]
+    found[places] = [len(of_session[memories[place].scope.value] - {""}) > _PAIR for place in places]
     return found
 
 

@@ -22,10 +22,10 @@ _SHORTEST = 1e-12
 _ROUNDING = 1e-4
 
 _EIGHT_BITS_FROM: Final = 128
-"""Of so many dimensions, 8 bits for each give the cosine of two vectors to about a thousandth."""
+"""From so many dimensions on, 8 bits for each give the cosine of two vectors to a few thousandths."""
 
-_HALF: Final = np.float32(128 / 127.5)
-"""From this part below a power of two, a number would be rounded to 128, which is none of 8 bits."""
+_SPARE: Final = np.float32(128 / 127.5)
+"""By this the largest number stays below a power of two: 127.5 is rounded to 128, too much for 8 bits."""
 
 _FEW = 64
 """Rows whose products are in memory at once: so few that the process needs no new memory for them."""
@@ -68,19 +68,18 @@ class ScaledRows(NamedTuple):
             return cls(vectors.astype(np.float16), np.ones(len(vectors), dtype=np.float32))
         wide = vectors.astype(np.float32)
         most = np.maximum(wide.max(axis=1), -wide.min(axis=1))
-        scales = np.ldexp(np.float32(1), np.frexp(most * _HALF)[1] - 7)
+        scales = np.ldexp(np.float32(1), np.frexp(most * _SPARE)[1] - 7)
         wide /= scales[:, np.newaxis]
         with np.errstate(invalid="ignore"):  # NaN of a damaged vector becomes some number.
             return cls(np.rint(wide, out=wide).astype(np.int8), scales)
 
-    @classmethod
-    def empty(cls, count: int, dimension: int) -> ScaledRows:
-        """So many rows of zeros, which take no memory before they are written."""
-        return cls(np.zeros((count, dimension), small_numbers(dimension)), np.zeros(count, np.float32))
+    def at(self, rows: slice | NDArray[np.int64]) -> ScaledRows:
+        """Some of the rows."""
+        return ScaledRows(self.numbers[rows], self.scales[rows])
 
-    def wide(self, rows: slice | NDArray[np.int64] = slice(None)) -> NDArray[np.float32]:
-        """The vectors of some rows, in 32 bits a number."""
-        wide: NDArray[np.float32] = self.numbers[rows] * self.scales[rows][:, np.newaxis]
+    def wide(self) -> NDArray[np.float32]:
+        """The vectors in 32 bits a number."""
+        wide: NDArray[np.float32] = self.numbers * self.scales[:, np.newaxis]
         return wide
 
 
@@ -102,7 +101,8 @@ class VectorRows:
 
     def __init__(self, dimension: int, *, capacity: int = 0) -> None:
         self._dimension = dimension
-        self._rows = ScaledRows.empty(capacity, dimension)
+        numbers = np.zeros((capacity, dimension), small_numbers(dimension))
+        self._rows = ScaledRows(numbers, np.zeros(capacity, dtype=np.float32))
         self._ordinals = np.full(capacity, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
         self._row_of = np.full(capacity, -1, dtype=np.int64)  # The row of each document, -1 for none.
         self._used = 0
@@ -161,7 +161,7 @@ class VectorRows:
         """What is needed to rank documents by their cosine with this vector."""
         query = np.asarray(vector, dtype=np.float32)
         return VectorComparison(
-            rows=ScaledRows(self._rows.numbers[: self._used], self._rows.scales[: self._used]),
+            rows=self._rows.at(slice(self._used)),
             ordinals=self._ordinals[: self._used],
             row_of=self._row_of,
             query=query,
@@ -217,7 +217,7 @@ def exact_cosines(rows: ScaledRows, query: Vector) -> NDArray[np.float64]:
     found = np.empty(len(rows.scales))
     for start in range(0, len(found), _FEW):
         some = slice(start, start + _FEW)
-        found[some] = (rows.wide(some) * query).sum(axis=1, dtype=np.float64)
+        found[some] = (rows.at(some).wide() * query).sum(axis=1, dtype=np.float64)
     return np.round(found, _DECIMALS)
 
 
@@ -268,9 +268,7 @@ class VectorComparison:
         present = rows >= 0
         rows = rows[present]
         new = rows[np.isnan(self._exact[rows])]
-        self._exact[new] = exact_cosines(
-            ScaledRows(self._rows.numbers[new], self._rows.scales[new]), self._query
-        )
+        self._exact[new] = exact_cosines(self._rows.at(new), self._query)
         found[inside[present]] = self._exact[rows]
         return found
 

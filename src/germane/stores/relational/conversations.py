@@ -28,7 +28,7 @@ from germane.model.conversation import (
 )
 from germane.model.memory import Vector
 from germane.model.query import EmbeddingIdentity, Query, SearchResult
-from germane.model.text import check_name
+from germane.model.text import check_free_name
 from germane.stores.relational.cache import Caches
 from germane.stores.relational.checksums import is_intact
 from germane.stores.relational.conversation_cache import ConversationCache, MadeTurn, TurnVectors
@@ -104,8 +104,8 @@ class ConversationTables:
         A PurgeMessages rewrites a file as the purge of a memory does, and raises StoreBusy or
         StoreUnavailable as that does.
         """
-        check_name(agent, "agent")
-        check_name(session, "session")
+        check_free_name(agent, "agent")
+        check_free_name(session, "session")
         if not changes:
             return ()
         purges = any(isinstance(each, PurgeMessages) for each in changes)

@@ -222,9 +222,10 @@ def _checked(vectors: Sequence[Vector], embedding: EmbeddingIdentity | None) -> 
     rows = np.stack(vectors)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     # Written so that NaN fails as well.
-    for length in lengths[~(np.abs(lengths - 1.0) <= _UNIT_LENGTH_TOLERANCE)].tolist():
+    wrong = lengths[~(np.abs(lengths - 1.0) <= _UNIT_LENGTH_TOLERANCE)]
+    if wrong.size:
         raise InvalidInput(
-            f"A vector of length {length:g} can't be stored: vectors have unit length and finite numbers. "
+            f"A vector of length {wrong[0]:g} can't be stored: vectors have unit length and finite numbers. "
             "Divide it by its length, or give no vector for a text that has none."
         )
     return rows

@@ -29,7 +29,7 @@ from germane.model.memory import (
     sign_of_outcome,
 )
 from germane.model.query import LearningStatus
-from germane.model.text import check_name
+from germane.model.text import check_free_name
 from germane.stores.relational.settings import agent_state
 from germane.stores.relational.tables import (
     UNREADABLE,
@@ -115,7 +115,7 @@ class FeedbackTables:
         Its examples stay when it is switched off.
         """
         if on is not None:
-            check_name(agent, "agent")
+            check_free_name(agent, "agent")
             with self._connections.writing(agent) as connection:
                 connection.run("add_agent", {"name": agent})
                 connection.run("set_learning", {"agent": number_of(connection, agent), "on": int(on)})

@@ -11,7 +11,7 @@ from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
 from germane.ids import id_text
 from germane.model.memory import Scope
 from germane.model.query import EmbeddingIdentity
-from germane.model.text import check_name, is_removed
+from germane.model.text import check_free_name, is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
 from germane.stores.relational.checksums import ENCRYPTION, checksum_of, wrong_checksum
 from germane.stores.relational.memory_blocks import pack_some
@@ -70,7 +70,7 @@ class MaintenanceTables:
         """
         if language is not None:
             stemmer(language)
-            check_name(agent, "agent")
+            check_free_name(agent, "agent")
             settle_language(self._connections, agent, language)
             return language
         with self._connections.reading(agent) as connection:

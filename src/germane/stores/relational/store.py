@@ -32,7 +32,7 @@ from germane.model.query import (
     SearchResult,
     Slice,
 )
-from germane.model.text import check_name
+from germane.model.text import check_free_name
 from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.cache import (
     MOST_CONVERSATION_BYTES,
@@ -134,7 +134,7 @@ class RelationalStore(ABC):
 
         erases = writes.erases(changes)
         with self._connections.writing(agent) as connection:
-            check_name(agent, "agent")
+            check_free_name(agent, "agent")
             connection.run("add_agent", {"name": agent})
             known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
             if inserts.has_vector(changes) and self._embedding is not None:

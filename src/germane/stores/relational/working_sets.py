@@ -20,7 +20,7 @@ import numpy as np
 from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.ids import id_text
 from germane.model.memory import Memory, Status
-from germane.model.text import check_name
+from germane.model.text import check_free_name
 from germane.stores.relational.checksums import REPAIR, is_intact, wrong_checksum
 from germane.stores.relational.tables import (
     Connection,
@@ -86,7 +86,7 @@ class WorkingSetTables:
         owner unless named. Raises NotFound, NotInWorkingSet or InvalidInput.
         """
         for text in (owner, by or owner, name):
-            check_name(text, "name")
+            check_free_name(text, "name")
         with self._connections.writing(owner) as connection:
             state, actor = _states(connection, (owner, by or owner), name)
             if seen is not None and seen != state.set_moved:
