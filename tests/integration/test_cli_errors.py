@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("recall", "x", "--tag", "a::b"), "InvalidInput", "a::b"),
         (("recall",), "UsageError", "QUERY"),
         (("recall", "x", "--wrong"), "UsageError", "--wrong"),
-        (("demo", "--budgets", "500,-1"), "InvalidInput", "0 or more"),
+        (("demo", "--budgets", "500,-1"), "InvalidInput", "numbers from 500 to"),
         (("teleport",), "UsageError", "teleport"),
         (("assemble", "x", "--budget", "-1"), "InvalidInput", "budget=-1"),
         (("assemble", "x", "--plan", "none"), "InvalidInput", "layered"),
