@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from germane.extractors.clauses import features, least_likelihood
-from germane.extractors.rules import read, stands_alone
+from germane.extractors.clauses import PLAIN, UNCLEAR, features
+from germane.extractors.rules import doubts_of, may_teach, read
 from germane.extractors.statements import third_person
 
 WEIGHTS = Path(__file__).parents[1] / "src/germane/extractors/english-clauses.json"
@@ -35,6 +35,8 @@ _FEWEST = 3
 _SMALLEST = 0.02
 """A weight that isn't left out."""
 _STEPS = 12
+_CONJUGATE = 60
+_EXACT = 1e-9
 _HARM = 3.0
 """What a sentence counts that must not be learned, such as a joke; each other one counts 1."""
 
@@ -73,14 +75,15 @@ def samples(given: Sequence[Dialogue]) -> Iterator[Sample]:
     for dialogue in given:
         for each in read(dialogue.messages):
             facts, wrong = judged_text(dialogue, third_person(each.resolved))
-            if facts or wrong:
+            if (facts or wrong) and may_teach(each.resolved):
                 question = "" if each.question is None else each.question.text
+                doubts = doubts_of(each.resolved)
                 yield Sample(
                     author=dialogue.id.rstrip("0123456789"),
-                    features=features(each.resolved, each.message.own_text, question),
+                    features=features(each.resolved, each.message.own_text, question, doubts),
                     is_fact=bool(facts),
                     count=_HARM if wrong and wrong != UNLABELLED else 1.0,
-                    least=least_likelihood(each.resolved) if stands_alone(each) else 2.0,
+                    least=UNCLEAR if doubts else PLAIN,
                 )
 
 
@@ -89,19 +92,56 @@ def fitted(given: Sequence[Sample]) -> dict[str, float]:
     counts = Counter(name for each in given for name in each.features)
     names = sorted(name for name, count in counts.items() if count >= _FEWEST)
     places = {name: place for place, name in enumerate(names)}
-    rows: NDArray[np.float64] = np.zeros((len(given), len(names)))
-    for row, each in zip(rows, given, strict=True):
-        row[[places[name] for name in each.features if name in places]] = 1.0
-    wanted = np.array([each.is_fact for each in given], dtype=np.float64)
-    counted = np.array([each.count for each in given])
-    weights = np.zeros(len(names))
-    for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(-(rows @ weights)))
-        slope = rows.T @ (counted * (chance - wanted)) + _PENALTY * weights
-        bend = (rows.T * (counted * chance * (1 - chance))) @ rows + _PENALTY * np.eye(len(names))
-        weights -= np.linalg.solve(bend, slope)
+    rows = [[places[name] for name in sorted(each.features) if name in places] for each in given]
+    weights = _descended(
+        _Rows(np.concatenate(rows), np.array([len(row) for row in rows]), len(names)),
+        wanted=np.array([each.is_fact for each in given], dtype=np.float64),
+        counted=np.array([each.count for each in given]),
+    )
     rounded = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
     return {name: weight for name, weight in rounded.items() if abs(weight) >= _SMALLEST}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Which features each sample has: their numbers in one array, and how many each sample has."""
+
+    features: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    width: int
+
+    def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of its features' weights, for each sample."""
+        starts = np.concatenate(([0], np.cumsum(self.lengths)[:-1]))
+        return np.add.reduceat(weights[self.features], starts)
+
+    def gathered(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of the values of the samples that have it, for each feature."""
+        spread = np.repeat(values, self.lengths)
+        return np.bincount(self.features, weights=spread, minlength=self.width)
+
+
+def _descended(
+    rows: _Rows, *, wanted: NDArray[np.float64], counted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The weights of a logistic regression, by Newton's method with conjugate gradients."""
+    weights = np.zeros(rows.width)
+    for _ in range(_STEPS):
+        chance = 1 / (1 + np.exp(-rows.sums(weights)))
+        bend = counted * chance * (1 - chance)
+        rest = -(rows.gathered(counted * (chance - wanted)) + _PENALTY * weights)
+        step, way, length = np.zeros(rows.width), rest, rest @ rest
+        least = _EXACT * length
+        for _ in range(_CONJUGATE):
+            curved = rows.gathered(bend * rows.sums(way)) + _PENALTY * way
+            far = length / (way @ curved)
+            step, rest = step + far * way, rest - far * curved
+            before, length = length, rest @ rest
+            if length <= least:
+                break
+            way = rest + length / before * way
+        weights = weights + step
+    return weights
 
 
 def left_out(given: Sequence[Sample]) -> Table:

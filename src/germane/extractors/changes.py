@@ -109,8 +109,8 @@ def change_of(
         if slot or _differs_in_value(new, old, patterns.opposites, stated=stated):
             changes = stated or (slot and not _is_constant(new, patterns.opposites))
             return Change("value", stated=changes)
-    mine, my_words = _parts(new)
-    theirs, their_words = _parts(old)
+    mine, my_words = parts_of(new)
+    theirs, their_words = parts_of(old)
     differing = [name for name in mine if name in theirs and _differ(mine[name], theirs[name], stated=stated)]
     about, before = (_ordered(words, subject, language) for words in (my_words, their_words))
     alike = bool(before) and len(set(about) & set(before)) >= _SHARED * len(set(before))
@@ -228,8 +228,8 @@ def _differ(mine: set[str], theirs: set[str], *, stated: bool) -> bool:
     return not mine & theirs or (stated and len(mine) == len(theirs) and not is_part)
 
 
-def _parts(text: str) -> tuple[dict[str, set[str]], str]:
-    """The values of a text by type, and the text without them."""
+def parts_of(text: str) -> tuple[dict[str, set[str]], str]:
+    """The values of a text by type, such as "weekday" and "number", and the text without them."""
     found: dict[str, set[str]] = {}
     for name, pattern in _TYPES.items():
         for match in pattern.findall(text):

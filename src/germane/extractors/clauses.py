@@ -6,7 +6,7 @@ Pure. The weights are data, fitted to labelled dialogues by `bench/clause_weight
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -14,6 +14,8 @@ from math import exp
 from typing import Final
 
 import regex
+
+from germane.model.text import text_cache
 
 _TOKEN: Final = regex.compile(r"\p{L}+(?:['’]\p{L}+)?|\d[\d.,:]*\p{L}*|[?!:;—–…\"“]")
 _DAY: Final = regex.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tue|wed|thu|fri|sat|sun")
@@ -31,7 +33,8 @@ _BESIDE: Final = frozenset(
     ("if", "would", "says", "said", "thinks", "imagine", "pretend", "wish", "joke", "my", "i")
 )
 """Words that tell something of the other sentences of a message."""
-_OWN: Final = regex.compile(r"\b(?:I|my|we|our|me|us)\b", regex.IGNORECASE)
+_OPEN_QUOTE: Final = regex.compile(r"(?<!\S)['‘]\w")
+_COLON: Final = regex.compile(r":\s*(?:$|['\"])", regex.MULTILINE)
 _SUFFIX: Final = 3
 _NEAR: Final = 2000
 """Characters of a message at most of which the other sentences are looked at, so that time is linear."""
@@ -39,42 +42,42 @@ _LENGTHS: Final = 8
 """Classes of length, of three words each; the last one has all longer ones."""
 
 
-DOUBTFUL: Final = 0.4
+DOUBTFUL: Final = 0.7
 """How likely a sentence is at least worth learning of which a pattern takes a whole clause."""
-VERY_DOUBTFUL: Final = 0.1
+VERY_DOUBTFUL: Final = 0.4
 """How likely one is of which a pattern knows what it says, such as an allergy."""
-OWN: Final = 0.78
-OTHER: Final = 0.9
-"""How likely a sentence has to be that no pattern fits: about its speaker, or about something else."""
+PLAIN: Final = 0.78
+UNCLEAR: Final = 0.9
+"""How likely a sentence has to be that no pattern fits: where nothing, or something, speaks against it."""
 
 
-def likelihood(sentence: str, message: str, question: str) -> float:
+def likelihood(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> float:
     """How likely a sentence of a message is worth learning, from 0 to 1.
 
-    `question` is the assistant's question before it; empty where there is none.
+    `question` is the assistant's question before it; empty where there is none. `doubts` are what speaks
+    against it, such as that it is a command.
     """
-    weights = _built_in()
-    return 1 / (1 + exp(-sum(weights.get(each, 0.0) for each in features(sentence, message, question))))
+    weights, found = _built_in(), features(sentence, message, question, doubts)
+    return 1 / (1 + exp(-sum(weights.get(each, 0.0) for each in found)))
 
 
-def least_likelihood(sentence: str) -> float:
-    """How likely a sentence has to be that no pattern fits."""
-    return OWN if _OWN.search(sentence) else OTHER
-
-
-def features(sentence: str, message: str, question: str) -> frozenset[str]:
-    """What the weights are of: the words of a sentence, its form, and its place in the message.
+def features(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> frozenset[str]:
+    """What the weights are of: the words of a sentence, its form, its place in the message, and the doubts.
 
     The empty one is that of any sentence.
     """
-    words = tuple(_words(sentence))
-    return frozenset(
-        ("", *_of_words(words), *_of_form(sentence, words, question), *_of_place(sentence, message))
-    )
+    words = words_in(sentence)
+    form, place = _of_form(sentence, words, question), _of_place(sentence, message)
+    return frozenset(("", *_of_words(words), *form, *place, *(f"doubt: {each}" for each in doubts)))
+
+
+@text_cache(1000)
+def words_in(sentence: str) -> tuple[str, ...]:
+    """The words of a sentence in lower case, with figures, days, months and names as such."""
+    return tuple(_words(sentence))
 
 
 def _words(sentence: str) -> Iterator[str]:
-    """The words in lower case, with figures, days, months and names as such."""
     for match in _TOKEN.finditer(sentence):
         word = match[0].replace("’", "'")
         low = word.casefold()
@@ -106,6 +109,10 @@ def _of_form(sentence: str, words: tuple[str, ...], question: str) -> Iterator[s
     yield f"length {min(length, _LENGTHS)}"
     yield f"{'answer' if question else 'unasked'} of length {min(length, _LENGTHS // 2)}"
     yield from (f"has {mark}" for mark in "?!:…" if mark in sentence)
+    if sentence[:1].islower():
+        yield "lower case"
+    if sentence[-1:] not in ".!?":
+        yield "no full stop"
 
 
 def _of_place(sentence: str, message: str) -> Iterator[str]:
@@ -122,6 +129,10 @@ def _of_place(sentence: str, message: str) -> Iterator[str]:
         yield "beside a jest"
     if '"' in whole or "“" in whole:
         yield "beside a quotation"
+    if _OPEN_QUOTE.search(beside):
+        yield "beside a single quote"
+    if _COLON.search(beside):
+        yield "beside a colon"
     if "?" in beside:
         yield "beside a question"
     if "\n" in whole:

@@ -20,7 +20,7 @@ import regex
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.extractors.answers import AnswerPattern, AnswerPatterns, answered
-from germane.extractors.clauses import DOUBTFUL, VERY_DOUBTFUL, least_likelihood, likelihood
+from germane.extractors.clauses import DOUBTFUL, PLAIN, UNCLEAR, VERY_DOUBTFUL, likelihood
 from germane.extractors.corrections import corrected_answer, corrected_by
 from germane.extractors.references import of_known, topic_of
 from germane.extractors.statements import (
@@ -208,9 +208,9 @@ class RuleExtractor:
     def _of_weights(self, statement: Statement) -> Iterator[Proposal]:
         """A sentence of the user's as it stands, where it is probably worth learning."""
         sentence = statement.resolved
-        if not self._weighs or speaker_of(statement.message) != USER or not stands_alone(statement):
+        if not self._weighs or speaker_of(statement.message) != USER or not may_teach(sentence):
             return
-        if _likelihood(statement, sentence) >= least_likelihood(sentence):
+        if _likelihood(statement, sentence) >= (UNCLEAR if doubts_of(sentence) else PLAIN):
             parts = self._patterns.parts
             plain = _without_trailing(parts["opening"].sub("", sentence), parts)
             starts, ends = _period(statement.text, parts, statement.message.created_at)
@@ -229,19 +229,23 @@ def read(messages: Sequence[Message]) -> tuple[Statement, ...]:
     return statements(messages, _built_in().messages)
 
 
-def stands_alone(statement: Statement) -> bool:
-    """Whether a sentence may be learned as it stands: no question, command, joke, and nothing momentary."""
-    given, sentence = _built_in(), statement.resolved
-    return (
-        len(sentence.split()) >= _SHORTEST
-        and not any(_is_in(each, sentence, given.parts) for each in ("command", "momentary"))
-        and not any(each.text.search(sentence) for each in (*given.refused, *given.unclear))
-    )
+def may_teach(sentence: str) -> bool:
+    """Whether no built-in pattern refuses a sentence, as a question or a joke, for instance."""
+    return not any(each.text.search(sentence) for each in _built_in().refused)
+
+
+@text_cache(1000)
+def doubts_of(sentence: str) -> tuple[str, ...]:
+    """What speaks against learning a sentence as it stands: that it is short, or a command, for instance."""
+    given = _built_in()
+    parts = (each for each in ("command", "momentary") if _is_in(each, sentence, given.parts))
+    unclear = (each.reason for each in given.unclear if each.text.search(sentence))
+    return (*(("short",) if len(sentence.split()) < _SHORTEST else ()), *parts, *unclear)
 
 
 def _likelihood(statement: Statement, sentence: str) -> float:
     question = "" if statement.question is None else statement.question.text
-    return likelihood(sentence, statement.message.own_text, question)
+    return likelihood(sentence, statement.message.own_text, question, doubts_of(statement.resolved))
 
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:
