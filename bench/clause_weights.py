@@ -77,7 +77,7 @@ def samples(given: Sequence[Dialogue]) -> Iterator[Sample]:
             facts, wrong = judged_text(dialogue, third_person(each.resolved))
             if (facts or wrong) and may_teach(each.resolved):
                 question = "" if each.question is None else each.question.text
-                doubts = doubts_of(each.resolved)
+                doubts = doubts_of(each)
                 yield Sample(
                     author=dialogue.id.rstrip("0123456789"),
                     features=features(each.resolved, each.message.own_text, question, doubts),
@@ -89,14 +89,28 @@ def samples(given: Sequence[Dialogue]) -> Iterator[Sample]:
 
 def fitted(given: Sequence[Sample]) -> dict[str, float]:
     """The weights of the features of samples; rare features and small weights are left out."""
-    counts = Counter(name for each in given for name in each.features)
+    return logistic(
+        [each.features for each in given],
+        wanted=[each.is_fact for each in given],
+        counted=[each.count for each in given],
+    )
+
+
+def logistic(
+    found: Sequence[frozenset[str]], *, wanted: Sequence[bool], counted: Sequence[float]
+) -> dict[str, float]:
+    """The weights with which the features of samples tell those that are wanted, each counted so many times.
+
+    A logistic regression. Features of fewer than three samples and weights below 0.02 are left out.
+    """
+    counts = Counter(name for each in found for name in each)
     names = sorted(name for name, count in counts.items() if count >= _FEWEST)
     places = {name: place for place, name in enumerate(names)}
-    rows = [[places[name] for name in sorted(each.features) if name in places] for each in given]
+    numbers = [[places[name] for name in sorted(each) if name in places] for each in found]
     weights = _descended(
-        _Rows(np.concatenate(rows), np.array([len(row) for row in rows]), len(names)),
-        wanted=np.array([each.is_fact for each in given], dtype=np.float64),
-        counted=np.array([each.count for each in given]),
+        _Rows(np.concatenate(numbers), np.array([len(row) for row in numbers]), len(names)),
+        wanted=np.array(wanted, dtype=np.float64),
+        counted=np.array(counted),
     )
     rounded = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
     return {name: weight for name, weight in rounded.items() if abs(weight) >= _SMALLEST}

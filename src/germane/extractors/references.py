@@ -361,6 +361,19 @@ def with_value(content: str, form: regex.Pattern[str], value: str) -> str | None
     return f"{content[:start]}{value}{content[end:]}"
 
 
+def with_value_of(content: str, answer: str) -> str | None:
+    """A text with the value of a short answer in place of its own of that type: "Thursday, new teacher".
+
+    None where either has no value of the type, or several.
+    """
+    for form in VALUE_TYPES:
+        new = values_in(f": {answer}", form)
+        replaced = with_value(content, form, new[0][0]) if len(new) == 1 else None
+        if replaced is not None:
+            return replaced
+    return None
+
+
 def values_in(text: str, form: regex.Pattern[str]) -> list[regex.Match[str]]:
     """The values of a type in a text; a weekday or a month is no name."""
     found = (each for each in form.finditer(text) if each[0] not in ("The", "User"))

@@ -135,6 +135,15 @@ class RuleExtractor:
             found += stated or (() if in_meeting else self._of_weights(statement))
         return tuple({(each.content, each.quotes[-1].message): each for each in found}.values())
 
+    def doubtful(self, messages: Sequence[Message], proposed: Sequence[Proposal]) -> Iterator[Proposal]:
+        """The other sentences of the user's: they say too little for a memory, unless they change a known one."""
+        taken = {(quote.message, quote.text) for each in proposed for quote in each.quotes}
+        for statement in statements(messages, self._patterns.messages) if self._weighs else ():
+            quote = statement.quotes[-1]
+            is_users = speaker_of(statement.message) == USER and (quote.message, quote.text) not in taken
+            if is_users and may_teach(statement.resolved):
+                yield self._as_stated(statement)
+
     def _of_known(
         self, statement: Statement, known: Sequence[Memory], topics: Mapping[str, frozenset[str]]
     ) -> Proposal | None:
@@ -210,18 +219,21 @@ class RuleExtractor:
         sentence = statement.resolved
         if not self._weighs or speaker_of(statement.message) != USER or not may_teach(sentence):
             return
-        if _likelihood(statement, sentence) >= (UNCLEAR if doubts_of(sentence) else PLAIN):
-            parts = self._patterns.parts
-            plain = _without_trailing(parts["opening"].sub("", sentence), parts)
-            starts, ends = _period(statement.text, parts, statement.message.created_at)
-            yield Proposal(
-                content=_sentence_case(third_person(plain)),
-                kind="preference" if _is_in("liking", plain, parts) else "fact",
-                subject=USER,
-                quotes=statement.quotes,
-                valid_from=starts,
-                valid_until=ends,
-            )
+        if _likelihood(statement, sentence) >= (UNCLEAR if doubts_of(statement) else PLAIN):
+            yield self._as_stated(statement)
+
+    def _as_stated(self, statement: Statement) -> Proposal:
+        parts = self._patterns.parts
+        plain = _without_trailing(parts["opening"].sub("", statement.resolved), parts)
+        starts, ends = _period(statement.text, parts, statement.message.created_at)
+        return Proposal(
+            content=_sentence_case(third_person(plain)),
+            kind="preference" if _is_in("liking", plain, parts) else "fact",
+            subject=USER,
+            quotes=statement.quotes,
+            valid_from=starts,
+            valid_until=ends,
+        )
 
 
 def read(messages: Sequence[Message]) -> tuple[Statement, ...]:
@@ -234,18 +246,19 @@ def may_teach(sentence: str) -> bool:
     return not any(each.text.search(sentence) for each in _built_in().refused)
 
 
-@text_cache(1000)
-def doubts_of(sentence: str) -> tuple[str, ...]:
+def doubts_of(statement: Statement) -> tuple[str, ...]:
     """What speaks against learning a sentence as it stands: that it is short, or a command, for instance."""
-    given = _built_in()
+    given, sentence = _built_in(), statement.resolved
     parts = (each for each in ("command", "momentary") if _is_in(each, sentence, given.parts))
     unclear = (each.reason for each in given.unclear if each.text.search(sentence))
-    return (*(("short",) if len(sentence.split()) < _SHORTEST else ()), *parts, *unclear)
+    is_short = len(sentence.split()) < _SHORTEST
+    form = (name for name, holds in (("short", is_short), ("imagined", statement.imagined)) if holds)
+    return (*form, *parts, *unclear)
 
 
 def _likelihood(statement: Statement, sentence: str) -> float:
     question = "" if statement.question is None else statement.question.text
-    return likelihood(sentence, statement.message.own_text, question, doubts_of(statement.resolved))
+    return likelihood(sentence, statement.message.own_text, question, doubts_of(statement))
 
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:

@@ -104,14 +104,15 @@ class MessagePatterns:
     """What to skip of whole messages, and whom a pronoun can stand for; None for nothing.
 
     `material` matches the part of a message that is only shown, to be translated or summarised. A message
-    with `fiction` is skipped, and all after it up to one with `reality`. One with `retracts` takes back what
-    the message before it states. `people` matches the mention of a person or an animal, and `comment` what
+    with `fiction` is skipped, and all after it up to one with `reality`; what follows one with `imagined` may be
+    fiction. One with `retracts` takes back what the message before it states. `people` matches the mention of a person or an animal, and `comment` what
     the end of a sentence says of its beginning: "I moved to Rome - it was so exciting".
     """
 
     material: regex.Pattern[str] | None = None
     fiction: regex.Pattern[str] | None = None
     reality: regex.Pattern[str] | None = None
+    imagined: regex.Pattern[str] | None = None
     retracts: regex.Pattern[str] | None = None
     people: regex.Pattern[str] | None = None
     comment: regex.Pattern[str] | None = None
@@ -123,7 +124,7 @@ class Statement:
 
     `quotes` are the mention of whom the pronoun stands for, if any, and the sentence. `before` is the
     assistant's message just before this one, and `question` the last question in it, for the first sentence
-    of a message. `person` is who was mentioned last.
+    of a message. `person` is who was mentioned last. `imagined` says whether it may be part of a fiction.
     """
 
     text: str
@@ -133,12 +134,13 @@ class Statement:
     question: Quote | None = None
     before: Message | None = None
     person: str = ""
+    imagined: bool = False
 
 
 def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[Statement, ...]:
     """The sentences of the user's messages that may state something, in their order."""
     found: list[Statement] = []
-    fiction, latest = False, ""
+    fiction, imagined, latest = False, False, ""
     person: tuple[str, Quote] | None = None
     question: Quote | None = None
     before: Message | None = None
@@ -150,7 +152,9 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
         text = message.own_text
         if _in(skipped.retracts, text):
             found = [each for each in found if each.quotes[-1].message != latest]
-        fiction = (fiction or _in(skipped.fiction, text)) and not _in(skipped.reality, text)
+        is_real = _in(skipped.reality, text)
+        fiction = (fiction or _in(skipped.fiction, text)) and not is_real
+        imagined = (imagined or _in(skipped.imagined, text)) and not is_real
         latest = message.id or str(message.seq)
         if fiction:
             continue
@@ -172,6 +176,7 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
                     question=question,
                     before=before,
                     person="" if person is None else person[0],
+                    imagined=imagined,
                 )
             )
             question = None

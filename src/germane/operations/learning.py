@@ -7,7 +7,7 @@ decisions and the mark of how far the conversation was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import nlargest
@@ -15,15 +15,16 @@ from typing import Any, Final, TypeAlias
 
 from germane.conversation.formats import read_messages
 from germane.errors import InvalidInput, MessageNotFound, NotFound, RunNotFound, StaleRevision
-from germane.extractors.consolidation import Verdict, is_trusted, verdict
+from germane.extractors.conflicts import Remark
+from germane.extractors.consolidation import Verdict, clash, is_trusted, verdict
 from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
-from germane.extractors.references import refers_back
+from germane.extractors.references import refers_back, with_value_of
 from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
 from germane.model.change import ApplySignal, Change, Insert, RecordRun, Reinstate, Reword
-from germane.model.conversation import Message
+from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import (
     Decision,
     Effect,
@@ -68,6 +69,8 @@ _LATEST: Final = 200
 """Memories of the same batch that a new one may repeat or contradict, so that a batch takes linear time."""
 _TRIES: Final = 5
 _LONGEST_QUERY: Final = 1000
+_STANDS_ALONE: Final = 4
+"""Words of a sentence, at least, that states something without the question before it."""
 
 
 def learn_from(
@@ -330,7 +333,7 @@ def _read_all(
         found = extractor.extract([*earlier, *batch], learning.known(extractor))
         answers = found.answers if isinstance(found, Extraction) else ()
         stopped = found.stopped if isinstance(found, Extraction) else ""
-        decisions = () if stopped else tuple(learning.decide(found))
+        decisions = () if stopped else tuple(learning.decide(found, _doubtful(extractor, [*earlier, *batch], found)))
         through = run.through if stopped else max(run.through, batch[-1].seq)
         run = run.evolve(
             decisions=(*run.decisions, *decisions),
@@ -347,6 +350,13 @@ def _read_all(
         mark = through
         earlier = [*earlier, *batch][-_CONTEXT:]
     return run
+
+
+def _doubtful(
+    extractor: Extractor, messages: Sequence[Message], proposed: Iterable[Proposal]
+) -> Iterable[Proposal]:
+    """The sentences of which the rules propose nothing; a model has read them all."""
+    return extractor.doubtful(messages, tuple(proposed)) if isinstance(extractor, RuleExtractor) else ()
 
 
 @dataclass(slots=True)
@@ -374,8 +384,13 @@ class LearningBatch:
         self._offered = {each.id: each for each, _ in self._near(text, None)}
         return tuple(self._offered.values())
 
-    def decide(self, proposals: Iterable[Proposal]) -> Iterable[Decision]:
-        """What becomes of each proposal; those of earlier messages alone were decided on before."""
+    def decide(
+        self, proposals: Iterable[Proposal], doubtful: Iterable[Proposal] = ()
+    ) -> Iterable[Decision]:
+        """What becomes of each proposal; those of earlier messages alone were decided on before.
+
+        Of those that are `doubtful` only what speaks against a known memory is decided on.
+        """
         by_id = {each.id: each for each in (*self.earlier, *self.messages)}
         read = {each.id for each in self.earlier}
         for proposal in proposals:
@@ -398,6 +413,29 @@ class LearningBatch:
             else:
                 stated = proposal if self.sharing is None else self.sharing.named(proposal)
                 yield self._decided(stated, by_id)
+        for proposal in doubtful:
+            if proposal.quotes[-1].message not in read:
+                stated = proposal if self.sharing is None else self.sharing.named(proposal)
+                yield from self._of_doubtful(stated, by_id)
+
+    def _of_doubtful(self, proposal: Proposal, messages: Mapping[str, Message]) -> Iterator[Decision]:
+        new, remark = self._memory(proposal, messages), _remark(proposal, messages)
+        near = self._near(new.content, new)
+        found = clash(new, remark, near, fresh=self._made, language=self.session.language)
+        target = None if found is None else found.target
+        if found is None or target is None or target.agent != new.agent:
+            return
+        if len(remark.sentence.split()) < _STANDS_ALONE:
+            content = with_value_of(target.content, remark.sentence)
+            if content is None:
+                return
+            proposal = proposal.evolve(content=content, replaces=target.id)
+            new = self._memory(proposal, messages)
+        known = {target.id: target.content}
+        if not refusal(
+            proposal, messages, known=known, kinds=self.session.kinds, language=self.session.language
+        ):
+            yield self._applied(proposal, new, found)
 
     def _decided(self, proposal: Proposal, messages: Mapping[str, Message]) -> Decision:
         new = self._memory(proposal, messages)
@@ -406,7 +444,17 @@ class LearningBatch:
         keyed = keyed or self._former(new)
         named = None if proposal.replaces is None else self._current(self._offered[proposal.replaces])
         language, (user, _) = self.session.language, user_and_agent(self.session.agent)
-        found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=language, user=user)
+        found = verdict(
+            new,
+            proposal,
+            keyed=keyed,
+            named=named,
+            near=near,
+            remark=_remark(proposal, messages),
+            fresh=self._made,
+            language=language,
+            user=user,
+        )
         if found.target is not None and found.target.agent != new.agent:
             # The agent's own, which a user reads: only the agent changes it.
             if found.outcome is ProposalOutcome.CONFIRMED:
@@ -566,6 +614,24 @@ class LearningBatch:
 
     def _vector(self, memory: Memory) -> Vector | None:
         return vectors_to_store(self.session.embedder, [memory.content])[0]
+
+
+def _remark(proposal: Proposal, messages: Mapping[str, Message]) -> Remark:
+    """The last sentence that a proposal quotes, with its message and the assistant's just before."""
+    quote = proposal.quotes[-1]
+    message = messages[quote.message]
+    before = max(
+        (each for each in messages.values() if each.seq < message.seq),
+        key=lambda each: each.seq,
+        default=None,
+    )
+    is_reply = before is not None and before.role is MessageRole.ASSISTANT
+    return Remark(
+        sentence=quote.text,
+        statement=proposal.content,
+        message=message.own_text,
+        before=before.own_text if before is not None and is_reply else "",
+    )
 
 
 @text_cache(1024)
