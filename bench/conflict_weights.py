@@ -24,6 +24,7 @@ from rich.table import Table
 
 from germane.embedders import StaticEmbedder
 from germane.extractors.conflicts import CONTRADICTS, REVISES, Remark, conflict_features
+from germane.extractors.references import is_state
 from germane.extractors.rules import read
 from germane.extractors.statements import Statement, third_person
 
@@ -52,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    found = [pair for dialogue in dialogues("dev") if dialogue.known for pair in pairs(dialogue)]
+    found = [pair for dialogue in dialogues("dev") for pair in pairs(dialogue)]
     Console(highlight=False).print(left_out(found))
     if given.write:
         text = json.dumps(fitted(found), ensure_ascii=False, indent=0)
@@ -60,9 +61,13 @@ def main() -> None:
 
 
 def pairs(dialogue: Dialogue) -> Iterator[Pair]:
-    """Each sentence of the user's with each memory that was known before the dialogue."""
+    """Each sentence of the user's with each memory that was known before it, and with each sentence before it.
+
+    The sentences before show what stands beside each other in one conversation.
+    """
     embedder = StaticEmbedder()
-    rows = embedder.embed(list(dialogue.known))
+    known = list(dialogue.known)
+    rows = [*embedder.embed(known)] if known else []
     numbers = {message.id: number for number, message in enumerate(dialogue.messages, 1)}
     for each in read(dialogue.messages):
         stated = third_person(each.resolved)
@@ -70,18 +75,22 @@ def pairs(dialogue: Dialogue) -> Iterator[Pair]:
         cosines = [float(row @ vector) for row in rows]
         places = sorted(range(len(cosines)), key=lambda place: -cosines[place])
         facts = list(_facts(dialogue, each, numbers[each.message.id]))
-        for place, known in enumerate(dialogue.known):
-            replaced = any(has(known, fact.replaces) for fact in facts)
+        for place, text in enumerate(known):
+            if not is_state(text):
+                continue
+            replaced = any(has(text, fact.replaces) for fact in facts)
             yield Pair(
                 author=dialogue.id.rstrip("0123456789"),
-                about=(dialogue.id, known),
+                about=(dialogue.id, text),
                 said=(dialogue.id, each.text),
                 features=conflict_features(
-                    _remark(each, stated), known, cosine=cosines[place], rank=places.index(place)
+                    _remark(each, stated), text, cosine=cosines[place], rank=places.index(place)
                 ),
-                against=replaced or any(has(known, fact.contradicts) for fact in facts),
+                against=replaced or any(has(text, fact.contradicts) for fact in facts),
                 changed=replaced,
             )
+        known.append(stated)
+        rows.append(vector)
 
 
 def fitted(given: Sequence[Pair]) -> dict[str, dict[str, float]]:

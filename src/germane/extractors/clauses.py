@@ -42,11 +42,11 @@ _LENGTHS: Final = 8
 """Classes of length, of three words each; the last one has all longer ones."""
 
 
-DOUBTFUL: Final = 0.7
+DOUBTFUL: Final = 0.5
 """How likely a sentence is at least worth learning of which a pattern takes a whole clause."""
-VERY_DOUBTFUL: Final = 0.4
+VERY_DOUBTFUL: Final = 0.3
 """How likely one is of which a pattern knows what it says, such as an allergy."""
-PLAIN: Final = 0.78
+PLAIN: Final = 0.82
 UNCLEAR: Final = 0.9
 """How likely a sentence has to be that no pattern fits: where nothing, or something, speaks against it."""
 

@@ -21,9 +21,9 @@ from germane.extractors.clauses import words_in
 from germane.model.text import text_cache
 from germane.retrieval.tokenizer import query_terms
 
-REVISES: Final = 0.9
+REVISES: Final = 0.8
 """How likely a memory is replaced at least, so that the new statement becomes its next version."""
-CONTRADICTS: Final = 0.8
+CONTRADICTS: Final = 0.85
 """How likely a sentence speaks against a memory at least, so that both are shown as a contradiction."""
 _DENIES: Final = regex.compile(
     r"\b(?:no|not|never|nope|nah|none|nobody|without|nothing)\b|n['’]t\b", regex.IGNORECASE

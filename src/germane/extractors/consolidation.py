@@ -14,6 +14,7 @@ import regex
 
 from germane.extractors.changes import Change, change_of, on_other_topics, opposes, says_change, stays
 from germane.extractors.conflicts import CONTRADICTS, REVISES, Remark, conflict
+from germane.extractors.references import is_state
 from germane.extractors.statements import with_subject
 from germane.lifecycle import NEARLY_IDENTICAL, is_trusted_less
 from germane.model.extraction import Proposal, ProposalOutcome
@@ -121,7 +122,7 @@ def clash(
     found = [
         (conflict(remark, with_subject(other.content), cosine=cosine, rank=rank), other)
         for rank, (other, cosine) in enumerate(older)
-        if len(other.content) <= _STATEMENT and _about_one(new, other)
+        if len(other.content) <= _STATEMENT and is_state(other.content) and _about_one(new, other)
     ]
     likely, other = max(found, key=lambda each: each[0].likelihood, default=(None, None))
     if likely is None or other is None or likely.likelihood < CONTRADICTS:

@@ -103,8 +103,8 @@ _OVER: Final = (
 )
 """What ends something, in its place `{old}`."""
 _STATE: Final = regex.compile(
-    r"(?:The user(?:['’]s [\p{L} ]+?)?|(?:The|Our|My) [\p{L}'’ ]+?|We|\p{Lu}\p{L}+) "
-    r"(?:is|are|has|have|use|\p{L}+s)\b"
+    r"(?:The user(?:['’]s [\p{L} ]+?)?|(?:The|Our|My) [\p{L}'’ ]+?|We|\p{Lu}\p{L}+(?:['’]s [\p{L} ]+?)?) "
+    r"(?:is|are|has|have|use|can|cannot|(?:do|can)n['’]t|\p{L}+s)(?!\p{L})"
 )
 """Begins a memory of what is so, rather than of what happened once."""
 _TIMED: Final = 3
@@ -173,7 +173,7 @@ def of_known(
     """
     if statement.text.endswith("?"):
         return None
-    known = [each for each in known if each.valid_until is None and _STATE.match(with_subject(each.content))]
+    known = [each for each in known if each.valid_until is None and is_state(each.content)]
     about = [memory for memory in known if _telling(memory.content) & topic]
     ways = (
         _replaced(statement, about, people),
@@ -195,6 +195,11 @@ def of_known(
                 quotes=(quote,),
             )
     return None
+
+
+def is_state(content: str) -> bool:
+    """Whether a memory is of what is so, rather than of what happened once."""
+    return _STATE.match(with_subject(content)) is not None
 
 
 def refers_back(message: Message) -> bool:

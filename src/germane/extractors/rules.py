@@ -242,18 +242,22 @@ def read(messages: Sequence[Message]) -> tuple[Statement, ...]:
 
 
 def may_teach(sentence: str) -> bool:
-    """Whether no built-in pattern refuses a sentence, as a question or a joke, for instance."""
-    return not any(each.text.search(sentence) for each in _built_in().refused)
+    """Whether a sentence may be worth learning as it stands: no question, no joke, and nothing momentary."""
+    given = _built_in()
+    refused = any(each.text.search(sentence) for each in given.refused)
+    return not refused and not _is_in("momentary", sentence, given.parts)
 
 
 def doubts_of(statement: Statement) -> tuple[str, ...]:
     """What speaks against learning a sentence as it stands: that it is short, or a command, for instance."""
     given, sentence = _built_in(), statement.resolved
-    parts = (each for each in ("command", "momentary") if _is_in(each, sentence, given.parts))
+    form = {
+        "short": len(sentence.split()) < _SHORTEST,
+        "imagined": statement.imagined,
+        "command": _is_in("command", sentence, given.parts),
+    }
     unclear = (each.reason for each in given.unclear if each.text.search(sentence))
-    is_short = len(sentence.split()) < _SHORTEST
-    form = (name for name, holds in (("short", is_short), ("imagined", statement.imagined)) if holds)
-    return (*form, *parts, *unclear)
+    return (*(name for name, holds in form.items() if holds), *unclear)
 
 
 def _likelihood(statement: Statement, sentence: str) -> float:
