@@ -132,7 +132,7 @@ class _Rows:
     def gathered(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sum of the values of the samples that have it, for each feature."""
         spread = np.repeat(values, self.lengths)
-        return np.bincount(self.features, weights=spread, minlength=self.width)
+        return np.bincount(self.features, weights=spread, minlength=self.width).astype(np.float64)
 
 
 def _descended(

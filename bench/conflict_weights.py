@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def pairs(dialogue: Dialogue) -> Iterator[Pair]:
-    """Each sentence of the user's with each memory that was known before it, and with each sentence before it.
+    """Each sentence of the user's with each memory known before, and with each sentence before it.
 
     The sentences before show what stands beside each other in one conversation.
     """
@@ -108,7 +108,7 @@ def fitted(given: Sequence[Pair]) -> dict[str, dict[str, float]]:
 
 
 def left_out(given: Sequence[Pair]) -> Table:
-    """For each author, what weights of all others find: memories replaced or contradicted, and how many rightly."""
+    """For each author, what weights of all others find against a memory, and how much of it rightly."""
     table = Table(title="Judged by weights fitted to other authors", title_justify="left", box=None)
     for heading in ("author", "memories", "against", "found", "right", "revised", "rightly"):
         table.add_column(heading, justify="left" if heading == "author" else "right")

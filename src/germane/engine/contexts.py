@@ -409,4 +409,4 @@ class ContextMethods(MemoryMethods):
         as read. Raises RunNotFound, or InvalidInput for a run that was undone before.
         """
         with self._embedding.woken():
-            return operations.learning.unlearn(self._session, run_id)
+            return operations.unlearning.unlearn(self._session, run_id)

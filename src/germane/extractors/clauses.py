@@ -46,7 +46,7 @@ DOUBTFUL: Final = 0.5
 """How likely a sentence is at least worth learning of which a pattern takes a whole clause."""
 VERY_DOUBTFUL: Final = 0.3
 """How likely one is of which a pattern knows what it says, such as an allergy."""
-PLAIN: Final = 0.82
+PLAIN: Final = 0.78
 UNCLEAR: Final = 0.9
 """How likely a sentence has to be that no pattern fits: where nothing, or something, speaks against it."""
 

@@ -1,6 +1,6 @@
-"""How likely a sentence speaks against a known memory, by weights of what both say and of what was said before.
+"""How likely a sentence speaks against a known memory, by weights of what both say and of what came before.
 
-Pure, and for English. The weights are data, fitted to labelled dialogues by `bench/clause_weights.py`.
+Pure, and for English. The weights are data, fitted to labelled dialogues by `bench/conflict_weights.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from germane.retrieval.tokenizer import query_terms
 
 REVISES: Final = 0.8
 """How likely a memory is replaced at least, so that the new statement becomes its next version."""
-CONTRADICTS: Final = 0.85
+CONTRADICTS: Final = 0.7
 """How likely a sentence speaks against a memory at least, so that both are shown as a contradiction."""
 _DENIES: Final = regex.compile(
     r"\b(?:no|not|never|nope|nah|none|nobody|without|nothing)\b|n['’]t\b", regex.IGNORECASE
@@ -47,7 +47,11 @@ _PERSON: Final = regex.compile(
     regex.IGNORECASE,
 )
 _NAME: Final = regex.compile(r"(?<=\S )(?!I\b)\p{Lu}[\p{L}\p{N}'’-]*")
-_FREE: Final = frozenset(query_terms("user users we our i my is are has have the a an he she it they his her their"))
+_FREE: Final = frozenset(
+    query_terms("user users we our i my is are has have the a an he she it they his her their")
+)
+_TELLING: Final = 300
+"""Characters of a message at most that tells what a sentence is about; a longer one has words of everything."""
 _SHARES: Final = (0.01, 0.26, 0.5, 0.76)
 _COSINES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _LENGTHS: Final = (3, 6, 10, 16, 24)
@@ -90,8 +94,11 @@ def conflict_features(remark: Remark, known: str, *, cosine: float, rank: int) -
     of_values = frozenset[str]().union(*(_terms(each) for some in values.values() for each in some))
     head = theirs - of_values
     share, of_head = (_class(_part(said, some), _SHARES) for some in (theirs, head))
-    before = _terms(remark.before) - _FREE
-    differ = {name: not values[name] & mine for name, mine in _values(remark.sentence).items() if name in values}
+    reply, message = (text if len(text) <= _TELLING else "" for text in (remark.before, remark.message))
+    before = _terms(reply) - _FREE
+    differ = {
+        name: not values[name] & mine for name, mine in _values(remark.sentence).items() if name in values
+    }
     is_other = any(differ.values())
     near = _class(cosine, _COSINES)
     names_value, first = bool(of_values & before), min(rank, 1)
@@ -104,8 +111,8 @@ def conflict_features(remark: Remark, known: str, *, cosine: float, rank: int) -
         f"value {min(len(said & of_values), 2)} of {min(2, len(of_values))}",
         f"before value {names_value} head {min(len(head & before), 2)}",
         f"before {min(len(before & theirs), 4)}",
-        f"message {min(len((_terms(remark.message) - _FREE - said) & theirs), 3)}",
-        f"question {min(len(_terms(last_question(remark.before)) & theirs), 3)}",
+        f"message {min(len((_terms(message) - _FREE - said) & theirs), 3)}",
+        f"question {min(len(_terms(last_question(reply)) & theirs), 3)}",
         f"near {near}",
         f"rank {min(rank, 3)}",
         f"near {near} rank {first}",

@@ -129,7 +129,9 @@ def clash(
         return None
     if likely.replaces >= REVISES:
         return _revised(new, other, f"It replaces this memory, with a likelihood of {likely.replaces:.0%}.")
-    return _contradicts(other, f"It speaks against this memory, with a likelihood of {likely.likelihood:.0%}.")
+    return _contradicts(
+        other, f"It speaks against this memory, with a likelihood of {likely.likelihood:.0%}."
+    )
 
 
 def _of_user(memory: Memory, user: str | None) -> Memory:

@@ -107,6 +107,9 @@ _STATE: Final = regex.compile(
     r"(?:is|are|has|have|use|can|cannot|(?:do|can)n['’]t|\p{L}+s)(?!\p{L})"
 )
 """Begins a memory of what is so, rather than of what happened once."""
+_TRIED: Final = regex.compile(
+    r"(?:The user|We) (?:is|are) (?:currently |now |also )?(?:trying|having|getting|looking|struggling|working on)\b"
+)
 _TIMED: Final = 3
 """The first types of values, which also tell the time: "it's Monday"."""
 _CORRECTED: Final = regex.compile(
@@ -198,8 +201,9 @@ def of_known(
 
 
 def is_state(content: str) -> bool:
-    """Whether a memory is of what is so, rather than of what happened once."""
-    return _STATE.match(with_subject(content)) is not None
+    """Whether a memory is of what is so, rather than of what happened once or is being tried."""
+    whole = with_subject(content)
+    return _STATE.match(whole) is not None and _TRIED.match(whole) is None
 
 
 def refers_back(message: Message) -> bool:

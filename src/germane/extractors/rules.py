@@ -136,7 +136,7 @@ class RuleExtractor:
         return tuple({(each.content, each.quotes[-1].message): each for each in found}.values())
 
     def doubtful(self, messages: Sequence[Message], proposed: Sequence[Proposal]) -> Iterator[Proposal]:
-        """The other sentences of the user's: they say too little for a memory, unless they change a known one."""
+        """The user's other sentences, which say too little for a memory unless they change a known one."""
         taken = {(quote.message, quote.text) for each in proposed for quote in each.quotes}
         for statement in statements(messages, self._patterns.messages) if self._weighs else ():
             quote = statement.quotes[-1]

@@ -104,9 +104,10 @@ class MessagePatterns:
     """What to skip of whole messages, and whom a pronoun can stand for; None for nothing.
 
     `material` matches the part of a message that is only shown, to be translated or summarised. A message
-    with `fiction` is skipped, and all after it up to one with `reality`; what follows one with `imagined` may be
-    fiction. One with `retracts` takes back what the message before it states. `people` matches the mention of a person or an animal, and `comment` what
-    the end of a sentence says of its beginning: "I moved to Rome - it was so exciting".
+    with `fiction` is skipped, and all after it up to one with `reality`; what follows one with `imagined` may
+    be fiction. One with `retracts` takes back what the message before it states. `people` matches the mention
+    of a person or an animal, and `comment` what the end of a sentence says of its beginning: "I moved to
+    Rome - it was so exciting".
     """
 
     material: regex.Pattern[str] | None = None

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         session_summaries,
         spaces,
         stores,
+        unlearning,
         working_set,
     )
 
@@ -68,6 +69,7 @@ __all__ = [
     "session_summaries",
     "spaces",
     "stores",
+    "unlearning",
     "working_set",
 ]
 

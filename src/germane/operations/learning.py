@@ -14,7 +14,7 @@ from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
 from germane.conversation.formats import read_messages
-from germane.errors import InvalidInput, MessageNotFound, NotFound, RunNotFound, StaleRevision
+from germane.errors import InvalidInput, MessageNotFound, RunNotFound, StaleRevision
 from germane.extractors.conflicts import Remark
 from germane.extractors.consolidation import Verdict, clash, is_trusted, verdict
 from germane.extractors.corrections import is_correction
@@ -23,7 +23,7 @@ from germane.extractors.references import refers_back, with_value_of
 from germane.extractors.rules import RuleExtractor
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
-from germane.model.change import ApplySignal, Change, Insert, RecordRun, Reinstate, Reword
+from germane.model.change import ApplySignal, Change, Insert, RecordRun
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import (
     Decision,
@@ -49,9 +49,8 @@ from germane.model.validation import as_utc, checked_text
 from germane.operations.context import AgentContext
 from germane.operations.conversation import Conversation, conversation, message_of
 from germane.operations.drafts import content_hash_of, memory_of
-from germane.operations.expiry import whole
 from germane.operations.inputs import checked_count, checked_time, embed_texts, vectors_to_store
-from germane.operations.read import by_key, head_of, version_changes, without_mark
+from germane.operations.read import by_key, head_of, version_changes
 from germane.operations.spaces import Sharing
 from germane.protocols import Extractor
 from germane.retrieval.tokenizer import query_terms
@@ -177,104 +176,6 @@ def learning_run(session: AgentContext, run_id: str) -> LearningRun:
     return found
 
 
-def unlearn(session: AgentContext, run_id: str) -> LearningRun:
-    """Undo a run; the run as it is afterwards. Raises RunNotFound, or InvalidInput for one undone before."""
-    for left in reversed(range(_TRIES)):
-        run = learning_run(session, run_id)
-        if run.undone_at is not None:
-            raise InvalidInput(f"Learning run {run.id!r} was undone at {run.undone_at:%Y-%m-%d %H:%M} UTC.")
-        now = as_utc(session.clock(), name="clock")
-        undoing = _Undoing(session, now)
-        decisions = tuple(reversed([undoing.undone(each) for each in reversed(run.decisions)]))
-        is_whole = all(each.undone or not each.effects for each in decisions)
-        after = run.evolve(decisions=decisions, undone_at=now if is_whole else None)
-        try:
-            session.store.apply(session.agent, [*undoing.changes, RecordRun(run=after)])
-        except (StaleRevision, NotFound):
-            if not left:
-                raise
-            continue
-        session.lines.clear()
-        session.passages.clear()
-        return after
-    raise AssertionError("The last try returns or raises.")
-
-
-@dataclass(slots=True)
-class _Undoing:
-    """The changes that undo decisions, the latest decision first; what was changed since is left alone."""
-
-    session: AgentContext
-    now: datetime
-    changes: list[Change] = field(default_factory=list)
-    _memory_states: dict[str, MemoryState] = field(default_factory=dict)
-
-    def undone(self, decision: Decision) -> Decision:
-        """The decision as undone, unless one of its memories was changed since: then with the reason."""
-        if decision.undone or not decision.effects:
-            return decision
-        changed = [each for each in decision.effects if self._is_changed(each)]
-        if changed:
-            return decision.evolve(
-                reason=f"{decision.reason} Not undone: {changed[0].memory} was changed since."
-            )
-        for effect in reversed(decision.effects):
-            self._undo(effect)
-        return decision.evolve(undone=True)
-
-    def _is_changed(self, effect: Effect) -> bool:
-        now = self._state_of(effect.memory)
-        if now is None:
-            return False  # It was purged: nothing is left to undo.
-        return not _alike(now, effect.after)
-
-    def _state_of(self, memory_id: str) -> MemoryState | None:
-        if memory_id not in self._memory_states:
-            memory = whole(self.session.store).get(self.session.agent, [memory_id])[0]
-            if memory is None:
-                return None
-            self._memory_states[memory_id] = memory_state(self.session, memory, {})
-        return self._memory_states[memory_id]
-
-    def _undo(self, effect: Effect) -> None:
-        before, after = effect.before, effect.after
-        if self._state_of(effect.memory) is None:
-            return
-        self._memory_states[effect.memory] = before
-        former = None
-        if before.version:
-            name = f"{effect.memory}@{before.version}"
-            (stored,) = whole(self.session.store).get(self.session.agent, [name])
-            if stored is None:
-                raise NotFound(name, self.session.agent)
-            former = stored.evolve(
-                status=before.status,
-                superseded_by=None,
-                updated_at=before.updated_at,
-                valid_until=before.valid_until,
-                confidence=before.confidence,
-                stage=None if before.state is None else before.state.stage,
-            )
-            if before.version != after.version:
-                self.changes += [Reword(memory=each) for each in without_mark(self.session, stored)]
-        self.changes.append(
-            Reinstate(
-                memory_id=effect.memory,
-                expected=after.version,
-                at=self.now,
-                memory=former,
-                lifecycle_state=before.state,
-            )
-        )
-
-
-def _alike(one: MemoryState, other: MemoryState) -> bool:
-    """Whether nothing changed that undoing would set back."""
-    counted = one.state is None or other.state is None or one.state.confirmations == other.state.confirmations
-    same = (one.version, one.status, one.confidence) == (other.version, other.status, other.confidence)
-    return counted and same
-
-
 def _is_short(memory_id: str, decision: Decision) -> bool:
     return len(memory_id) >= 8 and (decision.memory or "").endswith(memory_id)  # noqa: PLR2004 - A short id.
 
@@ -333,7 +234,8 @@ def _read_all(
         found = extractor.extract([*earlier, *batch], learning.known(extractor))
         answers = found.answers if isinstance(found, Extraction) else ()
         stopped = found.stopped if isinstance(found, Extraction) else ""
-        decisions = () if stopped else tuple(learning.decide(found, _doubtful(extractor, [*earlier, *batch], found)))
+        doubtful = () if stopped else _doubtful(extractor, [*earlier, *batch], found)
+        decisions = () if stopped else tuple(learning.decide(found, doubtful))
         through = run.through if stopped else max(run.through, batch[-1].seq)
         run = run.evolve(
             decisions=(*run.decisions, *decisions),
@@ -384,9 +286,7 @@ class LearningBatch:
         self._offered = {each.id: each for each, _ in self._near(text, None)}
         return tuple(self._offered.values())
 
-    def decide(
-        self, proposals: Iterable[Proposal], doubtful: Iterable[Proposal] = ()
-    ) -> Iterable[Decision]:
+    def decide(self, proposals: Iterable[Proposal], doubtful: Iterable[Proposal] = ()) -> Iterable[Decision]:
         """What becomes of each proposal; those of earlier messages alone were decided on before.
 
         Of those that are `doubtful` only what speaks against a known memory is decided on.
