@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from germane.embedders import StaticEmbedder
-from germane.extractors.conflicts import CONTRADICTS, REVISES, Remark, conflict_features
+from germane.extractors.conflicts import CONTRADICTS, REVISES, Remark, conflict_features, is_comparable
 from germane.extractors.references import is_state
 from germane.extractors.rules import read
 from germane.extractors.statements import Statement, third_person
@@ -36,14 +36,16 @@ _Weights = Mapping[str, Mapping[str, float]]
 class Pair:
     """A sentence and a known memory: the author, the features, and what the labels say of both.
 
-    `about` names the dialogue and the memory, and `said` the dialogue and the sentence. `against` is whether
-    the sentence states a fact that replaces or contradicts the memory, `changed` whether it replaces it.
+    `about` names the dialogue and the memory, and `sentence` the dialogue and the sentence. Only what is
+    `comparable` is judged. `against` is whether the sentence states a fact that replaces or contradicts the
+    memory, and `changed` whether it replaces it.
     """
 
     author: str
     about: tuple[str, str]
-    said: tuple[str, str]
+    sentence: tuple[str, str]
     features: frozenset[str]
+    comparable: bool
     against: bool
     changed: bool
 
@@ -78,14 +80,13 @@ def pairs(dialogue: Dialogue) -> Iterator[Pair]:
         for place, text in enumerate(known):
             if not is_state(text):
                 continue
-            replaced = any(has(text, fact.replaces) for fact in facts)
+            remark, replaced = _remark(each, stated), any(has(text, fact.replaces) for fact in facts)
             yield Pair(
                 author=dialogue.id.rstrip("0123456789"),
                 about=(dialogue.id, text),
-                said=(dialogue.id, each.text),
-                features=conflict_features(
-                    _remark(each, stated), text, cosine=cosines[place], rank=places.index(place)
-                ),
+                sentence=(dialogue.id, each.text),
+                features=conflict_features(remark, text, cosine=cosines[place], rank=places.index(place)),
+                comparable=is_comparable(remark, text),
                 against=replaced or any(has(text, fact.contradicts) for fact in facts),
                 changed=replaced,
             )
@@ -145,10 +146,10 @@ def _fit(given: Sequence[Pair], wanted: Sequence[bool]) -> dict[str, float]:
 def _counts(given: Sequence[Pair], weights: _Weights) -> Iterator[int]:
     """The counts of a row: a sentence speaks against one memory at most, the likeliest."""
     best: dict[tuple[str, str], tuple[float, float, Pair]] = {}
-    for each in given:
+    for each in (pair for pair in given if pair.comparable):
         against, changed = (_chance(weights[name], each) for name in ("against", "changed"))
-        if each.said not in best or against > best[each.said][0]:
-            best[each.said] = (against, against * changed, each)
+        if each.sentence not in best or against > best[each.sentence][0]:
+            best[each.sentence] = (against, against * changed, each)
     named = {each.about for each in given if each.against}
     replaced = {each.about for each in given if each.changed}
     found = {each.about for against, _, each in best.values() if against >= CONTRADICTS}

@@ -1,6 +1,6 @@
 """Labelled dialogues, and how well what was learned from one agrees with its labels.
 
-`data/dialogues-dev.jsonl` has 902 dialogues and `data/dialogues-test.jsonl` 178, all written for this
+`data/dialogues-dev.jsonl` has 2,502 dialogues and `data/dialogues-test.jsonl` 808, all written for this
 benchmark. Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get
 wrong in `test`, it moves into `dev`, and a new one is written before the rules change. Each line is an
 object:
@@ -13,6 +13,7 @@ object:
   `contradicts` an earlier statement that has those keys.
 - `may`: keys of what is true but passing or of little worth. Learning it is neither right nor wrong.
 - `never`: keys of what must not be learned, and why.
+- `stays`: keys of memories of `known` that a reader could wrongly think replaced.
 """
 
 from __future__ import annotations

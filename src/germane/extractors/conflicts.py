@@ -21,7 +21,7 @@ from germane.extractors.clauses import words_in
 from germane.model.text import text_cache
 from germane.retrieval.tokenizer import query_terms
 
-REVISES: Final = 0.8
+REVISES: Final = 0.75
 """How likely a memory is replaced at least, so that the new statement becomes its next version."""
 CONTRADICTS: Final = 0.7
 """How likely a sentence speaks against a memory at least, so that both are shown as a contradiction."""
@@ -40,6 +40,7 @@ _ENDS: Final = regex.compile(
     r"again|became|turned|meanwhile|back)\b",
     regex.IGNORECASE,
 )
+_BESIDES: Final = regex.compile(r"\b(?:too|also|as well|besides|another|additionally)\b", regex.IGNORECASE)
 _PERSON: Final = regex.compile(
     r"\b(?:my|our|his|her|their|user['’]s|the) (?:\w+ )?(?P<who>sister|brother|mother|mom|mum|dad|father|son|"
     r"daughter|wife|husband|partner|girlfriend|boyfriend|friend|boss|manager|colleague|neighbou?r|cousin|aunt|"
@@ -51,7 +52,7 @@ _FREE: Final = frozenset(
     query_terms("user users we our i my is are has have the a an he she it they his her their")
 )
 _TELLING: Final = 300
-"""Characters of a message at most that tells what a sentence is about; a longer one has words of everything."""
+"""Characters of a message, at most, that tells what a sentence is about; longer ones name everything."""
 _SHARES: Final = (0.01, 0.26, 0.5, 0.76)
 _COSINES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _LENGTHS: Final = (3, 6, 10, 16, 24)
@@ -86,32 +87,46 @@ def conflict(remark: Remark, known: str, *, cosine: float, rank: int) -> Conflic
     return Conflict(against, against * changed)
 
 
+def is_comparable(remark: Remark, known: str) -> bool:
+    """Whether a remark can speak against a memory: both have a word in common.
+
+    A short answer may instead have another value of one type. What the user does "too" leaves what they did
+    before as it was.
+    """
+    if _BESIDES.search(remark.sentence):
+        return False
+    mine = _terms(f"{remark.sentence} {remark.statement}") - _FREE
+    types = _values(remark.sentence).keys() & _values(known).keys() - {"name"}
+    is_short = len(remark.sentence.split()) < _LENGTHS[0]
+    shared = {each for each in mine & _terms(known) if not each.isdigit()}
+    return bool(shared or (is_short and types))
+
+
 def conflict_features(remark: Remark, known: str, *, cosine: float, rank: int) -> frozenset[str]:
     """What the weights are of: what both share, values that differ, words of change, and who is meant."""
-    said = _terms(f"{remark.sentence} {remark.statement}") - _FREE
+    mine = _terms(f"{remark.sentence} {remark.statement}") - _FREE
     theirs = _terms(known) - _FREE
     values = _values(known)
     of_values = frozenset[str]().union(*(_terms(each) for some in values.values() for each in some))
     head = theirs - of_values
-    share, of_head = (_class(_part(said, some), _SHARES) for some in (theirs, head))
+    share, of_head = (_class(_part(mine, some), _SHARES) for some in (theirs, head))
     reply, message = (text if len(text) <= _TELLING else "" for text in (remark.before, remark.message))
     before = _terms(reply) - _FREE
-    differ = {
-        name: not values[name] & mine for name, mine in _values(remark.sentence).items() if name in values
-    }
+    stated = _values(remark.sentence)
+    differ = {name: not values[name] & stated[name] for name in values if name in stated}
     is_other = any(differ.values())
     near = _class(cosine, _COSINES)
     names_value, first = bool(of_values & before), min(rank, 1)
     found = {
         "",
-        f"shared {min(len(said & theirs), 4)}",
+        f"shared {min(len(mine & theirs), 4)}",
         f"share {share}",
-        f"head {min(len(said & head), 3)}",
+        f"head {min(len(mine & head), 3)}",
         f"share of head {of_head}",
-        f"value {min(len(said & of_values), 2)} of {min(2, len(of_values))}",
+        f"value {min(len(mine & of_values), 2)} of {min(2, len(of_values))}",
         f"before value {names_value} head {min(len(head & before), 2)}",
-        f"before {min(len(before & theirs), 4)}",
-        f"message {min(len((_terms(message) - _FREE - said) & theirs), 3)}",
+        f"before {min(len(before & theirs), 4)} share {min(share, 1)}",
+        f"message {min(len((_terms(message) - _FREE - mine) & theirs), 3)}",
         f"question {min(len(_terms(last_question(reply)) & theirs), 3)}",
         f"near {near}",
         f"rank {min(rank, 3)}",
@@ -121,7 +136,7 @@ def conflict_features(remark: Remark, known: str, *, cosine: float, rank: int) -
         f"asks {remark.sentence.endswith('?')}",
         *(f"{name} {'differs' if differs else 'same'}" for name, differs in differ.items()),
         *_of_people(remark.sentence, known),
-        *(f"said {word}" for word in words_in(remark.sentence)),
+        *(f"word {word}" for word in words_in(remark.sentence)),
         *_of_known(known),
     }
     for name, pattern in (("denies", _DENIES), ("corrects", _CORRECTS), ("ends", _ENDS)):
@@ -132,8 +147,8 @@ def conflict_features(remark: Remark, known: str, *, cosine: float, rank: int) -
             f"{cue} head {of_head}",
             f"{cue} near {_class(near, (3, 5))} {first}",
             f"{cue} differs {is_other}",
-            f"{cue} before {names_value}",
-            f"{cue} value {min(len(said & of_values), 1)}",
+            f"{cue} before {names_value} share {min(share, 1)}",
+            f"{cue} value {min(len(mine & of_values), 1)}",
         }
     return frozenset(found)
 

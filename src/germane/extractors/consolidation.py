@@ -6,14 +6,14 @@ alone can't tell Thursday from Friday.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import regex
 
 from germane.extractors.changes import Change, change_of, on_other_topics, opposes, says_change, stays
-from germane.extractors.conflicts import CONTRADICTS, REVISES, Remark, conflict
+from germane.extractors.conflicts import CONTRADICTS, REVISES, Remark, conflict, is_comparable
 from germane.extractors.references import is_state
 from germane.extractors.statements import with_subject
 from germane.lifecycle import NEARLY_IDENTICAL, is_trusted_less
@@ -79,8 +79,6 @@ def verdict(
     keyed: Memory | None = None,
     named: Memory | None = None,
     near: Sequence[tuple[Memory, float]] = (),
-    remark: Remark | None = None,
-    fresh: Collection[str] = (),
     language: str = "english",
     user: str | None = None,
 ) -> Verdict:
@@ -88,9 +86,7 @@ def verdict(
 
     `keyed` is the current memory of its subject and attribute, `named` the one that it says it replaces, and
     `near` the active memories most like it, each with its cosine (0 without an embedder), the most alike
-    first. `remark` is the sentence that it is from: it may speak against one of them in words that no rule
-    knows, but not against those with an id in `fresh`, which were learned from the same messages. Whoever is
-    trusted less replaces nobody. `user` is the user's name, where it is known: what a
+    first. Whoever is trusted less replaces nobody. `user` is the user's name, where it is known: what a
     memory says of that name is a statement about the user.
     """
     found = _verdict(
@@ -101,28 +97,22 @@ def verdict(
         near=[(_of_user(other, user), cosine) for other, cosine in near],
         language=language,
     )
-    if found.outcome is ProposalOutcome.NEW and remark is not None:
-        found = clash(new, remark, near, fresh=fresh, language=language) or found
     known = {each.id: each for each in (keyed, named, *(other for other, _ in near)) if each is not None}
     return found if found.target is None else replace(found, target=known[found.target.id])
 
 
-def clash(
-    new: Memory,
-    remark: Remark,
-    near: Sequence[tuple[Memory, float]],
-    *,
-    fresh: Collection[str] = (),
-    language: str = "english",
-) -> Verdict | None:
-    """What a remark does to the one memory that it most likely speaks against; None where it's unlikely."""
-    if language != "english":
-        return None
-    older = [(other, cosine) for other, cosine in near if other.id not in fresh]
+def clash(new: Memory, remark: Remark, near: Sequence[tuple[Memory, float]]) -> Verdict | None:
+    """What a remark does to the one memory near that it most likely speaks against; None where it's unlikely.
+
+    `near` have their cosines by the bundled embedder, the most alike first.
+    """
     found = [
         (conflict(remark, with_subject(other.content), cosine=cosine, rank=rank), other)
-        for rank, (other, cosine) in enumerate(older)
-        if len(other.content) <= _STATEMENT and is_state(other.content) and _about_one(new, other)
+        for rank, (other, cosine) in enumerate(near)
+        if len(other.content) <= _STATEMENT
+        and is_state(other.content)
+        and is_comparable(remark, other.content)
+        and _about_one(new, other)
     ]
     likely, other = max(found, key=lambda each: each[0].likelihood, default=(None, None))
     if likely is None or other is None or likely.likelihood < CONTRADICTS:

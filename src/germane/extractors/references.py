@@ -108,7 +108,8 @@ _STATE: Final = regex.compile(
 )
 """Begins a memory of what is so, rather than of what happened once."""
 _TRIED: Final = regex.compile(
-    r"(?:The user|We) (?:is|are) (?:currently |now |also )?(?:trying|having|getting|looking|struggling|working on)\b"
+    r"(?:The user|We) (?:is|are) (?:currently |now |also )?"
+    r"(?:trying|having|getting|looking|struggling|working on)\b"
 )
 _TIMED: Final = 3
 """The first types of values, which also tell the time: "it's Monday"."""

@@ -179,7 +179,8 @@ class RuleExtractor:
         for pattern, match in sorted(matches, key=lambda pair: pair[0].whole and 1 + pair[1].start()):
             start, end = match.span()
             is_taken = any(start < last and first < end for first, last in taken)
-            if is_taken or likely < (DOUBTFUL if pattern.whole else VERY_DOUBTFUL):
+            least = DOUBTFUL if pattern.whole else VERY_DOUBTFUL
+            if is_taken or likely < (PLAIN if statement.imagined else least):
                 continue
             taken.append((start, end))
             is_personal = _is_in("personal", match[0], self._patterns.parts)

@@ -14,6 +14,7 @@ from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
 from germane.conversation.formats import read_messages
+from germane.embedders.static import StaticEmbedder
 from germane.errors import InvalidInput, MessageNotFound, RunNotFound, StaleRevision
 from germane.extractors.conflicts import Remark
 from germane.extractors.consolidation import Verdict, clash, is_trusted, verdict
@@ -21,6 +22,7 @@ from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.references import refers_back, with_value_of
 from germane.extractors.rules import RuleExtractor
+from germane.extractors.statements import third_person
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
 from germane.model.change import ApplySignal, Change, Insert, RecordRun
@@ -321,7 +323,7 @@ class LearningBatch:
     def _of_doubtful(self, proposal: Proposal, messages: Mapping[str, Message]) -> Iterator[Decision]:
         new, remark = self._memory(proposal, messages), _remark(proposal, messages)
         near = self._near(new.content, new)
-        found = clash(new, remark, near, fresh=self._made, language=self.session.language)
+        found = self._clash(new, remark, near)
         target = None if found is None else found.target
         if found is None or target is None or target.agent != new.agent:
             return
@@ -344,17 +346,9 @@ class LearningBatch:
         keyed = keyed or self._former(new)
         named = None if proposal.replaces is None else self._current(self._offered[proposal.replaces])
         language, (user, _) = self.session.language, user_and_agent(self.session.agent)
-        found = verdict(
-            new,
-            proposal,
-            keyed=keyed,
-            named=named,
-            near=near,
-            remark=_remark(proposal, messages),
-            fresh=self._made,
-            language=language,
-            user=user,
-        )
+        found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=language, user=user)
+        if found.outcome is ProposalOutcome.NEW:
+            found = self._clash(new, _remark(proposal, messages), near) or found
         if found.target is not None and found.target.agent != new.agent:
             # The agent's own, which a user reads: only the agent changes it.
             if found.outcome is ProposalOutcome.CONFIRMED:
@@ -362,6 +356,18 @@ class LearningBatch:
             elif found.outcome is ProposalOutcome.REVISED:
                 found = replace(found, outcome=ProposalOutcome.CONTRADICTED)
         return self._applied(proposal, new, found)
+
+    def _clash(self, new: Memory, remark: Remark, near: Sequence[tuple[Memory, float]]) -> Verdict | None:
+        """What a remark speaks against in words that no rule knows, of what wasn't learned in this run.
+
+        The weights are fitted to the bundled embedder, whatever the store's own.
+        """
+        others = [other for other, _ in near if other.id not in self._made]
+        if self.session.language != "english" or not others:
+            return None
+        vector, *rows = StaticEmbedder().embed([remark.statement, *(other.content for other in others)])
+        cosines = [(other, float(row @ vector)) for other, row in zip(others, rows, strict=True)]
+        return clash(new, remark, sorted(cosines, key=lambda each: (-each[1], each[0].id)))
 
     def _applied(self, proposal: Proposal, new: Memory, found: Verdict) -> Decision:
         target, outcome = found.target, found.outcome
@@ -528,7 +534,7 @@ def _remark(proposal: Proposal, messages: Mapping[str, Message]) -> Remark:
     is_reply = before is not None and before.role is MessageRole.ASSISTANT
     return Remark(
         sentence=quote.text,
-        statement=proposal.content,
+        statement=third_person(quote.text),
         message=message.own_text,
         before=before.own_text if before is not None and is_reply else "",
     )
