@@ -146,7 +146,7 @@ def _descended(
         rest = -(rows.gathered(counted * (chance - wanted)) + _PENALTY * weights)
         step, way, length = np.zeros(rows.width), rest, rest @ rest
         least = _EXACT * length
-        for _ in range(_CONJUGATE):
+        for _ in range(_CONJUGATE if length else 0):
             curved = rows.gathered(bend * rows.sums(way)) + _PENALTY * way
             far = length / (way @ curved)
             step, rest = step + far * way, rest - far * curved

@@ -13,7 +13,7 @@ from house.source import ROOT
 BENCH = ROOT / "bench"
 REASONS = {
     *("assistant", "example", "hypothetical", "injection", "joke", "other_view", "passing", "question"),
-    *("quotation", "recalled", "retracted", "role_play", "sarcasm", "tool_result"),
+    *("quotation", "recalled", "retracted", "role_play", "sarcasm", "tool_result", "fiction", "plan_dropped"),
 }
 
 
@@ -24,11 +24,11 @@ def labels(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("dialogues")
 
 
-SIZES = {"dev": 902, "test": 178}
+SIZES = {"dev": 2502, "test": 808}
 """Dialogues of each set."""
-CONTRADICTIONS = {"dev": 35, "test": 25}
-UPDATES = {"dev": 120, "test": 35}
-WITHOUT_FACTS = {"dev": 95, "test": 45}
+CONTRADICTIONS = {"dev": 290, "test": 95}
+UPDATES = {"dev": 800, "test": 225}
+WITHOUT_FACTS = {"dev": 250, "test": 150}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -37,10 +37,10 @@ def test_each_label_stands_in_the_messages_it_names_or_the_question_before(label
 
     assert len({each.id for each in every}) == len(every) == SIZES[name]
     for each in every:
-        assert 4 <= len(each.messages) <= 12, each.id
+        assert 1 <= len(each.messages) <= 12, each.id
         spoken = [message.text or message.results[0].text for message in each.messages]
         users = [message.own_text for message in each.messages if message.role == "user"]
-        assert len(users) >= 2, each.id
+        assert users, each.id
         for fact in each.facts:
             places = {place for number in fact.messages for place in (number - 2, number - 1) if place >= 0}
             cited = "\n".join(each.messages[place].text for place in sorted(places))

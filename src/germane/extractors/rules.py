@@ -47,6 +47,9 @@ _MEETING: Final = 3
 _SHORTEST: Final = 4
 """Words of a sentence that stands for itself without a pattern."""
 
+_POINTS: Final = "It points to something that it doesn't name."
+"""The reason of `unclear` for which a sentence is never learned as it stands: nobody could read it alone."""
+
 _PARTS: Final = ("trailing", "since", "until", "personal", "command", "opening", "momentary", "liking")
 """The patterns of `messages` that match a part of a sentence, by their names."""
 
@@ -220,7 +223,10 @@ class RuleExtractor:
         sentence = statement.resolved
         if not self._weighs or speaker_of(statement.message) != USER or not may_teach(sentence):
             return
-        if _likelihood(statement, sentence) >= (UNCLEAR if doubts_of(statement) else PLAIN):
+        doubts = doubts_of(statement)
+        if _POINTS in doubts:
+            return
+        if _likelihood(statement, sentence) >= (UNCLEAR if doubts else PLAIN):
             yield self._as_stated(statement)
 
     def _as_stated(self, statement: Statement) -> Proposal:
