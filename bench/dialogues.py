@@ -66,6 +66,7 @@ class Dialogue:
     facts: tuple[Expected, ...] = ()
     may: tuple[Keys, ...] = ()
     never: tuple[tuple[Keys, str], ...] = ()
+    stays: tuple[Keys, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,8 @@ class Score:
     them. `found` of the `facts` were learned, `fitting` of the `typed` found ones with a fitting kind, and
     `dated` of the `dates` of found facts were set. `revised` of the `updates` have the new value as the only
     current one; `learned_updates` counts those whose new value was learned. `shown` of the `conflicts` were
-    marked as contradictions. `traps` counts the things not to learn, `sprung` those learned.
+    marked as contradictions. Of the memories that have to `stay`, `current` ones still are. `traps` counts
+    the things not to learn, `sprung` those learned.
     """
 
     dialogues: int = 0
@@ -113,6 +115,8 @@ class Score:
     revised: int = 0
     conflicts: int = 0
     shown: int = 0
+    stay: int = 0
+    current: int = 0
     traps: int = 0
     sprung: int = 0
     dialogues_with_wrong: int = 0
@@ -151,6 +155,7 @@ def dialogue_of(fields: Mapping[str, Any]) -> Dialogue:
         facts=tuple(map(_expected, fields.get("facts", ()))),
         may=tuple(map(_keys, fields.get("may", ()))),
         never=tuple((_keys(each["keys"]), each["why"]) for each in fields.get("never", ())),
+        stays=tuple(map(_keys, fields.get("stays", ()))),
     )
 
 
@@ -211,6 +216,10 @@ def score(dialogue: Dialogue, learned: Sequence[Learned]) -> Score:
         revised=sum(_is_revised(dialogue.facts[place], found[place], learned) for place in updates),
         conflicts=len(conflicts),
         shown=sum(any(each.contradicted for each in found[place]) for place in conflicts),
+        stay=len(dialogue.stays),
+        current=sum(
+            any(each.current and has(each.content, keys) for each in learned) for keys in dialogue.stays
+        ),
         traps=len(dialogue.never),
         sprung=sum(any(has(each.content, keys) for each in new) for keys, _ in dialogue.never),
         dialogues_with_wrong=int(bool(wrong)),

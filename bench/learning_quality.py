@@ -1,6 +1,7 @@
 """What is learned from conversations, by extractor: right and wrong facts, and what facts add to a context.
 
-    python bench/learning_quality.py [--set dev|test|both] [--extractor NAME] [--wrong] [--json]
+    python bench/learning_quality.py [--set dev|test|both] [--author LETTERS] [--extractor NAME]
+        [--wrong] [--json]
     python bench/learning_quality.py --contexts FILE... [--budgets 500,1000] [--extractor NAME] [--json]
 
 The first form learns from labelled dialogues: 2,502 of `dev`, 808 of `test` (see `dialogues.py`). Rules are
@@ -54,6 +55,7 @@ def main() -> None:
     """Print what was asked for, as a table or as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--set", choices=[*SETS, "both"], default="dev")
+    parser.add_argument("--author", default=None, help="the letters that ids begin with; all by default")
     parser.add_argument("--extractor", default="rules")
     parser.add_argument("--base-url", default=None, help="of an OpenAI-compatible server")
     parser.add_argument(
@@ -79,7 +81,9 @@ def main() -> None:
         return
     sets = SETS if given.set == "both" else (given.set,)
     scores = {
-        name: summed(judged(each, extractor, embedder) for each in dialogues(name)[: given.most])
+        name: summed(
+            judged(each, extractor, embedder) for each in by_author(name, given.author)[: given.most]
+        )
         for name in sets
     }
     if given.json:
@@ -89,6 +93,11 @@ def main() -> None:
     if given.wrong and "dev" in scores:
         _print("\n".join(f"wrong   {name} {text}" for name, text in scores["dev"].wrong_texts))
         _print("\n".join(f"missed  {each}" for each in scores["dev"].missed))
+
+
+def by_author(name: str, author: str | None) -> list[Dialogue]:
+    """The dialogues of a set, or of one author of it."""
+    return [each for each in dialogues(name) if author in (None, each.id.rstrip("0123456789"))]
 
 
 class SentenceExtractor:
@@ -198,6 +207,7 @@ def _figures() -> dict[str, Any]:
         "updates: new value learned": share("learned_updates", "updates"),
         "updates: and only it current": share("revised", "updates"),
         "contradictions shown": share("shown", "conflicts"),
+        "memories near what is said that stay current": share("current", "stay"),
     }
 
 

@@ -91,6 +91,7 @@ LINE = {
     ],
     "may": [[["weather"]]],
     "never": [{"keys": [["Rome"]], "why": "hypothetical"}],
+    "stays": [[["Kyoto"]], [["Osaka"]]],
 }
 
 
@@ -111,6 +112,7 @@ def test_a_learned_text_is_right_wrong_or_neither(labels: Any) -> None:
     assert (scored.precision, scored.recall) == (0.5, pytest.approx(2 / 3))
     assert (scored.facts, scored.found, scored.missed) == (3, 2, ("x1 tea & dislikes",))
     assert (scored.typed, scored.fitting, scored.dates, scored.dated) == (1, 0, 1, 0)
+    assert (scored.stay, scored.current) == (2, 1)
     assert (scored.traps, scored.sprung, scored.reasons) == (1, 1, {"hypothetical": 1, "not stated": 1})
     assert (scored.updates, scored.learned_updates, scored.revised) == (1, 1, 1)
     assert (scored.conflicts, scored.shown) == (1, 0)

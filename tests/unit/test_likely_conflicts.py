@@ -99,4 +99,5 @@ def test_statements_of_one_run_do_not_speak_against_each_other() -> None:
             ]
         )
 
+    assert [each.outcome.value for each in run.decisions].count("new") >= 1
     assert all(each.outcome.value != "contradicted" for each in run.decisions)

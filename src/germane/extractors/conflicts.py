@@ -18,6 +18,7 @@ import regex
 from germane.extractors.answers import last_question
 from germane.extractors.changes import parts_of
 from germane.extractors.clauses import words_in
+from germane.extractors.rules import SHORTEST
 from germane.model.text import text_cache
 from germane.retrieval.tokenizer import query_terms
 
@@ -97,7 +98,7 @@ def is_comparable(remark: Remark, known: str) -> bool:
         return False
     mine = _terms(f"{remark.sentence} {remark.statement}") - _FREE
     types = _values(remark.sentence).keys() & _values(known).keys() - {"name"}
-    is_short = len(remark.sentence.split()) < _LENGTHS[0]
+    is_short = len(remark.sentence.split()) < SHORTEST
     shared = {each for each in mine & _terms(known) if not each.isdigit()}
     return bool(shared or (is_short and types))
 

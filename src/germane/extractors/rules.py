@@ -44,7 +44,7 @@ USER: Final = "user"
 _MEETING: Final = 3
 """Speakers of a meeting, at least; two people chat."""
 
-_SHORTEST: Final = 4
+SHORTEST: Final = 4
 """Words of a sentence that stands for itself without a pattern."""
 
 _POINTS: Final = "It points to something that it doesn't name."
@@ -259,7 +259,7 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
     """What speaks against learning a sentence as it stands: that it is short, or a command, for instance."""
     given, sentence = _built_in(), statement.resolved
     form = {
-        "short": len(sentence.split()) < _SHORTEST,
+        "short": len(sentence.split()) < SHORTEST,
         "imagined": statement.imagined,
         "command": _is_in("command", sentence, given.parts),
     }

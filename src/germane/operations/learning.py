@@ -21,7 +21,7 @@ from germane.extractors.consolidation import Verdict, clash, is_trusted, verdict
 from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.references import refers_back, with_value_of
-from germane.extractors.rules import RuleExtractor
+from germane.extractors.rules import SHORTEST, RuleExtractor
 from germane.extractors.statements import third_person
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
@@ -70,8 +70,6 @@ _LATEST: Final = 200
 """Memories of the same batch that a new one may repeat or contradict, so that a batch takes linear time."""
 _TRIES: Final = 5
 _LONGEST_QUERY: Final = 1000
-_STANDS_ALONE: Final = 4
-"""Words of a sentence, at least, that states something without the question before it."""
 
 
 def learn_from(
@@ -325,9 +323,9 @@ class LearningBatch:
         near = self._near(new.content, new)
         found = self._clash(new, remark, near)
         target = None if found is None else found.target
-        if found is None or target is None or target.agent != new.agent:
+        if found is None or target is None:
             return
-        if len(remark.sentence.split()) < _STANDS_ALONE:
+        if len(remark.sentence.split()) < SHORTEST:
             content = with_value_of(target.content, remark.sentence)
             if content is None:
                 return
@@ -349,12 +347,6 @@ class LearningBatch:
         found = verdict(new, proposal, keyed=keyed, named=named, near=near, language=language, user=user)
         if found.outcome is ProposalOutcome.NEW:
             found = self._clash(new, _remark(proposal, messages), near) or found
-        if found.target is not None and found.target.agent != new.agent:
-            # The agent's own, which a user reads: only the agent changes it.
-            if found.outcome is ProposalOutcome.CONFIRMED:
-                found = replace(found, outcome=ProposalOutcome.NOTHING)
-            elif found.outcome is ProposalOutcome.REVISED:
-                found = replace(found, outcome=ProposalOutcome.CONTRADICTED)
         return self._applied(proposal, new, found)
 
     def _clash(self, new: Memory, remark: Remark, near: Sequence[tuple[Memory, float]]) -> Verdict | None:
@@ -370,6 +362,7 @@ class LearningBatch:
         return clash(new, remark, sorted(cosines, key=lambda each: (-each[1], each[0].id)))
 
     def _applied(self, proposal: Proposal, new: Memory, found: Verdict) -> Decision:
+        found = _own(new, found)
         target, outcome = found.target, found.outcome
         made = Decision(proposal=proposal, outcome=outcome, reason=found.reason)
         if outcome is ProposalOutcome.NEW:
@@ -520,6 +513,17 @@ class LearningBatch:
 
     def _vector(self, memory: Memory) -> Vector | None:
         return vectors_to_store(self.session.embedder, [memory.content])[0]
+
+
+def _own(new: Memory, found: Verdict) -> Verdict:
+    """The verdict within what a user may change: only the agent changes its own memories, which they read."""
+    if found.target is None or found.target.agent == new.agent:
+        return found
+    within = {
+        ProposalOutcome.CONFIRMED: ProposalOutcome.NOTHING,
+        ProposalOutcome.REVISED: ProposalOutcome.CONTRADICTED,
+    }
+    return replace(found, outcome=within.get(found.outcome, found.outcome))
 
 
 def _remark(proposal: Proposal, messages: Mapping[str, Message]) -> Remark:
