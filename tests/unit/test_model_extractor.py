@@ -110,6 +110,41 @@ def test_a_bad_answer_is_repaired_once_and_then_refused(engine: Engine, answer: 
     assert (len(run.decisions), run.through, run.stopped) == (1, 1, "")
 
 
+def test_messages_that_say_too_much_for_one_answer_are_read_in_parts(engine: Engine) -> None:
+    chat = engine.conversation("chat")
+    for number in range(12):
+        chat.append("user", f"My neighbour {number} is called Vera{number}.")
+
+    def ask(request: str, tokens: int) -> str:
+        lines = [line for line in request.splitlines() if line.startswith("[m")]
+        shown = [(line.partition("]")[0][1:], line.partition("user: ")[2]) for line in lines]
+        answer = json.dumps({"facts": [fact(text, text, label, subject="neighbour") for label, text in shown]})
+        # As a provider does: what is longer than the limit ends in the middle.
+        return answer if len(shown) <= 3 else answer[:-20] + " and" * tokens
+
+    run = engine.learn_from(chat, extractor=ModelExtractor(ask))
+    assert (run.stopped, run.through, len(run.answers)) == ("", 12, 7)
+    assert {each.content for each in engine.memories()} == {
+        f"My neighbour {number} is called Vera{number}." for number in range(12)
+    }
+
+
+def test_one_message_that_says_too_much_stops_the_run(engine: Engine) -> None:
+    ask, requests = answering('{"facts": [' + " and" * 4000)
+    engine.conversation("chat").append("user", "I live in Nagoya.")
+    run = engine.learn_from("chat", extractor=ModelExtractor(ask))
+    assert (run.through, len(requests)) == (0, 2)
+    assert "holds no JSON object" in run.stopped
+
+
+def test_a_model_reads_who_wrote_a_message(engine: Engine) -> None:
+    ask, requests = answering([fact("Ada lives in Nagoya.", "I live in Nagoya.", subject="Ada")])
+    named = {"role": "user", "name": "Ada", "content": "I live in Nagoya."}
+    run = engine.learn_from([named], extractor=ModelExtractor(ask))
+    assert "user Ada: I live in Nagoya." in requests[0]
+    assert [each.outcome.value for each in run.decisions] == ["new"]
+
+
 def test_a_model_that_fails_stops_the_run_which_says_why(engine: Engine) -> None:
     def ask(request: str, tokens: int) -> str:
         raise ConnectionError(f"nobody took {len(request) > 0} {tokens > 0}")

@@ -14,6 +14,7 @@ from typing import Any, Final
 import regex
 
 from germane.errors import GermaneError, InvalidInput
+from germane.extractors.rules import USER, speaker_of
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Extraction, LearningRun, ModelAnswer, Proposal, Quote
 from germane.model.memory import Memory
@@ -70,7 +71,8 @@ the user and the people, projects and things that matter to them, preferences, s
 dated events. Answer with JSON alone: {"facts": [...]}. Each fact has
 - "content": one plain sentence in the third person ("The user lives in Osaka."), no more than was said;
 - "kind": fact, preference, rule or decision;
-- "subject": "user" for the user, else the name of the person or thing, or null;
+- "subject": "user" for the user, else the name of the person or thing, or null; a name after the role of a
+  message is that of its author;
 - "attribute": a property with one value at a time ("home", "job", "deadline"), else null;
 - "quotes": for each message that says it, its label and its exact words: [{"message": "m3", "text": "..."}];
 - "valid_from", "valid_until": dates as YYYY-MM-DD where they are said, else null;
@@ -89,8 +91,10 @@ _FENCE: Final = "-----"
 _LONGEST: Final = 2000
 """Characters of a message that a model reads."""
 _OBJECT = regex.compile(r"\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\"|(?R))*\}")
-_ANSWER: Final = 2000
+_ANSWER: Final = 4000
 """Tokens of an answer at most."""
+_CUT_FROM: Final = _ANSWER * 4 // 5
+"""Tokens from which on an answer that can't be read was probably cut off; providers count their own tokens."""
 
 
 class ModelExtractor:
@@ -121,13 +125,13 @@ class ModelExtractor:
         self._counter = get_counter(counter)
 
     def extract(self, messages: Sequence[Message], known: Sequence[Memory]) -> Extraction:
-        """The proposals of one call, two where the first answer can't be read."""
-        labels = {f"m{place}": each.id for place, each in enumerate(messages, 1)}
-        memories = {f"k{place}": each.id for place, each in enumerate(known, 1)}
-        request = extraction_request(messages, known)
+        """The proposals of one call, two where the first answer can't be read.
+
+        Where the answer is cut off since the messages say too much for one, each half is read by itself.
+        """
         answers: list[ModelAnswer] = []
         try:
-            return self._extracted(request, answers, labels, memories, messages)
+            return self._extracted(messages, known, answers)
         except GermaneError:
             raise
         except Exception as error:  # noqa: BLE001 - Providers raise any exception; the run says why it stopped.
@@ -135,23 +139,33 @@ class ModelExtractor:
             return Extraction(answers=answers, stopped=reason)
 
     def _extracted(
-        self,
-        request: str,
-        answers: list[ModelAnswer],
-        labels: Mapping[str, str],
-        memories: Mapping[str, str],
-        messages: Sequence[Message],
+        self, messages: Sequence[Message], known: Sequence[Memory], answers: list[ModelAnswer]
     ) -> Extraction:
+        labels = {f"m{place}": each.id for place, each in enumerate(messages, 1)}
+        memories = {f"k{place}": each.id for place, each in enumerate(known, 1)}
+        request = extraction_request(messages, known)
         answer, why = self._called(request, answers), ""
         for last in (False, True):
             try:
                 return Extraction(_proposals(answer, labels, memories, messages), answers=answers)
             except InvalidInput as error:
                 why = str(error)
+            if self._counter.count(answer) >= _CUT_FROM and len(messages) > 1:
+                return self._by_halves(messages, known, answers)
             if not last:
                 again = f"{request}\n\n{_REPAIR.format(why=why, answer=answer[:_LONGEST])}"
                 answer = self._called(again, answers)
         return Extraction(answers=answers, stopped=f"The model's answer can't be used, twice: {why}")
+
+    def _by_halves(
+        self, messages: Sequence[Message], known: Sequence[Memory], answers: list[ModelAnswer]
+    ) -> Extraction:
+        middle = len(messages) // 2
+        first = self._extracted(messages[:middle], known, answers)
+        if first.stopped:
+            return first
+        second = self._extracted(messages[middle:], known, answers)
+        return Extraction((*first, *second), answers=answers, stopped=second.stopped)
 
     def _called(self, request: str, answers: list[ModelAnswer]) -> str:
         how: dict[str, Any] = {"schema": SCHEMA} if self._structured else {}
@@ -241,11 +255,13 @@ def extraction_request(messages: Sequence[Message], known: Sequence[Memory]) -> 
 
 
 def _line(message: Message) -> str:
-    """A message as a model reads it: its day, its role, and its own words."""
+    """A message as a model reads it: its day, its role, who wrote it where it says so, and its own words."""
     day = "" if message.created_at is None else f"{message.created_at:%Y-%m-%d} "
+    name = speaker_of(message)
+    named = "" if name == USER else f" {name}"
     results = own_text("\n".join(result.text for result in message.results))
     text = message.own_text if message.role is not MessageRole.TOOL else results
-    return f"{day}{message.role.value}: {line_of(text)[:_LONGEST]}"
+    return f"{day}{message.role.value}{named}: {line_of(text)[:_LONGEST]}"
 
 
 def _digest(request: str) -> str:
