@@ -118,7 +118,9 @@ def test_messages_that_say_too_much_for_one_answer_are_read_in_parts(engine: Eng
     def ask(request: str, tokens: int) -> str:
         lines = [line for line in request.splitlines() if line.startswith("[m")]
         shown = [(line.partition("]")[0][1:], line.partition("user: ")[2]) for line in lines]
-        answer = json.dumps({"facts": [fact(text, text, label, subject="neighbour") for label, text in shown]})
+        answer = json.dumps(
+            {"facts": [fact(text, text, label, subject="neighbour") for label, text in shown]}
+        )
         # As a provider does: what is longer than the limit ends in the middle.
         return answer if len(shown) <= 3 else answer[:-20] + " and" * tokens
 

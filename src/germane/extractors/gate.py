@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Final
 
 import regex
 
 from germane.errors import UnknownKind
-from germane.extractors.answers import last_question
-from germane.extractors.rules import USER, is_mention, refusal_of, same_words, stated_in
+from germane.extractors.rules import (
+    USER,
+    is_mention,
+    refusal_of,
+    same_words,
+    shown_parts,
+    speaker_of,
+    without_statements,
+)
 from germane.extractors.statements import spelled_out, without_question
 from germane.kinds import Kinds
 from germane.lifecycle import least_trust
@@ -37,7 +46,7 @@ _TRUST: Final = {
     MessageRole.TOOL: Trust.EXTERNAL,
 }
 _UNTOLD: Final = frozenset(
-    {"user", "says", "said", "states", "stated", "mentions", "mentioned", "years", "old"}
+    {"user", "says", "said", "states", "stated", "mentions", "mentioned", "years", "old", "name", "called"}
 )
 """Words that name who states something, and stand in no quotation."""
 _NAMELESS: Final = frozenset(
@@ -45,7 +54,8 @@ _NAMELESS: Final = frozenset(
 )
 _NEGATION = regex.compile(
     r"\b(?:not?|nope|nah|never|none|nobody|nothing|neither|nor|without|cannot|stop(?:ped|s)?|quit|gave up|"
-    r"longer|any ?more|against|\w+n['’]t|hates?|dislikes?|avoids?|allergic|intolerant|unable)\b",
+    r"longer|any ?more|against|(?!can['’]t wait)\w+n['’]t|hates?|dislikes?|avoids?|allergic|intolerant|"
+    r"unable)\b",
     regex.IGNORECASE,
 )
 _NOT = regex.compile(r"not?|nope|nah|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t")
@@ -66,6 +76,18 @@ _CAPITALISED = regex.compile(
     r"|^\p{Lu}[\p{L}\p{M}]+(?=['’]s\b|\s(?:\w+s|\w+ed|had)\b)"
 )
 _FIGURE = regex.compile(r"\d+(?:[.,:]\d+)*")
+_ADDRESSED = regex.compile(r"\byou", regex.IGNORECASE)
+_BETWEEN = regex.compile(
+    r"[,;:–—]\s+|\s-+\s|\s(?:and|but|so|plus)\s(?=(?:I|we|my|our|he|she|they|it|you)\b)", regex.IGNORECASE
+)
+"""What stands between two clauses of a sentence."""
+_STATES = regex.compile(r"(?:(?:and|but|so|also|plus) )?(?:I|we)\b", regex.IGNORECASE)
+_SUPPOSED = regex.compile(
+    r"(?:\w+,? )?(?:if|what if|imagine|suppose|supposing|pretend|assuming|let['’]?s (?:say|imagine|pretend)|"
+    r"in (?:my|a|the|this) (?:dream|story|novel|book|game|film|movie))\b",
+    regex.IGNORECASE,
+)
+"""Begins a sentence whose later clauses aren't true either."""
 _SENTENCES = regex.compile(r"(?<=[.!?…]['\"”’)\]]*)\s+|\n+")
 
 
@@ -90,8 +112,8 @@ def trust_of(proposal: Proposal, messages: Mapping[str, Message]) -> Trust:
     A question that the user answered counts as the user's word. What an assistant says after it has read
     results of tools may be theirs.
     """
-    question = _question(proposal, messages)
-    quotes = [quote for quote in proposal.quotes if quote is not question]
+    questions = _questions(proposal, messages)
+    quotes = [quote for quote in proposal.quotes if quote not in questions]
     reading = {message.group for message in messages.values() if message.group and message.results}
     return least_trust(_trust_of(quote, messages[quote.message], reading) for quote in quotes)
 
@@ -112,17 +134,15 @@ def _reasons(
     if unsupported:
         yield unsupported[0]
         return
-    question = _question(proposal, messages)
-    for quote in proposal.quotes:
-        for sentence in (
-            ()
-            if quote is question or _only_mentions(proposal, quote)
-            else _around(quote, messages[quote.message])
-        ):
-            if (reason := refusal_of(sentence, proposal.kind)) and not _is_correction(proposal, quote):
-                yield reason
-    stated = stated_in(tuple(messages.values()))
-    if any(_is_shown_only(quote, messages[quote.message], stated) for quote in proposal.quotes):
+    questions = _questions(proposal, messages)
+    whole = "\n".join(quote.text for quote in proposal.quotes)
+    replaced = known.get(proposal.replaces or "", "")
+    grounds = _Grounds(proposal, messages, language, replaced)
+    refused, stated = _supports(proposal, messages, questions)
+    if refused and any(grounds.missing("\n".join(stated))):
+        yield refused[0]
+    unreal = without_statements(tuple(messages.values()))
+    if any(quote.message in unreal or _is_shown(quote, messages[quote.message]) for quote in proposal.quotes):
         yield "It stands in a quotation, in code, in fiction, or was taken back."
     spoken = {messages[quote.message].role for quote in proposal.quotes}
     if (
@@ -131,9 +151,9 @@ def _reasons(
         and proposal.kind != "decision"
     ):
         yield "The assistant said it of the user, who didn't."
-    yield from _ungrounded(proposal, language, known.get(proposal.replaces or "", ""))
-    if question is not None:
-        yield from _unanswered(proposal, question, language)
+    yield from grounds.missing(whole)
+    if questions:
+        yield from _unanswered(proposal, questions, language)
 
 
 def _suspicious(proposal: Proposal, messages: Mapping[str, Message]) -> Iterator[str]:
@@ -143,22 +163,51 @@ def _suspicious(proposal: Proposal, messages: Mapping[str, Message]) -> Iterator
         yield f"It looks like a secret or an instruction to a model ({rule})."
 
 
-def _question(proposal: Proposal, messages: Mapping[str, Message]) -> Quote | None:
-    """The quotation of the assistant's question that the message after it answers, if that is quoted too."""
+def _questions(proposal: Proposal, messages: Mapping[str, Message]) -> tuple[Quote, ...]:
+    """The quoted questions of somebody else that a quoted message of the user's answers.
+
+    An assistant's question is answered by the next message; two people may write several in a row.
+    """
+    cited = [messages[quote.message] for quote in proposal.quotes]
+    found = []
     for quote in proposal.quotes:
-        message = messages[quote.message]
-        if message.role is not MessageRole.ASSISTANT or last_question(message.own_text) != quote.text:
+        asked = messages[quote.message]
+        later = [each for each in messages.values() if each.seq > asked.seq]
+        if asked.role is MessageRole.ASSISTANT:
+            later = sorted(later, key=lambda each: each.seq)[:1]
+        is_answered = any(
+            each.role is MessageRole.USER and _author(each) != _author(asked) and each in cited
+            for each in later
+        )
+        *_, last = ("", *_sentences(quote, asked))
+        if is_answered and last.endswith("?"):
+            found.append(quote)
+    return tuple(found)
+
+
+def _supports(
+    proposal: Proposal, messages: Mapping[str, Message], questions: Collection[Quote]
+) -> tuple[list[str], list[str]]:
+    """Why clauses of the quotations support nothing, and the clauses that may."""
+    refused: list[str] = []
+    stated: list[str] = []
+    for quote in proposal.quotes:
+        if quote in questions or _only_mentions(proposal, quote) or _is_correction(proposal, quote):
+            stated.append(quote.text)
             continue
-        later = [each for each in messages.values() if each.seq > message.seq]
-        after = min(later, key=lambda each: each.seq, default=None)
-        if after is not None and after.role is MessageRole.USER:
-            return quote if any(other.message == after.id for other in proposal.quotes) else None
-    return None
+        for clause, sentence in _around(quote, messages[quote.message]):
+            reason = refusal_of(clause, sentence, proposal.kind, proposal.content)
+            (refused if reason else stated).append(reason or clause)
+    return refused, stated
 
 
-def _unanswered(proposal: Proposal, question: Quote, language: str) -> Iterator[str]:
-    """What speaks against a proposal as the answer to a question that it quotes."""
-    quoted = "\n".join(quote.text for quote in proposal.quotes if quote is not question)
+def _author(message: Message) -> tuple[MessageRole, str]:
+    return message.role, speaker_of(message)
+
+
+def _unanswered(proposal: Proposal, questions: Collection[Quote], language: str) -> Iterator[str]:
+    """What speaks against a proposal as the answer to questions that it quotes."""
+    quoted = "\n".join(quote.text for quote in proposal.quotes if quote not in questions)
     is_denial = bool(_denials(proposal.content))
     if _NO.match(quoted) and not is_denial:
         yield "Its quotation denies it."
@@ -229,28 +278,55 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _around(quote: Quote, message: Message) -> Iterator[str]:
-    """The sentences of a message that a quotation stands in, whole."""
-    quoted = _plain(quote.text)
+def _around(quote: Quote, message: Message) -> Iterator[tuple[str, str]]:
+    """The clauses of a message that a quotation has a part of, each with its sentence.
+
+    A sentence that supposes something is one clause.
+    """
+    for sentence in _sentences(quote, message):
+        start, end = _place(quote.text, sentence) or (0, len(sentence))
+        if _SUPPOSED.match(sentence):
+            start, end = 0, len(sentence)
+        bounds = [each.span() for each in _BETWEEN.finditer(sentence)]
+        first = max((last for _, last in bounds if last <= start), default=0)
+        last = min((begin for begin, _ in bounds if begin >= end), default=len(sentence))
+        clause = without_question(sentence[first:last].strip())
+        # "Can you help, I use Flask?" asks for help, and states the rest.
+        yield clause.rstrip("?") if first and _STATES.match(clause) else clause, without_question(sentence)
+
+
+def _sentences(quote: Quote, message: Message) -> Iterator[str]:
+    """The sentences that a quotation stands in, or that stand in it."""
     for text in (message.own_text, _of_results(message)):
-        plain = _plain(text)
-        if quoted not in plain:
+        place = _place(quote.text, text)
+        if place is None:
             continue
         # Lines are kept apart as sentences are.
-        for sentence in filter(str.strip, _SENTENCES.split(text)):
-            whole = _plain(without_question(sentence))
-            if whole in quoted or quoted in whole:
-                yield whole
+        ends = [each.span() for each in _SENTENCES.finditer(text)]
+        bounds = pairwise([0, *(each for end in ends for each in end), len(text)])
+        for start, end in islice(bounds, 0, None, 2):
+            if start < place[1] and place[0] < end and (sentence := _plain(text[start:end])):
+                yield sentence
         return
 
 
-def _is_shown_only(quote: Quote, message: Message, stated: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a quotation of the user's is no part of what the user states."""
-    if message.role is not MessageRole.USER or not _stands_in(quote.text, message.own_text):
+def _place(quote: str, text: str) -> tuple[int, int] | None:
+    """Where a quotation stands in a text, whatever the spaces between its words."""
+    found = regex.search(r"\s+".join(map(regex.escape, quote.split())), text) if quote.strip() else None
+    return None if found is None else found.span()
+
+
+def _is_shown(quote: Quote, message: Message) -> bool:
+    """Whether most of a quotation of the user's stands in what the message only shows."""
+    place = _place(quote.text, message.own_text)
+    if message.role is not MessageRole.USER or place is None:
         return False
-    quoted = _plain(quote.text)
-    sentences = map(_plain, stated.get(quote.message, ()))
-    return not any(each in quoted or quoted in each for each in sentences)
+    shown = {
+        position
+        for start, end in shown_parts(message.own_text)
+        for position in range(max(start, place[0]), min(end, place[1]))
+    }
+    return 2 * len(shown) > place[1] - place[0]
 
 
 def _is_correction(proposal: Proposal, quote: Quote) -> bool:
@@ -264,40 +340,57 @@ def _only_mentions(proposal: Proposal, quote: Quote) -> bool:
     return quote is not proposal.quotes[-1] and is_mention(quote.text)
 
 
-def _ungrounded(proposal: Proposal, language: str, replaced: str) -> Iterator[str]:
-    """What a proposal says that neither its quotations nor the memory which it replaces do.
+@dataclass(frozen=True, slots=True)
+class _Grounds:
+    """What a proposal is measured by: its quotations, who wrote them, and the memory that it replaces."""
 
-    Of what the memory doesn't say the quotations have to have all: "it's at 10 now" gives a new time alone.
-    """
-    stated = spelled_out("\n".join(quote.text for quote in proposal.quotes))
-    quoted = f"{stated}\n{replaced}"
-    subject = proposal.subject or ""
-    quoted_terms = set(query_terms(quoted, language=language))
-    free = {*query_terms(subject, language=language), *query_terms(" ".join(_UNTOLD), language=language)}
-    telling = [term for term in query_terms(proposal.content, language=language) if term not in free]
-    same = [group for group in same_words(language) if group & quoted_terms]
-    grounded = sum(term in quoted_terms or any(term in group for group in same) for term in telling)
-    figures = set(_FIGURE.findall(proposal.content)) - set(_FIGURE.findall(quoted))
-    if figures:
-        yield f"Its quotations don't have {', '.join(sorted(figures))}."
-    words = {word.removesuffix("'s") for word in words_of(f"{quoted} {subject}")} | _NAMELESS
-    names = [
-        name
-        for name in _CAPITALISED.findall(proposal.content)
-        if not set(words_of(name)) <= words and not set(query_terms(name, language=language)) <= quoted_terms
-    ]
-    if names:
-        yield f"Its quotations don't name {', '.join(names)}."
-    if not telling or grounded < GROUNDED * len(telling):
-        yield f"Its quotations have {grounded} of its {len(telling)} telling words."
-    new = set(telling) - set(query_terms(replaced, language=language))
-    if replaced and not (new and new <= set(query_terms(stated, language=language))):
-        yield "Its quotations say nothing that the memory which it replaces doesn't say."
-    if _denies(proposal.content, stated):
-        yield "It denies what its quotations say."
-    stated = _NO_MATTER.sub("", stated)
-    if _NEGATION.search(stated) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
-        yield from _denied(proposal, stated, replaced)
+    proposal: Proposal
+    messages: Mapping[str, Message]
+    language: str
+    replaced: str
+
+    def missing(self, quoted: str) -> Iterator[str]:
+        """What the proposal says that neither the quoted words nor the memory which it replaces do.
+
+        Of what the memory doesn't say the quotations have to have all: "it's at 10 now" gives a new time
+        alone.
+        """
+        proposal, replaced = self.proposal, self.replaced
+        stated = spelled_out(quoted)
+        both = f"{stated}\n{replaced}"
+        quoted_terms = self._terms(both)
+        free = {*self._terms(proposal.subject or ""), *self._terms(" ".join(_UNTOLD))}
+        telling = [each for each in query_terms(proposal.content, language=self.language) if each not in free]
+        same = [group for group in same_words(self.language) if group & quoted_terms]
+        grounded = sum(term in quoted_terms or any(term in group for group in same) for term in telling)
+        figures = set(_FIGURE.findall(proposal.content)) - set(_FIGURE.findall(both))
+        if figures:
+            yield f"Its quotations don't have {', '.join(sorted(figures))}."
+        names = [each for each in _CAPITALISED.findall(proposal.content) if not self._is_named(each, both)]
+        if names:
+            yield f"Its quotations don't name {', '.join(names)}."
+        if not telling or grounded < GROUNDED * len(telling):
+            yield f"Its quotations have {grounded} of its {len(telling)} telling words."
+        new = set(telling) - self._terms(replaced)
+        if replaced and not (new and new <= self._terms(stated)):
+            yield "Its quotations say nothing that the memory which it replaces doesn't say."
+        if _denies(proposal.content, stated):
+            yield "It denies what its quotations say."
+        stated = _NO_MATTER.sub("", stated)
+        if _NEGATION.search(stated) and len(proposal.quotes) == 1 and not _NEGATION.search(proposal.content):
+            yield from _denied(proposal, stated, replaced)
+
+    def _terms(self, text: str) -> set[str]:
+        return set(query_terms(text, language=self.language))
+
+    def _is_named(self, name: str, quoted: str) -> bool:
+        """Whether a name stands in the quoted words, or is of who wrote them or is addressed there."""
+        addressed = _ADDRESSED.search(quoted) is not None
+        cited = {quote.message for quote in self.proposal.quotes}
+        people = {speaker_of(each) for key, each in self.messages.items() if addressed or key in cited}
+        known = " ".join((quoted, self.proposal.subject or "", *people))
+        words = {word.removesuffix("'s") for word in words_of(known)} | _NAMELESS
+        return set(words_of(name)) <= words or self._terms(name) <= self._terms(quoted)
 
 
 def _denies(content: str, quoted: str) -> bool:

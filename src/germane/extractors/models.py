@@ -94,7 +94,7 @@ _OBJECT = regex.compile(r"\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\"|(?R))*\}")
 _ANSWER: Final = 4000
 """Tokens of an answer at most."""
 _CUT_FROM: Final = _ANSWER * 4 // 5
-"""Tokens from which on an answer that can't be read was probably cut off; providers count their own tokens."""
+"""Tokens from which on an answer that can't be read was probably cut off: providers count their own."""
 
 
 class ModelExtractor:

@@ -27,14 +27,15 @@ from germane.extractors.statements import (
     MessagePatterns,
     Statement,
     asserted,
+    shown_spans,
     spelled_out,
     statements,
     third_person,
+    unreal,
 )
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal
 from germane.model.memory import Memory
-from germane.model.text import text_cache
 from germane.retrieval.dates import Span, parse_moment, span_of
 from germane.retrieval.tokenizer import query_terms
 
@@ -71,11 +72,19 @@ class _Pattern:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """Sentences from which nothing is learned, except memories of one kind."""
+    """Sentences from which nothing is learned, except memories of one kind.
+
+    `hedge` marks words such as "maybe", with which a proposal can state the same as its sentence. `spreads`
+    marks what makes a whole sentence useless, whichever of its clauses has it, and `weak` what a model that
+    has read the dialogue judges better.
+    """
 
     reason: str
     text: regex.Pattern[str]
     exempt: str | None
+    hedge: bool = False
+    spreads: bool = False
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,24 +297,35 @@ def is_mention(text: str) -> bool:
     return people is not None and people.fullmatch(text) is not None
 
 
-def refusal_of(sentence: str, kind: str) -> str:
-    """Why a sentence teaches nothing of this kind, by the built-in patterns; empty where it may."""
-    stated = asserted(spelled_out(sentence))
-    reasons = (
-        each.reason
-        for each in _built_in().refused
-        if (kind not in ("rule", "constraint") or each.exempt != "rule") and each.text.search(stated)
-    )
-    return next(reasons, "")
+def refusal_of(clause: str, sentence: str, kind: str, content: str) -> str:
+    """Why a clause of a sentence doesn't teach a statement of this kind; empty where it may.
+
+    "Maybe" in a clause is no reason if the statement says it, too.
+    """
+    stated, whole = asserted(spelled_out(clause)), asserted(spelled_out(sentence))
+    for each in _built_in().refused:
+        if each.weak or (kind in ("rule", "constraint") and each.exempt == "rule"):
+            continue
+        found = each.text.search(whole if each.spreads else stated)
+        if found is not None and not (each.hedge and _says(content, found[0])):
+            return each.reason
+    return ""
 
 
-@text_cache(2)
-def stated_in(messages: tuple[Message, ...]) -> Mapping[str, Sequence[str]]:
-    """The sentences in which the user states something, by the ids of their messages."""
-    found: dict[str, list[str]] = {}
-    for each in read(messages):
-        found.setdefault(each.quotes[-1].message, []).append(each.text)
-    return found
+def _says(text: str, words: str) -> bool:
+    """Whether a text has all of these words, in any form: "thinks" for "think"."""
+    terms = set(query_terms(words))
+    return terms <= set(query_terms(text)) if terms else words.casefold() in text.casefold()
+
+
+def without_statements(messages: Sequence[Message]) -> frozenset[str]:
+    """The ids of the user's messages that are fiction, or that the user took back."""
+    return unreal(messages, _built_in().messages)
+
+
+def shown_parts(text: str) -> tuple[tuple[int, int], ...]:
+    """Where a user's message only shows something: code, a quotation, a pasted line, material."""
+    return shown_spans(text, _built_in().messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -519,7 +539,14 @@ def _made(given: Mapping[str, Any], name: str) -> _Patterns:
         )
         refused, unclear = (
             tuple(
-                _Refused(each["reason"], _compiled(each["text"], words), each.get("except"))
+                _Refused(
+                    each["reason"],
+                    _compiled(each["text"], words),
+                    each.get("except"),
+                    each.get("hedge", False),
+                    each.get("spreads", False),
+                    each.get("weak", False),
+                )
                 for each in given.get(table, ())
             )
             for table in ("refused", "unclear")

@@ -15,10 +15,11 @@ from germane.extractors.answers import last_question
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Quote
 
-_CODE = regex.compile(r"```.*?(?:```|\Z)|`(?P<inline>[^`\n]*)`", regex.DOTALL)
+_CODE_BLOCK = regex.compile(r"```.*?(?:```|\Z)", regex.DOTALL)
+_CODE = regex.compile(rf"{_CODE_BLOCK.pattern}|`(?P<inline>[^`\n]*)`", regex.DOTALL)
 _PASTED = regex.compile(r"(?m)^[^\S\n]*(?:>|\||#{1,6} |[-+]{3}|\d+:\d+:\d+|(?:From|Subject|To|Cc): ).*$")
 _QUOTED = regex.compile(
-    r"[\"“](?=[^\"“”]*\b(?:I|my|we|our)\b|[^\"“”\s]+(?:\s+[^\"“”\s]+){3})[^\"“”]*[\"”]"
+    r"(?<![\w.,!?])[\"“](?=[^\s\"“”])(?=[^\"“”]*\b(?:I|my|we|our)\b|[^\"“”\s]+(?:\s+[^\"“”\s]+){3})[^\"“”]*[\"”]"
     r"|(?<!\w)'(?=[^'\n]*\bI\b)[^'\n]*'(?!\w)"
 )
 """Quotations of four words or more, or of the first person; a shorter one is a title or a term."""
@@ -141,7 +142,7 @@ class Statement:
 def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[Statement, ...]:
     """The sentences of the user's messages that may state something, in their order."""
     found: list[Statement] = []
-    fiction, imagined, latest = False, False, ""
+    hidden, imagined = unreal(messages, skipped), False
     person: tuple[str, Quote] | None = None
     question: Quote | None = None
     before: Message | None = None
@@ -151,13 +152,9 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             question = None if before is None else _question(before)
             continue
         text = message.own_text
-        if _in(skipped.retracts, text):
-            found = [each for each in found if each.quotes[-1].message != latest]
-        is_real = _in(skipped.reality, text)
-        fiction = (fiction or _in(skipped.fiction, text)) and not is_real
-        imagined = (imagined or _in(skipped.imagined, text)) and not is_real
+        imagined = (imagined or _in(skipped.imagined, text)) and not _in(skipped.reality, text)
         latest = message.id or str(message.seq)
-        if fiction:
+        if latest in hidden:
             continue
         if skipped.material is not None:
             text = skipped.material.sub("\n", text)
@@ -186,6 +183,30 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
                 person = mentioned[0], Quote(message=latest, text=mentioned[0])
         question = before = None
     return tuple(found)
+
+
+def unreal(messages: Sequence[Message], skipped: MessagePatterns) -> frozenset[str]:
+    """The ids of the user's messages that are fiction, or that the next one of the user's takes back."""
+    found: set[str] = set()
+    fiction, latest = False, ""
+    for message in messages:
+        if message.role is MessageRole.USER:
+            text = message.own_text
+            if latest and _in(skipped.retracts, text):
+                found.add(latest)
+            fiction = (fiction or _in(skipped.fiction, text)) and not _in(skipped.reality, text)
+            latest = message.id or str(message.seq)
+            if fiction:
+                found.add(latest)
+    return frozenset(found)
+
+
+def shown_spans(text: str, skipped: MessagePatterns) -> tuple[tuple[int, int], ...]:
+    """Where a message only shows something: blocks of code, quotations, pasted lines, and material."""
+    patterns = (_CODE_BLOCK, _QUOTED, _PASTED, skipped.material)
+    found = [each.span() for pattern in patterns if pattern is not None for each in pattern.finditer(text)]
+    lines = [each.span() for each in _NAMED_LINE.finditer(text)]
+    return (*found, *(lines if len(lines) > 1 else ()))
 
 
 def spelled_out(text: str) -> str:
