@@ -24,34 +24,39 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from germane.extractors.clauses import PLAIN, UNCLEAR, features
-from germane.extractors.rules import doubts_of, may_teach, read
+from germane.extractors.clauses import OUT_OF_PLACE, PLAIN, UNCLEAR, dialogue_features, features
+from germane.extractors.rules import clause_of, may_teach, read
 from germane.extractors.statements import third_person
 
 WEIGHTS = Path(__file__).parents[1] / "src/germane/extractors/english-clauses.json"
 _PENALTY = 1 / 0.3
 _FEWEST = 3
 """Sentences that have a feature with a weight, at least."""
+_PENALTY_AROUND = 10.0
+"""The penalty of the words around a sentence, of which there are many that tell little."""
+_FEWEST_AROUND = 8
+"""Sentences that have such a word around them, at least."""
+_BY_DIALOGUE = ("role_play", "fiction", "quotation", "example", "plan_dropped", "retracted")
 _SMALLEST = 0.02
 """A weight that isn't left out."""
 _STEPS = 12
 _CONJUGATE = 60
 _EXACT = 1e-9
-_HARM = 3.0
-"""What a sentence counts that must not be learned, such as a joke; each other one counts 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sentence with its author, its features, whether it states a fact of the labels, and what it counts.
+    """A sentence with its author, its features, those of its dialogue, and whether it states a fact.
 
-    `least` is how likely it has to be in order to be learned without a pattern; above 1 it can't be.
+    `why` says why it must not be learned, empty where only nothing of worth is stated. `least` is how likely
+    it has to be in order to be learned without a pattern; above 1 it can't be.
     """
 
     author: str
     features: frozenset[str]
+    dialogue: frozenset[str]
     is_fact: bool
-    count: float
+    why: str
     least: float
 
 
@@ -76,41 +81,61 @@ def samples(given: Sequence[Dialogue]) -> Iterator[Sample]:
         for each in read(dialogue.messages):
             facts, wrong = judged_text(dialogue, third_person(each.resolved))
             if (facts or wrong) and may_teach(each.resolved):
-                question = "" if each.question is None else each.question.text
-                doubts = doubts_of(each)
+                clause = clause_of(each, each.resolved)
                 yield Sample(
                     author=dialogue.id.rstrip("0123456789"),
-                    features=features(each.resolved, each.message.own_text, question, doubts),
+                    features=features(clause),
+                    dialogue=dialogue_features(clause_of(each, each.text)),
                     is_fact=bool(facts),
-                    count=_HARM if wrong and wrong != UNLABELLED else 1.0,
-                    least=UNCLEAR if doubts else PLAIN,
+                    why="" if wrong == UNLABELLED else wrong,
+                    least=UNCLEAR if clause.doubts else PLAIN,
                 )
 
 
-def fitted(given: Sequence[Sample]) -> dict[str, float]:
-    """The weights of the features of samples; rare features and small weights are left out."""
-    return logistic(
-        [each.features for each in given],
-        wanted=[each.is_fact for each in given],
-        counted=[each.count for each in given],
-    )
+def fitted(given: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """The weights of sentences and of dialogues; rare features and small weights are left out.
+
+    What only its dialogue shows to be no statement of the user's is left out of the former.
+    """
+    alone = [each for each in given if each.why not in _BY_DIALOGUE]
+    known = [each for each in given if each.is_fact or each.why]
+    return {
+        "sentence": logistic(
+            [each.features for each in alone],
+            wanted=[each.is_fact for each in alone],
+        ),
+        "dialogue": logistic(
+            [each.dialogue for each in known],
+            wanted=[not each.is_fact for each in known],
+            penalty=_PENALTY_AROUND,
+            fewest=_FEWEST_AROUND,
+        ),
+    }
 
 
 def logistic(
-    found: Sequence[frozenset[str]], *, wanted: Sequence[bool], counted: Sequence[float]
+    found: Sequence[frozenset[str]],
+    *,
+    wanted: Sequence[bool],
+    penalty: float = _PENALTY,
+    fewest: int = _FEWEST,
 ) -> dict[str, float]:
-    """The weights with which the features of samples tell those that are wanted, each counted so many times.
+    """The weights with which the features of samples tell those that are wanted.
 
-    A logistic regression. Features of fewer than three samples and weights below 0.02 are left out.
+    A logistic regression. Features of fewer samples than `fewest` and small weights are left out.
     """
     counts = Counter(name for each in found for name in each)
-    names = sorted(name for name, count in counts.items() if count >= _FEWEST)
+    names = sorted(name for name, count in counts.items() if count >= fewest)
+    if not names:
+        return {}
     places = {name: place for place, name in enumerate(names)}
-    numbers = [[places[name] for name in sorted(each) if name in places] for each in found]
+    numbers = [
+        np.array([places[name] for name in sorted(each) if name in places], dtype=np.int64) for each in found
+    ]
     weights = _descended(
         _Rows(np.concatenate(numbers), np.array([len(row) for row in numbers]), len(names)),
         wanted=np.array(wanted, dtype=np.float64),
-        counted=np.array(counted),
+        penalty=penalty,
     )
     rounded = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
     return {name: weight for name, weight in rounded.items() if abs(weight) >= _SMALLEST}
@@ -135,19 +160,17 @@ class _Rows:
         return np.bincount(self.features, weights=spread, minlength=self.width).astype(np.float64)
 
 
-def _descended(
-    rows: _Rows, *, wanted: NDArray[np.float64], counted: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _descended(rows: _Rows, *, wanted: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
     """The weights of a logistic regression, by Newton's method with conjugate gradients."""
     weights = np.zeros(rows.width)
     for _ in range(_STEPS):
         chance = 1 / (1 + np.exp(-rows.sums(weights)))
-        bend = counted * chance * (1 - chance)
-        rest = -(rows.gathered(counted * (chance - wanted)) + _PENALTY * weights)
+        bend = chance * (1 - chance)
+        rest = -(rows.gathered(chance - wanted) + penalty * weights)
         step, way, length = np.zeros(rows.width), rest, rest @ rest
         least = _EXACT * length
         for _ in range(_CONJUGATE if length else 0):
-            curved = rows.gathered(bend * rows.sums(way)) + _PENALTY * way
+            curved = rows.gathered(bend * rows.sums(way)) + penalty * way
             far = length / (way @ curved)
             step, rest = step + far * way, rest - far * curved
             before, length = length, rest @ rest
@@ -172,9 +195,13 @@ def left_out(given: Sequence[Sample]) -> Table:
     return table
 
 
-def _is_learned(sample: Sample, weights: dict[str, float]) -> bool:
-    score = sum(weights.get(name, 0.0) for name in sample.features)
-    return bool(1 / (1 + np.exp(-score)) >= sample.least)
+def _is_learned(sample: Sample, weights: dict[str, dict[str, float]]) -> bool:
+    by_itself = _likelihood(sample.features, weights["sentence"])
+    return by_itself >= sample.least and _likelihood(sample.dialogue, weights["dialogue"]) < OUT_OF_PLACE
+
+
+def _likelihood(found: Collection[str], weights: dict[str, float]) -> float:
+    return float(1 / (1 + np.exp(-sum(weights.get(name, 0.0) for name in found))))
 
 
 def _counts(given: Collection[Sample], learned: Collection[Sample]) -> tuple[Any, ...]:

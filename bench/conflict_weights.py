@@ -140,7 +140,7 @@ def _remark(statement: Statement, stated: str) -> Remark:
 
 
 def _fit(given: Sequence[Pair], wanted: Sequence[bool]) -> dict[str, float]:
-    return logistic([each.features for each in given], wanted=wanted, counted=[1.0] * len(given))
+    return logistic([each.features for each in given], wanted=wanted)
 
 
 def _counts(given: Sequence[Pair], weights: _Weights) -> Iterator[int]:

@@ -111,6 +111,6 @@ def test_weights_are_fitted_to_what_labels_call_facts(quality: Any) -> None:  # 
     fitted = weights.fitted(found)
 
     assert fitted == weights.fitted(found)
-    assert fitted["^ i"] > 0 > fitted["sky"]
+    assert fitted["sentence"]["^ i"] > 0 > fitted["sentence"]["sky"]
     assert [row.author for row in others] == ["b"] * len(others)
     assert weights.left_out([*found, *others]).row_count == 2

@@ -222,6 +222,29 @@ def test_a_transcript_of_people_names_its_speakers(engine: Engine) -> None:
     assert "- Ana: Felix eats salmon." in engine.assemble(QUESTION).text
 
 
+def test_messages_with_names_are_shown_and_found_by_them(engine: Engine) -> None:
+    texts = [
+        ("Ana", "Felix eats salmon."),
+        ("Ben", "Mine eats nothing else than tuna."),
+        ("Ana", "Fine, salmon it is."),
+    ]
+    engine.conversation("people").extend(
+        [{"role": "user", "name": name, "content": text} for name, text in texts], provider="openai"
+    )
+    assert "- Ana: Felix eats salmon." in engine.assemble(QUESTION).text
+    context = engine.assemble("What does the cat of Ben eat?")
+    scores = {item.memory.metadata["speaker"]: item.score for item in context.items}
+    assert scores["Ben"] > scores["Ana"]
+
+
+@pytest.mark.parametrize("name", ["system", "Assistant", "", "a\nb", "x: y"])
+def test_a_name_that_could_pass_for_something_else_is_none(engine: Engine, name: str) -> None:
+    chat = engine.conversation("odd")
+    chat.extend([{"role": "user", "name": name, "content": CAT}], provider="openai")
+    assert [message.author for message in chat.messages()] == ["user"]
+    assert f"- user: {CAT}" in engine.assemble(QUESTION).text
+
+
 def test_a_question_on_the_last_time_shows_the_latest_messages(engine: Engine) -> None:
     logged(engine, CAT, "The invoices are due on Friday.")
     assert "invoices" in engine.assemble("What did we talk about last time?").text

@@ -94,6 +94,72 @@ def test_what_no_quotation_supports_is_refused(content: str, quote: str, message
     assert found.memory is None
 
 
+LONG = (
+    "I'm using Flask 2.3.1 for my shop, and I keep my notes in `notes.md`, can you show, for example, how a "
+    "route answers if the visitor isn't logged in, and could you explain it?"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "text"),
+    [
+        ("The user uses Flask 2.3.1.", "I'm using Flask 2.3.1", LONG),
+        ("The user keeps notes in notes.md.", "I keep my notes in `notes.md`", LONG),
+        ("The user might move to Oslo.", "I might move to Oslo", "I might move to Oslo next year."),
+        ("The user uses Rust.", "Could you help? I use Rust.", "Could you help? I use Rust."),
+        ("The user lives in Rome.", "I live in Rome", "Do you have a minute, I live in Rome?"),
+        (
+            "The user sees the error in the form.",
+            'I see the "A1" error in my form',
+            'I see the "A1" error in my form and "B2" elsewhere.',
+        ),
+        ("The user swims when it rains.", "When it rains I swim.", "When it rains I swim."),
+    ],
+)
+def test_a_clause_supports_what_it_says_whatever_stands_beside_it(
+    content: str, quote: str, text: str
+) -> None:
+    messages: list[object] = [{"role": "user", "content": text}]
+    assert decided(content, quote, "1", messages).outcome is ProposalOutcome.NEW
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "text"),
+    [
+        ("The user lives in Rome.", "I live in Rome", "Imagine I'm rich, I live in Rome."),
+        ("The user moves to Oslo.", "I move to Oslo", "Maybe I move to Oslo."),
+        ("The user lives in Oslo.", "Maybe in Oslo. I live well.", "Maybe in Oslo. I live well."),
+        ("The user lives in Rome.", "I live in Rome", "Do you think I live in Rome?"),
+    ],
+)
+def test_a_clause_that_supposes_or_asks_supports_nothing(content: str, quote: str, text: str) -> None:
+    messages: list[object] = [{"role": "user", "content": text}]
+    assert decided(content, quote, "1", messages).outcome is ProposalOutcome.REFUSED
+
+
+@pytest.mark.parametrize("answer", ["Two years already!", "We married in May."])
+def test_a_question_of_another_person_counts_as_one(answer: str) -> None:
+    messages = [
+        {"role": "user", "name": "Ada", "content": "How long have you been married?"},
+        {"role": "user", "name": "Ada", "content": "You look so happy."},
+        {"role": "user", "name": "Bo", "content": answer},
+    ]
+    quotes = (Quote(message="1", text="How long have you been married?"), Quote(message="3", text=answer))
+    proposal = Proposal(content=f"Bo is married: {answer}", subject="Bo", quotes=quotes)
+    with germane.open(":memory:", embedder=None) as engine:
+        (decision,) = engine.learn_from(messages, extractor=Fixed(proposal)).decisions
+    assert decision.outcome is ProposalOutcome.NEW
+
+
+def test_the_author_of_a_message_needs_no_mention_in_it() -> None:
+    messages = [{"role": "user", "name": "Ada", "content": "We both love the mountains, you and I."}]
+    quotes = (Quote(message="1", text="We both love the mountains"),)
+    proposal = Proposal(content="Ada loves the mountains.", quotes=quotes)
+    with germane.open(":memory:", embedder=None) as engine:
+        (decision,) = engine.learn_from(messages, extractor=Fixed(proposal)).decisions
+    assert decision.outcome is ProposalOutcome.NEW
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

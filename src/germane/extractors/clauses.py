@@ -6,7 +6,8 @@ Pure. The weights are data, fitted to labelled dialogues by `bench/clause_weight
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -29,46 +30,110 @@ _NUMBERS: Final = frozenset(
 _JESTS: Final = regex.compile(
     r"\b(?:lol|lmao|haha\w*|rofl|smh|jk)\b|[😂🤣😜😉😅🙄]|:\)|;\)|:D|xD", regex.IGNORECASE
 )
-_BESIDE: Final = frozenset(
-    ("if", "would", "says", "said", "thinks", "imagine", "pretend", "wish", "joke", "my", "i")
-)
-"""Words that tell something of the other sentences of a message."""
 _OPEN_QUOTE: Final = regex.compile(r"(?<!\S)['‘]\w")
 _COLON: Final = regex.compile(r":\s*(?:$|['\"])", regex.MULTILINE)
 _SUFFIX: Final = 3
 _NEAR: Final = 2000
 """Characters of a message at most of which the other sentences are looked at, so that time is linear."""
+_READ: Final = 60
+"""Words at the beginning of each text around a sentence that are looked at: requests stand there."""
+EARLIER: Final = 4
+_COMMON: Final = (
+    "i my me we our a an the and is are am was in on at to of for with it 'm 's 've have has had not "
+    "n't do live lives work works like likes name called move moved #name #number #day #month from by "
+    "as"
+)
+_PLAIN_WORDS: Final = frozenset(_COMMON.split())
+"""Words of plain statements, which tell nothing of another one."""
+LATER: Final = 2
+"""Messages of the user's before that of a sentence that are looked at, and those after it."""
 _LENGTHS: Final = 8
 """Classes of length, of three words each; the last one has all longer ones."""
 
 
 DOUBTFUL: Final = 0.5
 """How likely a sentence is at least worth learning of which a pattern takes a whole clause."""
-VERY_DOUBTFUL: Final = 0.3
+VERY_DOUBTFUL: Final = 0.2
 """How likely one is of which a pattern knows what it says, such as an allergy."""
-PLAIN: Final = 0.78
-UNCLEAR: Final = 0.9
+PLAIN: Final = 0.85
+UNCLEAR: Final = 0.93
 """How likely a sentence has to be that no pattern fits: where nothing, or something, speaks against it."""
+OUT_OF_PLACE: Final = 0.35
+"""From which likelihood on a sentence isn't meant as a statement of the user's, by the words around it."""
 
 
-def likelihood(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> float:
-    """How likely a sentence of a message is worth learning, from 0 to 1.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """A sentence in its dialogue.
 
-    `question` is the assistant's question before it; empty where there is none. `doubts` are what speaks
-    against it, such as that it is a command.
+    `question` is the assistant's question before it, empty where there is none, and `earlier` and `later` are
+    the user's messages before its own and after it. `doubts` are what speaks against learning it, such as
+    that it is a command.
     """
-    weights, found = _built_in(), features(sentence, message, question, doubts)
-    return 1 / (1 + exp(-sum(weights.get(each, 0.0) for each in found)))
+
+    sentence: str
+    message: str
+    question: str = ""
+    earlier: Sequence[str] = ()
+    later: Sequence[str] = ()
+    doubts: Collection[str] = ()
 
 
-def features(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> frozenset[str]:
-    """What the weights are of: the words of a sentence, its form, its place in the message, and the doubts.
+def likelihood(clause: Clause) -> float:
+    """How likely a sentence by itself is worth learning, from 0 to 1."""
+    return _likelihood(features(clause), _built_in()["sentence"])
+
+
+def is_out_of_place(clause: Clause) -> bool:
+    """Whether the words around a sentence say that it is no statement of the user's.
+
+    It may be a line of a play, a text to be translated, or what the user takes back later.
+    """
+    return _likelihood(dialogue_features(clause), _built_in()["dialogue"]) >= OUT_OF_PLACE
+
+
+def features(clause: Clause) -> frozenset[str]:
+    """The words of a sentence, its form, its place in the message, and the doubts.
 
     The empty one is that of any sentence.
     """
-    words = words_in(sentence)
-    form, place = _of_form(sentence, words, question), _of_place(sentence, message)
-    return frozenset(("", *_of_words(words), *form, *place, *(f"doubt: {each}" for each in doubts)))
+    words = words_in(clause.sentence)
+    return frozenset(
+        (
+            "",
+            *_of_words(words),
+            *_of_form(clause.sentence, words, clause.question),
+            *_of_place(clause.sentence, clause.message),
+            *(f"doubt: {each}" for each in clause.doubts),
+        )
+    )
+
+
+def dialogue_features(clause: Clause) -> frozenset[str]:
+    """The words around a sentence: beside it in its message, and in those before and after it.
+
+    The empty one is that of any sentence.
+    """
+    before, _, after = clause.message.partition(clause.sentence)
+    texts = {"beside": (before, after), "earlier": clause.earlier, "later": clause.later}
+    found = (
+        f"{where} {each}" for where, some in texts.items() for text in some for each in _first_words(text)
+    )
+    return frozenset(("", *found))
+
+
+@text_cache(1000)
+def _first_words(text: str) -> tuple[str, ...]:
+    """The words at the beginning of a text, and each with the next one; not those that any statement has."""
+    words = words_in(text[:_NEAR])[:_READ]
+    pairs = (
+        f"{one} {two}" for one, two in pairwise(words) if not (one in _PLAIN_WORDS and two in _PLAIN_WORDS)
+    )
+    return (*(each for each in words if each not in _PLAIN_WORDS), *pairs)
+
+
+def _likelihood(found: Collection[str], weights: Mapping[str, float]) -> float:
+    return 1 / (1 + exp(-sum(weights.get(each, 0.0) for each in found)))
 
 
 @text_cache(1000)
@@ -117,31 +182,24 @@ def _of_form(sentence: str, words: tuple[str, ...], question: str) -> Iterator[s
 
 def _of_place(sentence: str, message: str) -> Iterator[str]:
     before, _, after = message.partition(sentence) if len(message) <= _NEAR else ("", sentence, "")
-    beside = f"{before} {after}".casefold()
-    if not after.strip():
-        yield "last"
-    if not before.strip():
-        yield "first"
-    if not beside.strip():
-        yield "alone"
-    whole = f"{before}{sentence}{after}"
-    if _JESTS.search(whole):
-        yield "beside a jest"
-    if '"' in whole or "“" in whole:
-        yield "beside a quotation"
-    if _OPEN_QUOTE.search(beside):
-        yield "beside a single quote"
-    if _COLON.search(beside):
-        yield "beside a colon"
-    if "?" in beside:
-        yield "beside a question"
-    if "\n" in whole:
-        yield "of several lines"
-    yield from (f"beside {word}" for word in _BESIDE.intersection(regex.findall(r"\w+", beside)))
+    beside, whole = f"{before} {after}".casefold(), f"{before}{sentence}{after}"
+    places = {
+        "last": not after.strip(),
+        "first": not before.strip(),
+        "alone": not beside.strip(),
+        "beside a jest": _JESTS.search(whole),
+        "beside a quotation": '"' in whole or "“" in whole,
+        "beside a single quote": _OPEN_QUOTE.search(beside),
+        "beside a colon": _COLON.search(beside),
+        "beside a question": "?" in beside,
+        "of several lines": "\n" in whole,
+        "after a colon or a line": before.rstrip(" ").endswith((":", "\n")),
+    }
+    yield from (place for place, holds in places.items() if holds)
 
 
 @cache
-def _built_in() -> Mapping[str, float]:
+def _built_in() -> Mapping[str, Mapping[str, float]]:
     text = files("germane.extractors").joinpath("english-clauses.json").read_text(encoding="utf-8")
-    weights: dict[str, float] = json.loads(text)
+    weights: dict[str, dict[str, float]] = json.loads(text)
     return weights

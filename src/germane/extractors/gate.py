@@ -15,16 +15,8 @@ from typing import Final
 import regex
 
 from germane.errors import UnknownKind
-from germane.extractors.rules import (
-    USER,
-    is_mention,
-    refusal_of,
-    same_words,
-    shown_parts,
-    speaker_of,
-    without_statements,
-)
-from germane.extractors.statements import spelled_out, without_question
+from germane.extractors.rules import USER, message_patterns, refusal_of, same_words
+from germane.extractors.statements import shown_spans, spelled_out, unreal, without_question
 from germane.kinds import Kinds
 from germane.lifecycle import least_trust
 from germane.model.conversation import Message, MessageRole
@@ -139,11 +131,11 @@ def _reasons(
     replaced = known.get(proposal.replaces or "", "")
     grounds = _Grounds(proposal, messages, language, replaced)
     refused, stated = _supports(proposal, messages, questions)
+    hidden = unreal(tuple(messages.values()), message_patterns())
+    if any(quote.message in hidden or _is_shown(quote, messages[quote.message]) for quote in proposal.quotes):
+        yield "It stands in a quotation, in code, in fiction, or was taken back."
     if refused and any(grounds.missing("\n".join(stated))):
         yield refused[0]
-    unreal = without_statements(tuple(messages.values()))
-    if any(quote.message in unreal or _is_shown(quote, messages[quote.message]) for quote in proposal.quotes):
-        yield "It stands in a quotation, in code, in fiction, or was taken back."
     spoken = {messages[quote.message].role for quote in proposal.quotes}
     if (
         (proposal.subject or USER) == USER
@@ -171,15 +163,15 @@ def _questions(proposal: Proposal, messages: Mapping[str, Message]) -> tuple[Quo
     cited = [messages[quote.message] for quote in proposal.quotes]
     found = []
     for quote in proposal.quotes:
-        asked = messages[quote.message]
-        later = [each for each in messages.values() if each.seq > asked.seq]
-        if asked.role is MessageRole.ASSISTANT:
+        question = messages[quote.message]
+        later = [each for each in messages.values() if each.seq > question.seq]
+        if question.role is MessageRole.ASSISTANT:
             later = sorted(later, key=lambda each: each.seq)[:1]
         is_answered = any(
-            each.role is MessageRole.USER and _author(each) != _author(asked) and each in cited
+            each.role is MessageRole.USER and each.author != question.author and each in cited
             for each in later
         )
-        *_, last = ("", *_sentences(quote, asked))
+        *_, last = ("", *_sentences(quote, question))
         if is_answered and last.endswith("?"):
             found.append(quote)
     return tuple(found)
@@ -199,10 +191,6 @@ def _supports(
             reason = refusal_of(clause, sentence, proposal.kind, proposal.content)
             (refused if reason else stated).append(reason or clause)
     return refused, stated
-
-
-def _author(message: Message) -> tuple[MessageRole, str]:
-    return message.role, speaker_of(message)
 
 
 def _unanswered(proposal: Proposal, questions: Collection[Quote], language: str) -> Iterator[str]:
@@ -323,7 +311,7 @@ def _is_shown(quote: Quote, message: Message) -> bool:
         return False
     shown = {
         position
-        for start, end in shown_parts(message.own_text)
+        for start, end in shown_spans(message.own_text, message_patterns())
         for position in range(max(start, place[0]), min(end, place[1]))
     }
     return 2 * len(shown) > place[1] - place[0]
@@ -331,13 +319,19 @@ def _is_shown(quote: Quote, message: Message) -> bool:
 
 def _is_correction(proposal: Proposal, quote: Quote) -> bool:
     """Whether a quotation is a later one: what it corrects was quoted before it, and looked at."""
-    stating = [each for each in proposal.quotes if not is_mention(each.text)]
+    stating = [each for each in proposal.quotes if not _is_mention(each.text)]
     return len(stating) > 1 and quote is proposal.quotes[-1] and not quote.text.endswith("?")
+
+
+def _is_mention(text: str) -> bool:
+    """Whether a text only mentions somebody, such as "my sister", and so states nothing."""
+    people = message_patterns().people
+    return people is not None and people.fullmatch(text) is not None
 
 
 def _only_mentions(proposal: Proposal, quote: Quote) -> bool:
     """Whether a quotation only names whom the next one is about."""
-    return quote is not proposal.quotes[-1] and is_mention(quote.text)
+    return quote is not proposal.quotes[-1] and _is_mention(quote.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +381,7 @@ class _Grounds:
         """Whether a name stands in the quoted words, or is of who wrote them or is addressed there."""
         addressed = _ADDRESSED.search(quoted) is not None
         cited = {quote.message for quote in self.proposal.quotes}
-        people = {speaker_of(each) for key, each in self.messages.items() if addressed or key in cited}
+        people = {each.author for key, each in self.messages.items() if addressed or key in cited}
         known = " ".join((quoted, self.proposal.subject or "", *people))
         words = {word.removesuffix("'s") for word in words_of(known)} | _NAMELESS
         return set(words_of(name)) <= words or self._terms(name) <= self._terms(quoted)

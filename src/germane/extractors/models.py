@@ -14,7 +14,6 @@ from typing import Any, Final
 import regex
 
 from germane.errors import GermaneError, InvalidInput
-from germane.extractors.rules import USER, speaker_of
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Extraction, LearningRun, ModelAnswer, Proposal, Quote
 from germane.model.memory import Memory
@@ -257,8 +256,7 @@ def extraction_request(messages: Sequence[Message], known: Sequence[Memory]) -> 
 def _line(message: Message) -> str:
     """A message as a model reads it: its day, its role, who wrote it where it says so, and its own words."""
     day = "" if message.created_at is None else f"{message.created_at:%Y-%m-%d} "
-    name = speaker_of(message)
-    named = "" if name == USER else f" {name}"
+    named = "" if message.author == message.role else f" {message.author}"
     results = own_text("\n".join(result.text for result in message.results))
     text = message.own_text if message.role is not MessageRole.TOOL else results
     return f"{day}{message.role.value}{named}: {line_of(text)[:_LONGEST]}"

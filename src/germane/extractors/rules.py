@@ -6,7 +6,6 @@ the user's, in the third person.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,18 +19,24 @@ import regex
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.extractors.answers import AnswerPattern, AnswerPatterns, answered
-from germane.extractors.clauses import DOUBTFUL, PLAIN, UNCLEAR, VERY_DOUBTFUL, likelihood
+from germane.extractors.clauses import (
+    DOUBTFUL,
+    PLAIN,
+    UNCLEAR,
+    VERY_DOUBTFUL,
+    Clause,
+    is_out_of_place,
+    likelihood,
+)
 from germane.extractors.corrections import corrected_answer, corrected_by
 from germane.extractors.references import of_known, topic_of
 from germane.extractors.statements import (
     MessagePatterns,
     Statement,
     asserted,
-    shown_spans,
     spelled_out,
     statements,
     third_person,
-    unreal,
 )
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Proposal
@@ -74,9 +79,8 @@ class _Pattern:
 class _Refused:
     """Sentences from which nothing is learned, except memories of one kind.
 
-    `hedge` marks words such as "maybe", with which a proposal can state the same as its sentence. `spreads`
-    marks what makes a whole sentence useless, whichever of its clauses has it, and `weak` what a model that
-    has read the dialogue judges better.
+    `hedge` marks words such as "maybe", which a proposal may have, too, `spreads` what makes a whole sentence
+    useless, and `weak` what a model that has read the dialogue judges better.
     """
 
     reason: str
@@ -124,13 +128,15 @@ class RuleExtractor:
         found: list[Proposal] = []
         topics = _topics(messages) if known else {}
         answered = any(message.role is MessageRole.ASSISTANT for message in messages)
-        speakers = {speaker_of(each) for each in messages if each.role is MessageRole.USER}
+        speakers = {each.author for each in messages if each.role is MessageRole.USER}
         in_meeting = len(speakers) >= _MEETING
         for statement in statements(messages, self._patterns.messages):
             corrected = corrected_by(statement, found)
             if corrected is not None:
                 place, changed = corrected
                 found[place : place + 1] = [changed]
+                continue
+            if self._weighs and _is_out_of_place(statement):
                 continue
             of_memory = self._of_known(statement, known, topics) if known else None
             if of_memory is not None and self._may_teach(statement):
@@ -152,8 +158,8 @@ class RuleExtractor:
         taken = {(quote.message, quote.text) for each in proposed for quote in each.quotes}
         for statement in statements(messages, self._patterns.messages) if self._weighs else ():
             quote = statement.quotes[-1]
-            is_users = speaker_of(statement.message) == USER and (quote.message, quote.text) not in taken
-            if is_users and may_teach(statement.resolved):
+            is_users = statement.message.author == USER and (quote.message, quote.text) not in taken
+            if is_users and may_teach(statement.resolved) and not _is_out_of_place(statement):
                 yield self._as_stated(statement)
 
     def _of_known(
@@ -173,7 +179,7 @@ class RuleExtractor:
         sentence = statement.resolved
         taken: list[tuple[int, int]] = []
         refused = [each for each in self._patterns.refused if each.text.search(sentence)]
-        speaker = speaker_of(statement.message)
+        speaker = statement.message.author
         directed = answered or speaker == USER
         allowed = [
             each
@@ -192,7 +198,7 @@ class RuleExtractor:
             start, end = match.span()
             is_taken = any(start < last and first < end for first, last in taken)
             least = DOUBTFUL if pattern.whole else VERY_DOUBTFUL
-            if is_taken or likely < (PLAIN if statement.imagined else least):
+            if is_taken or likely < least:
                 continue
             taken.append((start, end))
             is_personal = _is_in("personal", match[0], self._patterns.parts)
@@ -211,7 +217,7 @@ class RuleExtractor:
     def _of_answer(self, statement: Statement) -> Iterator[Proposal]:
         """What a short answer says to the question before it, unless the answer is refused or unclear."""
         question, given = statement.question, self._patterns.answers
-        if question is None or given is None or speaker_of(statement.message) != USER:
+        if question is None or given is None or statement.message.author != USER:
             return
         answer = asserted(spelled_out(statement.text))
         if any(each.text.search(answer) for each in self._patterns.refused):
@@ -230,7 +236,7 @@ class RuleExtractor:
     def _of_weights(self, statement: Statement) -> Iterator[Proposal]:
         """A sentence of the user's as it stands, where it is probably worth learning."""
         sentence = statement.resolved
-        if not self._weighs or speaker_of(statement.message) != USER or not may_teach(sentence):
+        if not self._weighs or statement.message.author != USER or not may_teach(sentence):
             return
         doubts = doubts_of(statement)
         if _POINTS in doubts:
@@ -269,7 +275,6 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
     given, sentence = _built_in(), statement.resolved
     form = {
         "short": len(sentence.split()) < SHORTEST,
-        "imagined": statement.imagined,
         "command": _is_in("command", sentence, given.parts),
     }
     unclear = (each.reason for each in given.unclear if each.text.search(sentence))
@@ -277,8 +282,23 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
 
 
 def _likelihood(statement: Statement, sentence: str) -> float:
-    question = "" if statement.question is None else statement.question.text
-    return likelihood(sentence, statement.message.own_text, question, doubts_of(statement))
+    return likelihood(clause_of(statement, sentence))
+
+
+def _is_out_of_place(statement: Statement) -> bool:
+    return statement.message.author == USER and is_out_of_place(clause_of(statement, statement.text))
+
+
+def clause_of(statement: Statement, sentence: str) -> Clause:
+    """A statement as what the weights judge, with as much of its sentence."""
+    return Clause(
+        sentence=sentence,
+        message=statement.message.own_text,
+        question="" if statement.question is None else statement.question.text,
+        earlier=statement.earlier,
+        later=statement.later,
+        doubts=doubts_of(statement),
+    )
 
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:
@@ -289,12 +309,6 @@ def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:
         )
         for place, message in enumerate(messages)
     }
-
-
-def is_mention(text: str) -> bool:
-    """Whether a text only mentions somebody, such as "my sister", and so states nothing."""
-    people = _built_in().messages.people
-    return people is not None and people.fullmatch(text) is not None
 
 
 def refusal_of(clause: str, sentence: str, kind: str, content: str) -> str:
@@ -318,14 +332,9 @@ def _says(text: str, words: str) -> bool:
     return terms <= set(query_terms(text)) if terms else words.casefold() in text.casefold()
 
 
-def without_statements(messages: Sequence[Message]) -> frozenset[str]:
-    """The ids of the user's messages that are fiction, or that the user took back."""
-    return unreal(messages, _built_in().messages)
-
-
-def shown_parts(text: str) -> tuple[tuple[int, int], ...]:
-    """Where a user's message only shows something: code, a quotation, a pasted line, material."""
-    return shown_spans(text, _built_in().messages)
+def message_patterns() -> MessagePatterns:
+    """The built-in patterns of whole messages."""
+    return _built_in().messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -483,15 +492,6 @@ def _attribute(text: str) -> str:
 
 def _usual(match: regex.Match[str]) -> str:
     return "favourite " if match[0].startswith("favo") else ""
-
-
-def speaker_of(message: Message) -> str:
-    """The name of who wrote a message, where the message has one; else the user."""
-    if not message.extra:
-        return USER
-    fields = json.loads(message.extra)
-    name = fields.get("name") if isinstance(fields, Mapping) else None
-    return name.strip() if isinstance(name, str) and name.strip() else USER
 
 
 def _sentence_case(text: str) -> str:

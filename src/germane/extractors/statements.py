@@ -12,6 +12,7 @@ from typing import Final
 import regex
 
 from germane.extractors.answers import last_question
+from germane.extractors.clauses import EARLIER, LATER
 from germane.model.conversation import Message, MessageRole
 from germane.model.extraction import Quote
 
@@ -105,16 +106,14 @@ class MessagePatterns:
     """What to skip of whole messages, and whom a pronoun can stand for; None for nothing.
 
     `material` matches the part of a message that is only shown, to be translated or summarised. A message
-    with `fiction` is skipped, and all after it up to one with `reality`; what follows one with `imagined` may
-    be fiction. One with `retracts` takes back what the message before it states. `people` matches the mention
-    of a person or an animal, and `comment` what the end of a sentence says of its beginning: "I moved to
-    Rome - it was so exciting".
+    with `fiction` is skipped, and all after it up to one with `reality`. One with `retracts` takes back what
+    the message before it states. `people` matches the mention of a person or an animal, and `comment` what
+    the end of a sentence says of its beginning: "I moved to Rome - it was so exciting".
     """
 
     material: regex.Pattern[str] | None = None
     fiction: regex.Pattern[str] | None = None
     reality: regex.Pattern[str] | None = None
-    imagined: regex.Pattern[str] | None = None
     retracts: regex.Pattern[str] | None = None
     people: regex.Pattern[str] | None = None
     comment: regex.Pattern[str] | None = None
@@ -126,7 +125,7 @@ class Statement:
 
     `quotes` are the mention of whom the pronoun stands for, if any, and the sentence. `before` is the
     assistant's message just before this one, and `question` the last question in it, for the first sentence
-    of a message. `person` is who was mentioned last. `imagined` says whether it may be part of a fiction.
+    of a message. `person` is who was mentioned last. `earlier` and `later` are the user's messages around it.
     """
 
     text: str
@@ -136,13 +135,16 @@ class Statement:
     question: Quote | None = None
     before: Message | None = None
     person: str = ""
-    imagined: bool = False
+    earlier: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
 
 
 def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[Statement, ...]:
     """The sentences of the user's messages that may state something, in their order."""
     found: list[Statement] = []
-    hidden, imagined = unreal(messages, skipped), False
+    hidden = unreal(messages, skipped)
+    spoken = [each.own_text for each in messages if each.role is MessageRole.USER]
+    place = -1
     person: tuple[str, Quote] | None = None
     question: Quote | None = None
     before: Message | None = None
@@ -151,20 +153,19 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             before = message if message.role is MessageRole.ASSISTANT else None
             question = None if before is None else _question(before)
             continue
-        text = message.own_text
-        imagined = (imagined or _in(skipped.imagined, text)) and not _in(skipped.reality, text)
-        latest = message.id or str(message.seq)
+        place += 1
+        text, latest = spoken[place], message.id or str(message.seq)
         if latest in hidden:
             continue
         if skipped.material is not None:
             text = skipped.material.sub("\n", text)
         for sentence in sentences(text):
-            own = Quote(message=latest, text=sentence)
+            quote = Quote(message=latest, text=sentence)
             written = asserted(spelled_out(sentence))
             if skipped.comment is not None:
                 written = skipped.comment.sub("", written)
             resolved = _resolved(written, person)
-            quotes = (own,) if resolved == written or person is None else (person[1], own)
+            quotes = (quote,) if resolved == written or person is None else (person[1], quote)
             found.append(
                 Statement(
                     text=sentence,
@@ -174,7 +175,8 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
                     question=question,
                     before=before,
                     person="" if person is None else person[0],
-                    imagined=imagined,
+                    earlier=tuple(spoken[max(0, place - EARLIER) : place]),
+                    later=tuple(spoken[place + 1 : place + 1 + LATER]),
                 )
             )
             question = None

@@ -5,11 +5,14 @@ Nothing here reads a clock; a sequence orders messages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
+
+import regex
 
 from germane.model.memory import Draft, Vector
 from germane.model.text import fenced, own_text
@@ -26,6 +29,20 @@ class MessageRole(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
+
+
+_ROLES: Final = frozenset((*MessageRole, "developer", "function"))
+
+_NAME: Final = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}'’._-]*(?: [\p{L}\p{M}\p{N}'’._-]+){0,3}")
+"""A name that can stand before what somebody says."""
+
+
+def author_in(extra: str) -> str:
+    """The name in a message's further fields, as OpenAI has it; empty for none, and for that of a role."""
+    fields = json.loads(extra) if '"name"' in extra else None
+    name = fields.get("name") if isinstance(fields, dict) else None
+    is_name = isinstance(name, str) and _NAME.fullmatch(name) and name.casefold() not in _ROLES
+    return cast("str", name) if is_name else ""
 
 
 class Provider(StrEnum):
@@ -147,6 +164,12 @@ class Message:
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
         return replace(self, **changes)
+
+    @property
+    def author(self) -> str:
+        """Who wrote it: the `name` that a message has in OpenAI's form, else the role; of a tool the role."""
+        is_spoken = self.role in (MessageRole.USER, MessageRole.ASSISTANT)
+        return (author_in(self.extra) if is_spoken else "") or self.role.value
 
     @property
     def text(self) -> str:

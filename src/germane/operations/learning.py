@@ -21,7 +21,7 @@ from germane.extractors.consolidation import Verdict, clash, is_trusted, verdict
 from germane.extractors.corrections import is_correction
 from germane.extractors.gate import refusal, trust_of
 from germane.extractors.references import refers_back, with_value_of
-from germane.extractors.rules import SHORTEST, RuleExtractor
+from germane.extractors.rules import SHORTEST, USER, RuleExtractor
 from germane.extractors.statements import third_person
 from germane.ids import by_short_id
 from germane.lifecycle import CONTRADICTED, next_state, stage_of
@@ -391,9 +391,11 @@ class LearningBatch:
         """The memory that a proposal would be, with the source, time and trust of its last message."""
         message = messages[proposal.quotes[-1].message]
         subject = proposal.subject
+        # What somebody else makes a rule of is none for the agent.
+        is_of_other = self.sharing is None and subject not in (None, USER) and proposal.kind == "rule"
         draft = Draft(
             content=proposal.content,
-            kind=proposal.kind,
+            kind="fact" if is_of_other else proposal.kind,
             subject=subject,
             trust=trust_of(proposal, messages),
             confidence=proposal.confidence,

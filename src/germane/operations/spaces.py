@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
-from germane.extractors.rules import USER, speaker_of
-from germane.model.conversation import Message, MessageRole
+from germane.extractors.rules import USER
+from germane.model.conversation import Message
 from germane.model.extraction import Proposal
 from germane.model.memory import Memory, Status
 from germane.model.text import tenant_of, user_and_agent
@@ -222,5 +222,5 @@ _THE_USER: Final = re.compile(r"\bthe user\b", re.IGNORECASE)
 
 
 def _author_and_day(message: Message) -> str:
-    author = speaker_of(message) if message.role is MessageRole.USER else message.role.value
+    author = message.author
     return author if message.created_at is None else f"{author}, {message.created_at:%Y-%m-%d}"

@@ -28,7 +28,7 @@ from germane.ranking.relevance import Scoring, outside, rank
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
 from germane.stores.relational.conversation_cache import TurnVectors
-from germane.stores.relational.conversation_records import SPEAKER
+from germane.stores.relational.conversation_records import SPEAKER, is_named
 
 _USUAL_RARITY = 6.5
 """The rarity of every term in a language without word statistics: that of a fairly rare word."""
@@ -156,8 +156,9 @@ def memory_of(
     first = turn[0]
     named = SPEAKER.match(first.text) if names else None
     lines = spoken_lines(tiered(turn, active=None, tiers=tiers))
+    speaker = named[1] if named else first.author if names else first.role.value
     # Who is named in the text needs no role before it.
-    text = "\n".join(words if named else f"{role}: {words}" for role, words in lines)
+    text = "\n".join(words if named else f"{author}: {words}" for author, words in lines)
     at = first.created_at or LONG_AGO
     return Memory(
         id=memory_id or first.id,
@@ -168,7 +169,7 @@ def memory_of(
         created_at=at,
         updated_at=at,
         scope=Scope(name="session", value=session),
-        metadata={"speaker": named[1] if named else first.role.value, "group": first.group},
+        metadata={"speaker": speaker, "group": first.group},
     )
 
 
@@ -191,9 +192,9 @@ def turn_vectors(embedder: Embedder) -> TurnVectors:
 
 
 def _has_names(messages: Sequence[Message]) -> bool:
-    """Whether most messages begin with a name, as `germane chat import` writes a dialogue of people."""
-    latest = [each.text for each in messages[-LATEST:] if each.text]
-    return 2 * sum(SPEAKER.match(text) is not None for text in latest) > len(latest)
+    """Whether most messages have a name, or begin with one as `germane chat import` writes a dialogue."""
+    latest = [each for each in messages[-LATEST:] if each.text]
+    return 2 * sum(is_named(each.text, each.extra) for each in latest) > len(latest)
 
 
 def _whole(text: str) -> Renditions:

@@ -235,12 +235,12 @@ def names_of_calls(message: Message) -> dict[str, str]:
 
 
 def spoken_lines(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
-    """The role and the text of each message with text, with the names of calls for results."""
+    """The author and the text of each message with text, with the names of calls for results."""
     names: dict[str, str] = {}
     for message in messages:
         names |= names_of_calls(message)
         if text := in_words(message, names).strip():
-            yield message.role.value, text
+            yield message.author, text
 
 
 def content_in_words(parts: Iterable[Part]) -> str:

@@ -22,6 +22,7 @@ from germane.model.conversation import (
     TextPart,
     ToolCall,
     ToolResult,
+    author_in,
 )
 from germane.model.memory import maker
 from germane.model.text import day_in_words
@@ -105,9 +106,10 @@ def unpacked_parts(text: str) -> tuple[Part, ...]:
     return tuple(map(_unpacked, _read(text)[0]))
 
 
-def begins_with_name(text: str) -> bool:
-    """Whether packed parts begin with a text that begins with a name."""
-    return text.startswith(_FIRST_TEXT) and SPEAKER.match(text, len(_FIRST_TEXT)) is not None
+def is_named(text: str, extra: str) -> bool:
+    """Whether a message has a name, or its text or packed parts begin with one."""
+    start = len(_FIRST_TEXT) if text.startswith(_FIRST_TEXT) else 0
+    return SPEAKER.match(text, start) is not None or author_in(extra) != ""
 
 
 def traffic_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -20,9 +20,9 @@ from germane.stores.relational.conversation_records import (
     ConversationRow,
     MessageRow,
     Record,
-    begins_with_name,
     conversation_of,
     is_indexed,
+    is_named,
     num_of,
     number_of,
     record_of,
@@ -403,7 +403,7 @@ def _entry(row: MessageRow) -> _Entry:
         row.group_name or "",
         calls,
         answers,
-        begins_with_name(row.parts),
+        is_named(row.parts, row.extra),
     )
 
 
