@@ -1,6 +1,6 @@
 """Labelled dialogues, and how well what was learned from one agrees with its labels.
 
-`data/dialogues-dev.jsonl` has 2,502 dialogues and `data/dialogues-test.jsonl` 808, all written for this
+`data/dialogues-dev.jsonl` has 4,140 dialogues and `data/dialogues-test.jsonl` 1,168, all written for this
 benchmark. Rules are developed on `dev`; nothing may be fitted to `test`. Once anybody has read what rules get
 wrong in `test`, it moves into `dev`, and a new one is written before the rules change. Each line is an
 object:
