@@ -11,6 +11,9 @@ from mypy import api
 
 from house.source import PUBLIC, ROOT
 
+pytestmark = pytest.mark.timeout(400)
+"""Without a cache mypy reads the whole package, which takes a minute and a half on a slow machine."""
+
 NAMES = [(module, name) for module in PUBLIC for name in import_module(module).__all__]
 
 
