@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,30 +25,61 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from germane.extractors.clauses import OUT_OF_PLACE, PLAIN, UNCLEAR, dialogue_features, features
-from germane.extractors.rules import clause_of, may_teach, read
-from germane.extractors.statements import third_person
+from germane.extractors.clauses import (
+    EARLIER,
+    LATER,
+    OUT_OF_PLACE,
+    PLAIN,
+    UNCLEAR,
+    dialogue_features,
+    features,
+    share_of,
+    weighed,
+)
+from germane.extractors.rules import doubts_of, may_teach, read
+from germane.extractors.statements import Statement, third_person
+from germane.model.conversation import MessageRole
 
 WEIGHTS = Path(__file__).parents[1] / "src/germane/extractors/english-clauses.json"
-_PENALTY = 1 / 0.3
-_FEWEST = 3
-"""Sentences that have a feature with a weight, at least."""
-_PENALTY_AROUND = 10.0
-"""The penalty of the words around a sentence, of which there are many that tell little."""
-_FEWEST_AROUND = 8
-"""Sentences that have such a word around them, at least."""
 _BY_DIALOGUE = ("role_play", "fiction", "quotation", "example", "plan_dropped", "retracted")
-_SMALLEST = 0.02
-"""A weight that isn't left out."""
+"""Why a sentence must not be learned that reads like any other: its dialogue tells."""
+_SEED = 1
+_MOST_TEXTS = 4
+_MIXED = 0.6
+"""How likely a message of a long chat has something else in it, too."""
 _STEPS = 12
 _CONJUGATE = 60
 _EXACT = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How weights are fitted: whether features share a conversation, and the penalty of large weights.
+
+    Features of fewer samples than `fewest` and weights below `smallest` are left out; the rest have so many
+    `decimals`.
+    """
+
+    shared: bool = False
+    penalty: float = 1 / 0.3
+    fewest: int = 3
+    smallest: float = 0.05
+    decimals: int = 2
+
+    def share(self, name: str, found: Collection[str]) -> float:
+        """How much of its weight a feature adds where it stands with others; the empty one adds all."""
+        return share_of(found) if self.shared and name else 1.0
+
+
+SENTENCES = Fit()
+DIALOGUES = Fit(shared=True, penalty=0.1, fewest=16, smallest=0.5, decimals=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A sentence with its author, its features, those of its dialogue, and whether it states a fact.
 
+    `longer` are the features of its dialogue with texts of others between, as if it were a long chat.
     `why` says why it must not be learned, empty where only nothing of worth is stated. `least` is how likely
     it has to be in order to be learned without a pattern; above 1 it can't be.
     """
@@ -55,6 +87,7 @@ class Sample:
     author: str
     features: frozenset[str]
     dialogue: frozenset[str]
+    longer: frozenset[str]
     is_fact: bool
     why: str
     least: float
@@ -77,19 +110,42 @@ def samples(given: Sequence[Dialogue]) -> Iterator[Sample]:
 
     The author of a dialogue is the letters at the beginning of its id.
     """
+    chance = random.Random(_SEED)
+    spoken = [
+        each.own_text for dialogue in given for each in dialogue.messages if each.role is MessageRole.USER
+    ]
     for dialogue in given:
         for each in read(dialogue.messages):
             facts, wrong = judged_text(dialogue, third_person(each.resolved))
             if (facts or wrong) and may_teach(each.resolved):
-                clause = clause_of(each, each.resolved)
+                question = "" if each.question is None else each.question.text
+                text, doubts = each.message.own_text, doubts_of(each)
                 yield Sample(
                     author=dialogue.id.rstrip("0123456789"),
-                    features=features(clause),
-                    dialogue=dialogue_features(clause_of(each, each.text)),
+                    features=features(each.resolved, text, question, doubts),
+                    dialogue=dialogue_features(each.text, text, each.earlier, each.later),
+                    longer=dialogue_features(each.text, *_longer(each, spoken, chance)),
                     is_fact=bool(facts),
                     why="" if wrong == UNLABELLED else wrong,
-                    least=UNCLEAR if clause.doubts else PLAIN,
+                    least=UNCLEAR if doubts else PLAIN,
                 )
+
+
+def _longer(
+    statement: Statement, texts: Sequence[str], chance: random.Random
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The message of a statement, those before and those after it, with some of these texts between."""
+
+    def more() -> str:
+        return " ".join(chance.choices(texts, k=chance.randint(1, _MOST_TEXTS)))
+
+    def filled(messages: Sequence[str], most: int) -> tuple[str, ...]:
+        new = (more() for _ in range(chance.randint(0, most - len(messages))))
+        return (*new, *(f"{each} {more()}" if chance.random() < _MIXED else each for each in messages))
+
+    before, after = (more() if chance.random() < _MIXED else "" for _ in range(2))
+    message = f"{before} {statement.message.own_text} {after}"
+    return message, filled(statement.earlier, EARLIER), filled(statement.later, LATER)[::-1]
 
 
 def fitted(given: Sequence[Sample]) -> dict[str, dict[str, float]]:
@@ -100,63 +156,60 @@ def fitted(given: Sequence[Sample]) -> dict[str, dict[str, float]]:
     alone = [each for each in given if each.why not in _BY_DIALOGUE]
     known = [each for each in given if each.is_fact or each.why]
     return {
-        "sentence": logistic(
-            [each.features for each in alone],
-            wanted=[each.is_fact for each in alone],
-        ),
+        "sentence": logistic([each.features for each in alone], wanted=[each.is_fact for each in alone]),
         "dialogue": logistic(
-            [each.dialogue for each in known],
-            wanted=[not each.is_fact for each in known],
-            penalty=_PENALTY_AROUND,
-            fewest=_FEWEST_AROUND,
+            [*(each.dialogue for each in known), *(each.longer for each in known)],
+            wanted=[not each.is_fact for each in known] * 2,
+            fit=DIALOGUES,
         ),
     }
 
 
 def logistic(
-    found: Sequence[frozenset[str]],
-    *,
-    wanted: Sequence[bool],
-    penalty: float = _PENALTY,
-    fewest: int = _FEWEST,
+    found: Sequence[frozenset[str]], *, wanted: Sequence[bool], fit: Fit = SENTENCES
 ) -> dict[str, float]:
-    """The weights with which the features of samples tell those that are wanted.
-
-    A logistic regression. Features of fewer samples than `fewest` and small weights are left out.
-    """
+    """The weights with which the features of samples tell those that are wanted: a logistic regression."""
     counts = Counter(name for each in found for name in each)
-    names = sorted(name for name, count in counts.items() if count >= fewest)
+    names = sorted(name for name, count in counts.items() if count >= fit.fewest)
     if not names:
         return {}
     places = {name: place for place, name in enumerate(names)}
-    numbers = [
-        np.array([places[name] for name in sorted(each) if name in places], dtype=np.int64) for each in found
-    ]
+    rows = [sorted(each & places.keys()) for each in found]
     weights = _descended(
-        _Rows(np.concatenate(numbers), np.array([len(row) for row in numbers]), len(names)),
+        _Rows(
+            np.array([places[name] for row in rows for name in row], dtype=np.int64),
+            np.array([fit.share(name, each) for row, each in zip(rows, found, strict=True) for name in row]),
+            np.array([len(row) for row in rows]),
+            len(names),
+        ),
         wanted=np.array(wanted, dtype=np.float64),
-        penalty=penalty,
+        penalty=fit.penalty,
     )
-    rounded = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
-    return {name: weight for name, weight in rounded.items() if abs(weight) >= _SMALLEST}
+    pairs = zip(names, weights, strict=True)
+    return {
+        name: round(float(each), fit.decimals)
+        for name, each in pairs
+        if not name or abs(each) >= fit.smallest
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Which features each sample has: their numbers in one array, and how many each sample has."""
+    """Which features each sample has: their numbers and values in one array, and how many each sample has."""
 
     features: NDArray[np.int64]
+    values: NDArray[np.float64]
     lengths: NDArray[np.int64]
     width: int
 
     def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of its features' weights, for each sample."""
+        """The sum of its features' weights times their values, for each sample."""
         starts = np.concatenate(([0], np.cumsum(self.lengths)[:-1]))
-        return np.add.reduceat(weights[self.features], starts)
+        return np.add.reduceat(weights[self.features] * self.values, starts)
 
     def gathered(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sum of the values of the samples that have it, for each feature."""
-        spread = np.repeat(values, self.lengths)
+        spread = np.repeat(values, self.lengths) * self.values
         return np.bincount(self.features, weights=spread, minlength=self.width).astype(np.float64)
 
 
@@ -196,12 +249,9 @@ def left_out(given: Sequence[Sample]) -> Table:
 
 
 def _is_learned(sample: Sample, weights: dict[str, dict[str, float]]) -> bool:
-    by_itself = _likelihood(sample.features, weights["sentence"])
-    return by_itself >= sample.least and _likelihood(sample.dialogue, weights["dialogue"]) < OUT_OF_PLACE
-
-
-def _likelihood(found: Collection[str], weights: dict[str, float]) -> float:
-    return float(1 / (1 + np.exp(-sum(weights.get(name, 0.0) for name in found))))
+    by_itself, around = weighed(sample.features, weights["sentence"]), sample.dialogue
+    is_meant = weighed(around, weights["dialogue"], share=share_of(around)) < OUT_OF_PLACE
+    return is_meant and by_itself >= sample.least
 
 
 def _counts(given: Collection[Sample], learned: Collection[Sample]) -> tuple[Any, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -217,3 +218,51 @@ def test_a_quotation_that_is_not_there_is_always_refused(quote: str) -> None:
     if " ".join(quote.split()) in USER:
         return
     assert decided("The user moved to Osaka.", quote).outcome is ProposalOutcome.REFUSED
+
+
+@given(
+    st.sampled_from(["NFC", "NFD"]),
+    st.lists(st.sampled_from([" ", "  ", "\n", " \n "]), min_size=6, max_size=6),
+)
+def test_a_quotation_counts_the_same_however_its_letters_and_spaces_are_written(
+    form: Literal["NFC", "NFD"], spaces: list[str]
+) -> None:
+    words = ["If", "I", "lived", "in", "Málaga,", "perhaps"]
+    written = "".join(word + space for word, space in zip(words, spaces, strict=True)).strip()
+    quote = unicodedata.normalize(
+        form, written.removeprefix("If").strip().removesuffix("perhaps").strip(", \n")
+    )
+    messages: list[object] = [{"role": "user", "content": "If I lived in Málaga, perhaps I'd be glad."}]
+
+    assert decided("The user lived in Málaga.", quote, "1", messages).outcome is ProposalOutcome.REFUSED
+
+
+def test_a_model_is_refused_what_is_played_or_taken_back() -> None:
+    play = [
+        {"role": "user", "content": "Let's do a role play. You are a doctor and I'm a patient who lies."},
+        {"role": "user", "content": "My name is Victor Hale. I'm allergic to penicillin."},
+        {"role": "user", "content": "Good. Now the second patient."},
+    ]
+    taken = [
+        {"role": "user", "content": "I moved to Osaka in March."},
+        {"role": "user", "content": "Sorry, no, forget that."},
+    ]
+
+    played = decided("The user is allergic to penicillin.", "I'm allergic to penicillin.", "2", play)
+    back = decided("The user moved to Osaka in March.", "I moved to Osaka in March.", "1", taken)
+
+    assert [each.outcome for each in (played, back)] == [ProposalOutcome.REFUSED] * 2
+    assert "words around it" in played.reason
+
+
+def test_a_rule_of_somebody_else_is_a_fact_about_them() -> None:
+    messages = [{"role": "user", "content": "My sister Anna always answers in French."}]
+    proposal = Proposal(
+        content="Anna always answers in French.",
+        kind="rule",
+        subject="Anna",
+        quotes=(Quote(message="1", text="My sister Anna always answers in French."),),
+    )
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.learn_from(messages, extractor=Fixed(proposal))
+        assert [memory.kind for memory in engine.memories()] == ["fact"]

@@ -14,6 +14,15 @@ from germane.extractors import ModelExtractor, Proposal, RuleExtractor
 AT = datetime(2026, 5, 11, 9, tzinfo=UTC)
 
 
+LONG = (
+    "Okay, that makes sense, but could you go through the second function again? When the request comes in, "
+    "the handler opens a transaction and then waits for the queue, which seems wrong to me. Pretend that it "
+    "is empty: then the loop would never end, right? Can you write a short example with a timeout, and "
+    "translate the comments, so that the others can read them as well? Thanks a lot for this!"
+)
+"""What somebody writes to an assistant for programming."""
+
+
 def proposed(*texts: str) -> Sequence[Proposal]:
     """The proposals of these messages of the user's, each with a reply after it."""
     turns = [{"role": role, "content": text} for text in texts for role in ("user", "assistant")]
@@ -75,12 +84,45 @@ def test_quotations_code_and_pasted_text_state_nothing(text: str) -> None:
     assert contents(text) == []
 
 
-def test_nothing_is_learned_of_a_play_until_it_ends() -> None:
-    assert contents(
-        "Let's practise an interview. You're the interviewer.",
-        "I have worked as a pilot for ten years.",
-        "That went ok! In reality, I work as a baker.",
-    ) == ["The user works as a baker."]
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (
+            "Let's do a role play. You are a doctor and I'm a patient who lies about everything.",
+            "My name is Victor Hale. I'm allergic to penicillin and I live in Dunmore.",
+            "Good. Now the second patient.",
+        ),
+        (
+            "Pretend you're a barista.",
+            "I'm lactose intolerant and I drink two espressos a day.",
+            "great service",
+        ),
+        (
+            "Proofread this cover letter for my cousin please.",
+            "I have worked as a nurse for six years. I speak Spanish and Dutch.",
+            "Does the second sentence sound ok?",
+        ),
+        (
+            "Translate this into Polish, for a brochure:\nI moved to Gdansk in 2014. We run a bakery.",
+            "Make it more formal please",
+        ),
+        ("Let's practise an interview. You're the interviewer.", "I have worked as a pilot for ten years."),
+    ],
+)
+def test_what_is_played_or_shown_is_not_learned(texts: Sequence[str]) -> None:
+    assert contents(*texts) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "learned"),
+    [
+        (("I'm vegan.", "I live in Lisbon.", "I don't like hiking.", "I play the violin."), 4),
+        (("Our coach is Mirko.", "We pay 480 for childcare.", "My car is a Kia.", "I work as a nurse."), 4),
+        ((*(LONG,) * 4, "I live in Lisbon, and I work as a nurse. Can you adapt it?", LONG), 2),
+    ],
+)
+def test_facts_are_learned_in_a_row_and_in_a_long_chat(texts: Sequence[str], learned: int) -> None:
+    assert len(contents(*texts)) == learned
 
 
 def test_what_is_taken_back_is_not_learned() -> None:
@@ -184,8 +226,6 @@ def test_of_three_speakers_only_personal_statements_and_decisions_count() -> Non
         "I have zero willpower.",
         "I quit the café.",
         "I'm an accountant and I have no sense of humour, said every accountant ever.",
-        "finish this for me: I left my heart in a parking lot, I sold my soul for a coffee pot",
-        "Write survey questions: How satisfied are you? I always buy local.",
         "My partner is a vampire.",
         "He is intolerant.) My happiness index is low.",
     ],

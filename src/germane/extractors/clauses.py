@@ -6,8 +6,7 @@ Pure. The weights are data, fitted to labelled dialogues by `bench/clause_weight
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -38,15 +37,18 @@ _NEAR: Final = 2000
 _READ: Final = 60
 """Words at the beginning of each text around a sentence that are looked at: requests stand there."""
 EARLIER: Final = 4
+LATER: Final = 2
+"""Messages of the user's before that of a sentence that are looked at, and those after it."""
 _COMMON: Final = (
-    "i my me we our a an the and is are am was in on at to of for with it 'm 's 've have has had not "
-    "n't do live lives work works like likes name called move moved #name #number #day #month from by "
-    "as"
+    "i my me we our a an the and is are am was in on at to of for with it 'm 's 've have has had not n't do "
+    "live lives work works like likes name called move moved #name #number #day #month from by as"
 )
 _PLAIN_WORDS: Final = frozenset(_COMMON.split())
 """Words of plain statements, which tell nothing of another one."""
-LATER: Final = 2
-"""Messages of the user's before that of a sentence that are looked at, and those after it."""
+_UNKNOWN: Final = 20
+"""Features around a sentence that weigh nothing, and count besides those found."""
+_POWER: Final = 0.7
+"""Of the number of features by which their sum is divided; 0 would be the sum, and 1 the mean."""
 _LENGTHS: Final = 8
 """Classes of length, of three words each; the last one has all longer ones."""
 
@@ -58,68 +60,66 @@ VERY_DOUBTFUL: Final = 0.2
 PLAIN: Final = 0.85
 UNCLEAR: Final = 0.93
 """How likely a sentence has to be that no pattern fits: where nothing, or something, speaks against it."""
-OUT_OF_PLACE: Final = 0.35
+OUT_OF_PLACE: Final = 0.38
 """From which likelihood on a sentence isn't meant as a statement of the user's, by the words around it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    """A sentence in its dialogue.
+def likelihood(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> float:
+    """How likely a sentence of a message is by itself worth learning, from 0 to 1.
 
-    `question` is the assistant's question before it, empty where there is none, and `earlier` and `later` are
-    the user's messages before its own and after it. `doubts` are what speaks against learning it, such as
-    that it is a command.
+    `question` is the assistant's question before it; empty where there is none. `doubts` are what speaks
+    against it, such as that it is a command.
     """
-
-    sentence: str
-    message: str
-    question: str = ""
-    earlier: Sequence[str] = ()
-    later: Sequence[str] = ()
-    doubts: Collection[str] = ()
+    return weighed(features(sentence, message, question, doubts), _built_in()["sentence"])
 
 
-def likelihood(clause: Clause) -> float:
-    """How likely a sentence by itself is worth learning, from 0 to 1."""
-    return _likelihood(features(clause), _built_in()["sentence"])
+def is_out_of_place(
+    sentence: str, message: str, earlier: Iterable[str], later: Iterable[str], *, least: float = OUT_OF_PLACE
+) -> bool:
+    """Whether the words around a sentence of a message say that it is no statement of the user's.
 
-
-def is_out_of_place(clause: Clause) -> bool:
-    """Whether the words around a sentence say that it is no statement of the user's.
-
-    It may be a line of a play, a text to be translated, or what the user takes back later.
+    It may be a line of a play, a text to be translated, or what the user takes back. `earlier` and `later`
+    are the user's messages before and after, and `least` is how likely it has to be.
     """
-    return _likelihood(dialogue_features(clause), _built_in()["dialogue"]) >= OUT_OF_PLACE
+    found = dialogue_features(sentence, message, earlier, later)
+    return weighed(found, _built_in()["dialogue"], share=share_of(found)) >= least
 
 
-def features(clause: Clause) -> frozenset[str]:
-    """The words of a sentence, its form, its place in the message, and the doubts.
+def weighed(found: Collection[str], weights: Mapping[str, float], *, share: float = 1.0) -> float:
+    """The likelihood, from 0 to 1, by the weights of features; each but the empty one counts as `share`."""
+    total = sum(weights.get(each, 0.0) for each in found if each)
+    return 1 / (1 + exp(-weights.get("", 0.0) - share * total))
+
+
+def share_of(found: Collection[str]) -> float:
+    """How much a feature around a sentence counts beside these: less than in a sum, more than in a mean.
+
+    With a sum, every sentence of a long conversation would be suspect; with a mean, one word could decide.
+    """
+    return float((len(found) + _UNKNOWN) ** -_POWER)
+
+
+def features(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> frozenset[str]:
+    """What the weights of sentences are of: the words of one, its form, its place in the message, and doubts.
 
     The empty one is that of any sentence.
     """
-    words = words_in(clause.sentence)
-    return frozenset(
-        (
-            "",
-            *_of_words(words),
-            *_of_form(clause.sentence, words, clause.question),
-            *_of_place(clause.sentence, clause.message),
-            *(f"doubt: {each}" for each in clause.doubts),
-        )
-    )
+    words = words_in(sentence)
+    form, place = _of_form(sentence, words, question), _of_place(sentence, message)
+    return frozenset(("", *_of_words(words), *form, *place, *(f"doubt: {each}" for each in doubts)))
 
 
-def dialogue_features(clause: Clause) -> frozenset[str]:
-    """The words around a sentence: beside it in its message, and in those before and after it.
+def dialogue_features(
+    sentence: str, message: str, earlier: Iterable[str], later: Iterable[str]
+) -> frozenset[str]:
+    """What the weights of dialogues are of: words beside a sentence, and in the messages before and after it.
 
     The empty one is that of any sentence.
     """
-    before, _, after = clause.message.partition(clause.sentence)
-    texts = {"beside": (before, after), "earlier": clause.earlier, "later": clause.later}
-    found = (
-        f"{where} {each}" for where, some in texts.items() for text in some for each in _first_words(text)
-    )
-    return frozenset(("", *found))
+    before, _, after = message.partition(sentence)
+    places = {"beside": (before, after), "earlier": earlier, "later": later}
+    texts = ((place, text) for place, some in places.items() for text in some)
+    return frozenset(("", *(f"{place} {each}" for place, text in texts for each in _first_words(text))))
 
 
 @text_cache(1000)
@@ -130,10 +130,6 @@ def _first_words(text: str) -> tuple[str, ...]:
         f"{one} {two}" for one, two in pairwise(words) if not (one in _PLAIN_WORDS and two in _PLAIN_WORDS)
     )
     return (*(each for each in words if each not in _PLAIN_WORDS), *pairs)
-
-
-def _likelihood(found: Collection[str], weights: Mapping[str, float]) -> float:
-    return 1 / (1 + exp(-sum(weights.get(each, 0.0) for each in found)))
 
 
 @text_cache(1000)

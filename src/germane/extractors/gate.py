@@ -15,8 +15,9 @@ from typing import Final
 import regex
 
 from germane.errors import UnknownKind
+from germane.extractors.clauses import is_out_of_place
 from germane.extractors.rules import USER, message_patterns, refusal_of, same_words
-from germane.extractors.statements import shown_spans, spelled_out, unreal, without_question
+from germane.extractors.statements import around, is_taken_back, shown_spans, spelled_out, without_question
 from germane.kinds import Kinds
 from germane.lifecycle import least_trust
 from germane.model.conversation import Message, MessageRole
@@ -30,6 +31,8 @@ from germane.retrieval.tokenizer import query_terms
 
 GROUNDED: Final = 0.6
 """The share of a proposal's telling words that its quotations must have."""
+_SURE: Final = 0.48
+"""How likely a quotation has to be out of place; a model that read the dialogue judges as well."""
 LONGEST: Final = 600
 """Characters of a proposal: a statement, not a document."""
 _TRUST: Final = {
@@ -131,9 +134,8 @@ def _reasons(
     replaced = known.get(proposal.replaces or "", "")
     grounds = _Grounds(proposal, messages, language, replaced)
     refused, stated = _supports(proposal, messages, questions)
-    hidden = unreal(tuple(messages.values()), message_patterns())
-    if any(quote.message in hidden or _is_shown(quote, messages[quote.message]) for quote in proposal.quotes):
-        yield "It stands in a quotation, in code, in fiction, or was taken back."
+    if any(_is_shown(quote, messages[quote.message]) for quote in proposal.quotes):
+        yield "It stands in a quotation, in code, or in pasted lines."
     if refused and any(grounds.missing("\n".join(stated))):
         yield refused[0]
     spoken = {messages[quote.message].role for quote in proposal.quotes}
@@ -146,6 +148,8 @@ def _reasons(
     yield from grounds.missing(whole)
     if questions:
         yield from _unanswered(proposal, questions, language)
+    if any(_is_out_of_place(quote, messages) for quote in proposal.quotes):
+        yield "It isn't meant as a statement, by the words around it: it may be played, pasted or taken back."
 
 
 def _suspicious(proposal: Proposal, messages: Mapping[str, Message]) -> Iterator[str]:
@@ -285,7 +289,7 @@ def _around(quote: Quote, message: Message) -> Iterator[tuple[str, str]]:
 
 def _sentences(quote: Quote, message: Message) -> Iterator[str]:
     """The sentences that a quotation stands in, or that stand in it."""
-    for text in (message.own_text, _of_results(message)):
+    for text in map(_lines, (message.own_text, _of_results(message))):
         place = _place(quote.text, text)
         if place is None:
             continue
@@ -298,20 +302,40 @@ def _sentences(quote: Quote, message: Message) -> Iterator[str]:
         return
 
 
-def _place(quote: str, text: str) -> tuple[int, int] | None:
-    """Where a quotation stands in a text, whatever the spaces between its words."""
-    found = regex.search(r"\s+".join(map(regex.escape, quote.split())), text) if quote.strip() else None
+def _lines(text: str) -> str:
+    """A text as `_plain` writes it, but with its lines."""
+    return "\n".join(map(_plain, text.splitlines()))
+
+
+def _place(quote: str, lines: str) -> tuple[int, int] | None:
+    """Where a quotation stands in a text in lines, whichever of its words end them."""
+    found = regex.search(r"\s+".join(map(regex.escape, _plain(quote).split(" "))), lines)
     return None if found is None else found.span()
+
+
+def _is_out_of_place(quote: Quote, messages: Mapping[str, Message]) -> bool:
+    """Whether the words around a quotation of the user's say that it is meant as something else."""
+    users = [each for each in messages.values() if each.role is MessageRole.USER]
+    spoken = [each.own_text for each in users]
+    for place, each in enumerate(users):
+        if (each.id or str(each.seq)) == quote.message:
+            earlier, later = around(spoken, place)
+            text, whole = _plain(quote.text), _plain(spoken[place])
+            return is_taken_back(later, message_patterns()) or is_out_of_place(
+                text, whole, earlier, later, least=_SURE
+            )
+    return False
 
 
 def _is_shown(quote: Quote, message: Message) -> bool:
     """Whether most of a quotation of the user's stands in what the message only shows."""
-    place = _place(quote.text, message.own_text)
+    text = _lines(message.own_text)
+    place = _place(quote.text, text)
     if message.role is not MessageRole.USER or place is None:
         return False
     shown = {
         position
-        for start, end in shown_spans(message.own_text, message_patterns())
+        for start, end in shown_spans(text)
         for position in range(max(start, place[0]), min(end, place[1]))
     }
     return 2 * len(shown) > place[1] - place[0]

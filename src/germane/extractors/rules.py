@@ -24,7 +24,6 @@ from germane.extractors.clauses import (
     PLAIN,
     UNCLEAR,
     VERY_DOUBTFUL,
-    Clause,
     is_out_of_place,
     likelihood,
 )
@@ -34,6 +33,7 @@ from germane.extractors.statements import (
     MessagePatterns,
     Statement,
     asserted,
+    is_taken_back,
     spelled_out,
     statements,
     third_person,
@@ -130,16 +130,17 @@ class RuleExtractor:
         answered = any(message.role is MessageRole.ASSISTANT for message in messages)
         speakers = {each.author for each in messages if each.role is MessageRole.USER}
         in_meeting = len(speakers) >= _MEETING
-        for statement in statements(messages, self._patterns.messages):
+        stated = statements(messages, self._patterns.messages)
+        # One that isn't meant so can be corrected, and what corrects it counts.
+        doubted = {each.quotes[-1] for each in stated if self._is_doubted(each)}
+        for statement in stated:
             corrected = corrected_by(statement, found)
             if corrected is not None:
                 place, changed = corrected
                 found[place : place + 1] = [changed]
                 continue
-            if self._weighs and _is_out_of_place(statement):
-                continue
             of_memory = self._of_known(statement, known, topics) if known else None
-            if of_memory is not None and self._may_teach(statement):
+            if of_memory is not None and of_memory.quotes[-1] not in doubted and self._may_teach(statement):
                 # Of two changes of one memory the later one counts: "I sold it, it's a Kia now".
                 found = [each for each in found if each.replaces != of_memory.replaces]
                 found.append(of_memory)
@@ -148,18 +149,19 @@ class RuleExtractor:
             if of_answer is not None:
                 found.append(of_answer)
                 continue
-            stated = list(self._of_statement(statement, answered=answered, in_meeting=in_meeting))
-            stated = stated or list(self._of_answer(statement))
-            found += stated or (() if in_meeting else self._of_weights(statement))
-        return tuple({(each.content, each.quotes[-1].message): each for each in found}.values())
+            plain = list(self._of_statement(statement, answered=answered, in_meeting=in_meeting))
+            plain = plain or list(self._of_answer(statement))
+            found += plain or (() if in_meeting else self._of_weights(statement))
+        meant = (each for each in found if each.quotes[-1] not in doubted)
+        return tuple({(each.content, each.quotes[-1].message): each for each in meant}.values())
 
     def doubtful(self, messages: Sequence[Message], proposed: Sequence[Proposal]) -> Iterator[Proposal]:
         """The user's other sentences, which say too little for a memory unless they change a known one."""
         taken = {(quote.message, quote.text) for each in proposed for quote in each.quotes}
         for statement in statements(messages, self._patterns.messages) if self._weighs else ():
             quote = statement.quotes[-1]
-            is_users = statement.message.author == USER and (quote.message, quote.text) not in taken
-            if is_users and may_teach(statement.resolved) and not _is_out_of_place(statement):
+            is_new = statement.message.author == USER and (quote.message, quote.text) not in taken
+            if is_new and may_teach(statement.resolved) and not self._is_doubted(statement):
                 yield self._as_stated(statement)
 
     def _of_known(
@@ -167,6 +169,17 @@ class RuleExtractor:
     ) -> Proposal | None:
         topic = topics[statement.quotes[-1].message]
         return of_known(statement, known, topic, self._patterns.messages.people)
+
+    def _is_doubted(self, statement: Statement) -> bool:
+        """Whether a statement of the user's isn't meant so, by the messages around it."""
+        if is_taken_back(statement.later, self._patterns.messages):
+            return True
+        text, is_users = statement.message.own_text, statement.message.author == USER
+        return (
+            self._weighs
+            and is_users
+            and is_out_of_place(statement.text, text, statement.earlier, statement.later)
+        )
 
     def _may_teach(self, statement: Statement) -> bool:
         return not any(each.text.search(asserted(statement.text)) for each in self._patterns.refused)
@@ -282,23 +295,8 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
 
 
 def _likelihood(statement: Statement, sentence: str) -> float:
-    return likelihood(clause_of(statement, sentence))
-
-
-def _is_out_of_place(statement: Statement) -> bool:
-    return statement.message.author == USER and is_out_of_place(clause_of(statement, statement.text))
-
-
-def clause_of(statement: Statement, sentence: str) -> Clause:
-    """A statement as what the weights judge, with as much of its sentence."""
-    return Clause(
-        sentence=sentence,
-        message=statement.message.own_text,
-        question="" if statement.question is None else statement.question.text,
-        earlier=statement.earlier,
-        later=statement.later,
-        doubts=doubts_of(statement),
-    )
+    question = "" if statement.question is None else statement.question.text
+    return likelihood(sentence, statement.message.own_text, question, doubts_of(statement))
 
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:

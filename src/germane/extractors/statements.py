@@ -103,17 +103,13 @@ _CASUAL_WORD = regex.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePatterns:
-    """What to skip of whole messages, and whom a pronoun can stand for; None for nothing.
+    """What takes a message back, whom a pronoun can stand for, and what says nothing new; None for nothing.
 
-    `material` matches the part of a message that is only shown, to be translated or summarised. A message
-    with `fiction` is skipped, and all after it up to one with `reality`. One with `retracts` takes back what
-    the message before it states. `people` matches the mention of a person or an animal, and `comment` what
-    the end of a sentence says of its beginning: "I moved to Rome - it was so exciting".
+    A message with `retracts` takes back what the message before it states. `people` matches the mention of a
+    person or an animal, and `comment` what the end of a sentence says of its beginning: "I moved to Rome - it
+    was so exciting".
     """
 
-    material: regex.Pattern[str] | None = None
-    fiction: regex.Pattern[str] | None = None
-    reality: regex.Pattern[str] | None = None
     retracts: regex.Pattern[str] | None = None
     people: regex.Pattern[str] | None = None
     comment: regex.Pattern[str] | None = None
@@ -139,10 +135,9 @@ class Statement:
     later: tuple[str, ...] = ()
 
 
-def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[Statement, ...]:
+def statements(messages: Sequence[Message], patterns: MessagePatterns) -> tuple[Statement, ...]:
     """The sentences of the user's messages that may state something, in their order."""
     found: list[Statement] = []
-    hidden = unreal(messages, skipped)
     spoken = [each.own_text for each in messages if each.role is MessageRole.USER]
     place = -1
     person: tuple[str, Quote] | None = None
@@ -154,16 +149,13 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
             question = None if before is None else _question(before)
             continue
         place += 1
-        text, latest = spoken[place], message.id or str(message.seq)
-        if latest in hidden:
-            continue
-        if skipped.material is not None:
-            text = skipped.material.sub("\n", text)
-        for sentence in sentences(text):
+        latest = message.id or str(message.seq)
+        earlier, later = around(spoken, place)
+        for sentence in sentences(spoken[place]):
             quote = Quote(message=latest, text=sentence)
             written = asserted(spelled_out(sentence))
-            if skipped.comment is not None:
-                written = skipped.comment.sub("", written)
+            if patterns.comment is not None:
+                written = patterns.comment.sub("", written)
             resolved = _resolved(written, person)
             quotes = (quote,) if resolved == written or person is None else (person[1], quote)
             found.append(
@@ -175,38 +167,32 @@ def statements(messages: Sequence[Message], skipped: MessagePatterns) -> tuple[S
                     question=question,
                     before=before,
                     person="" if person is None else person[0],
-                    earlier=tuple(spoken[max(0, place - EARLIER) : place]),
-                    later=tuple(spoken[place + 1 : place + 1 + LATER]),
+                    earlier=earlier,
+                    later=later,
                 )
             )
             question = None
-            mentioned = None if skipped.people is None else skipped.people.search(written)
+            mentioned = None if patterns.people is None else patterns.people.search(written)
             if mentioned is not None:
                 person = mentioned[0], Quote(message=latest, text=mentioned[0])
         question = before = None
     return tuple(found)
 
 
-def unreal(messages: Sequence[Message], skipped: MessagePatterns) -> frozenset[str]:
-    """The ids of the user's messages that are fiction, or that the next one of the user's takes back."""
-    found: set[str] = set()
-    fiction, latest = False, ""
-    for message in messages:
-        if message.role is MessageRole.USER:
-            text = message.own_text
-            if latest and _in(skipped.retracts, text):
-                found.add(latest)
-            fiction = (fiction or _in(skipped.fiction, text)) and not _in(skipped.reality, text)
-            latest = message.id or str(message.seq)
-            if fiction:
-                found.add(latest)
-    return frozenset(found)
+def around(spoken: Sequence[str], place: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The messages before and after one that are looked at; `spoken` are all of the user's."""
+    return tuple(spoken[max(0, place - EARLIER) : place]), tuple(spoken[place + 1 : place + 1 + LATER])
 
 
-def shown_spans(text: str, skipped: MessagePatterns) -> tuple[tuple[int, int], ...]:
-    """Where a message only shows something: blocks of code, quotations, pasted lines, and material."""
-    patterns = (_CODE_BLOCK, _QUOTED, _PASTED, skipped.material)
-    found = [each.span() for pattern in patterns if pattern is not None for each in pattern.finditer(text)]
+def is_taken_back(later: Sequence[str], patterns: MessagePatterns) -> bool:
+    """Whether the first of the messages after one takes it back: "sorry, forget that"."""
+    return bool(later) and patterns.retracts is not None and patterns.retracts.search(later[0]) is not None
+
+
+def shown_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Where a message only shows something: blocks of code, quotations, and pasted lines."""
+    patterns = (_CODE_BLOCK, _QUOTED, _PASTED)
+    found = [each.span() for pattern in patterns for each in pattern.finditer(text)]
     lines = [each.span() for each in _NAMED_LINE.finditer(text)]
     return (*found, *(lines if len(lines) > 1 else ()))
 
@@ -277,10 +263,6 @@ def _until_cut(sentence: str) -> str:
 def _as_written(match: regex.Match[str]) -> str:
     written = _CASUAL[match[0].casefold()]
     return written if written.startswith("I") or match[0].islower() else written.capitalize()
-
-
-def _in(pattern: regex.Pattern[str] | None, text: str) -> bool:
-    return pattern is not None and pattern.search(text) is not None
 
 
 def _resolved(sentence: str, person: tuple[str, Quote] | None) -> str:
