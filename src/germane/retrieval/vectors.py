@@ -146,7 +146,7 @@ class VectorRows:
             self._row_of[ordinals] = np.arange(len(ordinals))
 
     def widen(self) -> None:
-        """Use 32 bits a number: up to four times the memory, and half of the time to compare with all."""
+        """Use 32 bits a number: up to four times the memory, and less time to compare with some thousands."""
         if self._rows.numbers.dtype != np.float32:
             self._rows = _widened(self._rows)
 

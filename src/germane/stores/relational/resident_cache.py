@@ -27,8 +27,8 @@ from germane.stores.relational.memory_blocks import (
 from germane.stores.relational.signals import Cosines
 from germane.stores.relational.tables import UNREADABLE, Connection, damaged, span
 
-_FEW: Final = 4096
-"""Comparing the vectors of no more memories is a small part of a question, however wide they are."""
+_WIDENED: Final = range(4097, 32769)
+"""How many memories make it worth it: fewer are compared at once anyhow, and reading more takes the time."""
 
 _USABLE: Final = Filter(without=(Outcome.ABANDONED,))
 """What most questions are about."""
@@ -73,7 +73,7 @@ class ResidentCache(AgentCache):
             with self._readable():
                 vectors.take(self.columns.ordinals(nums), rows)
             self._vectors = vectors
-        if self._uses >= OFTEN and self.columns.used > _FEW:
+        if self._uses >= OFTEN and self.columns.used in _WIDENED:
             self._vectors.widen()
         return self._vectors.compare(vector)
 
