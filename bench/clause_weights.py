@@ -31,10 +31,12 @@ from germane.extractors.clauses import (
     OUT_OF_PLACE,
     PLAIN,
     UNCLEAR,
+    Weights,
     dialogue_features,
     features,
+    likelihood,
+    out_of_place,
     share_of,
-    weighed,
 )
 from germane.extractors.rules import doubts_of, may_teach, read
 from germane.extractors.statements import Statement, third_person
@@ -248,10 +250,9 @@ def left_out(given: Sequence[Sample]) -> Table:
     return table
 
 
-def _is_learned(sample: Sample, weights: dict[str, dict[str, float]]) -> bool:
-    by_itself, around = weighed(sample.features, weights["sentence"]), sample.dialogue
-    is_meant = weighed(around, weights["dialogue"], share=share_of(around)) < OUT_OF_PLACE
-    return is_meant and by_itself >= sample.least
+def _is_learned(sample: Sample, weights: Weights) -> bool:
+    likely = likelihood(sample.features, sample.dialogue, weights)
+    return likely >= sample.least and out_of_place(sample.dialogue, weights) < OUT_OF_PLACE
 
 
 def _counts(given: Collection[Sample], learned: Collection[Sample]) -> tuple[Any, ...]:

@@ -45,9 +45,9 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=266, goal=175),
-    Figure("lines of Python", limit=85_453, goal=41_000),
+    Figure("lines of Python", limit=85_452, goal=41_000),
     Figure("core: Python files", limit=180, goal=125),
-    Figure("core: lines of Python", limit=61_570, goal=31_000),
+    Figure("core: lines of Python", limit=61_569, goal=31_000),
     Figure("lines of SQL", limit=3_025, goal=2_600),
     Figure("names exported by germane", limit=60, goal=60),
     Figure("files called by a warm assemble", limit=46, goal=45),

@@ -280,9 +280,7 @@ def _grow(engine: Engine, clock: FixedClock) -> LearningRun:
     engine.remember("Tea is green.")
     clock.advance(timedelta(days=40))
     chat.append("user", "I moved to Osaka. I'm allergic to peanuts. I'm vegan. I don't like hiking.")
-    chat.append(
-        "user", "No wait. My dentist appointment is on Friday. I'm allergic to peanuts. I moved to Kyoto."
-    )
+    chat.append("user", "No, my dentist appointment is on Friday. I'm allergic to peanuts. I moved to Kyoto.")
     before.extend(shown(engine))
     return engine.learn_from(chat)
 

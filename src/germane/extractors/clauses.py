@@ -17,6 +17,9 @@ import regex
 
 from germane.model.text import text_cache
 
+Weights = Mapping[str, Mapping[str, float]]
+"""Weights by the names of features: of a `sentence`, and of the `dialogue` around it."""
+
 _TOKEN: Final = regex.compile(r"\p{L}+(?:['’]\p{L}+)?|\d[\d.,:]*\p{L}*|[?!:;—–…\"“]")
 _DAY: Final = regex.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tue|wed|thu|fri|sat|sun")
 _MONTH: Final = regex.compile(
@@ -41,7 +44,8 @@ LATER: Final = 2
 """Messages of the user's before that of a sentence that are looked at, and those after it."""
 _COMMON: Final = (
     "i my me we our a an the and is are am was in on at to of for with it 'm 's 've have has had not n't do "
-    "live lives work works like likes name called move moved #name #number #day #month from by as"
+    "live lives work works like likes name called move moved speak play drink eat allergic from by as #name "
+    "#number #day #month"
 )
 _PLAIN_WORDS: Final = frozenset(_COMMON.split())
 """Words of plain statements, which tell nothing of another one."""
@@ -49,6 +53,8 @@ _UNKNOWN: Final = 20
 """Features around a sentence that weigh nothing, and count besides those found."""
 _POWER: Final = 0.7
 """Of the number of features by which their sum is divided; 0 would be the sum, and 1 the mean."""
+_AROUND: Final = 2
+"""How much the words around a sentence count against it, beside its own."""
 _LENGTHS: Final = 8
 """Classes of length, of three words each; the last one has all longer ones."""
 
@@ -57,45 +63,32 @@ DOUBTFUL: Final = 0.5
 """How likely a sentence is at least worth learning of which a pattern takes a whole clause."""
 VERY_DOUBTFUL: Final = 0.2
 """How likely one is of which a pattern knows what it says, such as an allergy."""
-PLAIN: Final = 0.85
-UNCLEAR: Final = 0.93
+PLAIN: Final = 0.82
+UNCLEAR: Final = 0.91
 """How likely a sentence has to be that no pattern fits: where nothing, or something, speaks against it."""
 OUT_OF_PLACE: Final = 0.38
 """From which likelihood on a sentence isn't meant as a statement of the user's, by the words around it."""
 
 
-def likelihood(sentence: str, message: str, question: str, doubts: Iterable[str] = ()) -> float:
-    """How likely a sentence of a message is by itself worth learning, from 0 to 1.
+def likelihood(own: Collection[str], around: Collection[str] = (), weights: Weights | None = None) -> float:
+    """How likely a sentence is worth learning, from 0 to 1, by its features and those around it, if given.
 
-    `question` is the assistant's question before it; empty where there is none. `doubts` are what speaks
-    against it, such as that it is a command.
+    What speaks against it around it counts twice. Without `weights`, those of the package count.
     """
-    return weighed(features(sentence, message, question, doubts), _built_in()["sentence"])
+    given = weights or _built_in()
+    every, total = given["sentence"].get("", 0.0), _total(own, given["sentence"])
+    against = max(0.0, share_of(around) * _total(around, given["dialogue"]))
+    return _logistic(every + total - _AROUND * against)
 
 
-def is_out_of_place(
-    sentence: str, message: str, earlier: Iterable[str], later: Iterable[str], *, least: float = OUT_OF_PLACE
-) -> bool:
-    """Whether the words around a sentence of a message say that it is no statement of the user's.
-
-    It may be a line of a play, a text to be translated, or what the user takes back. `earlier` and `later`
-    are the user's messages before and after, and `least` is how likely it has to be.
-    """
-    found = dialogue_features(sentence, message, earlier, later)
-    return weighed(found, _built_in()["dialogue"], share=share_of(found)) >= least
-
-
-def weighed(found: Collection[str], weights: Mapping[str, float], *, share: float = 1.0) -> float:
-    """The likelihood, from 0 to 1, by the weights of features; each but the empty one counts as `share`."""
-    total = sum(weights.get(each, 0.0) for each in found if each)
-    return 1 / (1 + exp(-weights.get("", 0.0) - share * total))
+def out_of_place(around: Collection[str], weights: Weights | None = None) -> float:
+    """How likely, from 0 to 1, what is around a sentence shows that it is played, pasted or taken back."""
+    given = (weights or _built_in())["dialogue"]
+    return _logistic(given.get("", 0.0) + share_of(around) * _total(around, given))
 
 
 def share_of(found: Collection[str]) -> float:
-    """How much a feature around a sentence counts beside these: less than in a sum, more than in a mean.
-
-    With a sum, every sentence of a long conversation would be suspect; with a mean, one word could decide.
-    """
+    """How much each feature around a sentence counts: less than in a sum, by which much said is suspect."""
     return float((len(found) + _UNKNOWN) ** -_POWER)
 
 
@@ -130,6 +123,14 @@ def _first_words(text: str) -> tuple[str, ...]:
         f"{one} {two}" for one, two in pairwise(words) if not (one in _PLAIN_WORDS and two in _PLAIN_WORDS)
     )
     return (*(each for each in words if each not in _PLAIN_WORDS), *pairs)
+
+
+def _total(found: Collection[str], weights: Mapping[str, float]) -> float:
+    return sum(weights.get(each, 0.0) for each in found if each)
+
+
+def _logistic(value: float) -> float:
+    return 1 / (1 + exp(-value))
 
 
 @text_cache(1000)
@@ -195,7 +196,7 @@ def _of_place(sentence: str, message: str) -> Iterator[str]:
 
 
 @cache
-def _built_in() -> Mapping[str, Mapping[str, float]]:
+def _built_in() -> Weights:
     text = files("germane.extractors").joinpath("english-clauses.json").read_text(encoding="utf-8")
     weights: dict[str, dict[str, float]] = json.loads(text)
     return weights

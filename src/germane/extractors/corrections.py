@@ -106,6 +106,11 @@ def _new_value(statement: Statement) -> tuple[regex.Pattern[str] | None, str]:
     return None, ""
 
 
+def gives_value(text: str) -> bool:
+    """Whether a text gives a new value of what was stated before it."""
+    return is_correction(text) or _CHANGES.search(text) is not None
+
+
 def is_correction(text: str) -> bool:
     """Whether a sentence corrects a mistake, rather than saying that something has changed since."""
     return _CORRECTS.match(text) is not None

@@ -15,7 +15,7 @@ from typing import Final
 import regex
 
 from germane.errors import UnknownKind
-from germane.extractors.clauses import is_out_of_place
+from germane.extractors.clauses import dialogue_features, out_of_place
 from germane.extractors.rules import USER, message_patterns, refusal_of, same_words
 from germane.extractors.statements import around, is_taken_back, shown_spans, spelled_out, without_question
 from germane.kinds import Kinds
@@ -320,10 +320,8 @@ def _is_out_of_place(quote: Quote, messages: Mapping[str, Message]) -> bool:
     for place, each in enumerate(users):
         if (each.id or str(each.seq)) == quote.message:
             earlier, later = around(spoken, place)
-            text, whole = _plain(quote.text), _plain(spoken[place])
-            return is_taken_back(later, message_patterns()) or is_out_of_place(
-                text, whole, earlier, later, least=_SURE
-            )
+            words = dialogue_features(_plain(quote.text), _plain(spoken[place]), earlier, later)
+            return is_taken_back(later, message_patterns()) or out_of_place(words) >= _SURE
     return False
 
 

@@ -18,16 +18,9 @@ from typing import Any, Final
 import regex
 
 from germane.errors import InvalidInput, UnreadableSource
+from germane.extractors import clauses
 from germane.extractors.answers import AnswerPattern, AnswerPatterns, answered
-from germane.extractors.clauses import (
-    DOUBTFUL,
-    PLAIN,
-    UNCLEAR,
-    VERY_DOUBTFUL,
-    is_out_of_place,
-    likelihood,
-)
-from germane.extractors.corrections import corrected_answer, corrected_by
+from germane.extractors.corrections import corrected_answer, corrected_by, gives_value
 from germane.extractors.references import of_known, topic_of
 from germane.extractors.statements import (
     MessagePatterns,
@@ -172,14 +165,11 @@ class RuleExtractor:
 
     def _is_doubted(self, statement: Statement) -> bool:
         """Whether a statement of the user's isn't meant so, by the messages around it."""
-        if is_taken_back(statement.later, self._patterns.messages):
-            return True
-        text, is_users = statement.message.own_text, statement.message.author == USER
-        return (
-            self._weighs
-            and is_users
-            and is_out_of_place(statement.text, text, statement.earlier, statement.later)
+        is_weighed = self._weighs and statement.message.author == USER
+        is_out = (
+            is_weighed and clauses.out_of_place(_around(statement, statement.later)) >= clauses.OUT_OF_PLACE
         )
+        return is_out or is_taken_back(statement.later, self._patterns.messages)
 
     def _may_teach(self, statement: Statement) -> bool:
         return not any(each.text.search(asserted(statement.text)) for each in self._patterns.refused)
@@ -210,7 +200,7 @@ class RuleExtractor:
         for pattern, match in sorted(matches, key=lambda pair: pair[0].whole and 1 + pair[1].start()):
             start, end = match.span()
             is_taken = any(start < last and first < end for first, last in taken)
-            least = DOUBTFUL if pattern.whole else VERY_DOUBTFUL
+            least = clauses.DOUBTFUL if pattern.whole else clauses.VERY_DOUBTFUL
             if is_taken or likely < least:
                 continue
             taken.append((start, end))
@@ -251,10 +241,8 @@ class RuleExtractor:
         sentence = statement.resolved
         if not self._weighs or statement.message.author != USER or not may_teach(sentence):
             return
-        doubts = doubts_of(statement)
-        if _POINTS in doubts:
-            return
-        if _likelihood(statement, sentence) >= (UNCLEAR if doubts else PLAIN):
+        doubts, likely = doubts_of(statement), _likelihood(statement, sentence)
+        if _POINTS not in doubts and likely >= (clauses.UNCLEAR if doubts else clauses.PLAIN):
             yield self._as_stated(statement)
 
     def _as_stated(self, statement: Statement) -> Proposal:
@@ -296,7 +284,14 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
 
 def _likelihood(statement: Statement, sentence: str) -> float:
     question = "" if statement.question is None else statement.question.text
-    return likelihood(sentence, statement.message.own_text, question, doubts_of(statement))
+    own = clauses.features(sentence, statement.message.own_text, question, doubts_of(statement))
+    # What the next message corrects is judged without it: the correction counts.
+    later = () if any(map(gives_value, statement.later[:1])) else statement.later
+    return clauses.likelihood(own, _around(statement, later))
+
+
+def _around(statement: Statement, later: Sequence[str]) -> frozenset[str]:
+    return clauses.dialogue_features(statement.text, statement.message.own_text, statement.earlier, later)
 
 
 def _topics(messages: Sequence[Message]) -> Mapping[str, frozenset[str]]:
