@@ -62,6 +62,7 @@ _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}\b"), "<short>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: UTC|Z|\+00:00)?)?"), "<time>"),
+    (re.compile(r"(?<=<id>, )\d{1,2} [A-Z][a-z]+ \d{4}\b"), "<day>"),
 )
 
 

@@ -53,7 +53,7 @@ _UNKNOWN: Final = 20
 """Features around a sentence that weigh nothing, and count besides those found."""
 _POWER: Final = 0.7
 """Of the number of features by which their sum is divided; 0 would be the sum, and 1 the mean."""
-_AROUND: Final = 2
+AROUND: Final = 2
 """How much the words around a sentence count against it, beside its own."""
 _LENGTHS: Final = 8
 """Classes of length, of three words each; the last one has all longer ones."""
@@ -70,15 +70,17 @@ OUT_OF_PLACE: Final = 0.38
 """From which likelihood on a sentence isn't meant as a statement of the user's, by the words around it."""
 
 
-def likelihood(own: Collection[str], around: Collection[str] = (), weights: Weights | None = None) -> float:
-    """How likely a sentence is worth learning, from 0 to 1, by its features and those around it, if given.
+def likelihood(
+    own: Collection[str], around: Collection[str], weights: Weights | None = None, *, counts: int = AROUND
+) -> float:
+    """How likely a sentence is worth learning, from 0 to 1, by its features and those around it.
 
-    What speaks against it around it counts twice. Without `weights`, those of the package count.
+    What speaks against it around it is multiplied by `counts`. Without `weights`, those of the package count.
     """
     given = weights or _built_in()
     every, total = given["sentence"].get("", 0.0), _total(own, given["sentence"])
     against = max(0.0, share_of(around) * _total(around, given["dialogue"]))
-    return _logistic(every + total - _AROUND * against)
+    return _logistic(every + total - counts * against)
 
 
 def out_of_place(around: Collection[str], weights: Weights | None = None) -> float:
@@ -88,7 +90,7 @@ def out_of_place(around: Collection[str], weights: Weights | None = None) -> flo
 
 
 def share_of(found: Collection[str]) -> float:
-    """How much each feature around a sentence counts: less than in a sum, by which much said is suspect."""
+    """How much each feature around a sentence counts: less than in a sum, by which long chats are suspect."""
     return float((len(found) + _UNKNOWN) ** -_POWER)
 
 

@@ -166,10 +166,8 @@ class RuleExtractor:
     def _is_doubted(self, statement: Statement) -> bool:
         """Whether a statement of the user's isn't meant so, by the messages around it."""
         is_weighed = self._weighs and statement.message.author == USER
-        is_out = (
-            is_weighed and clauses.out_of_place(_around(statement, statement.later)) >= clauses.OUT_OF_PLACE
-        )
-        return is_out or is_taken_back(statement.later, self._patterns.messages)
+        out = clauses.out_of_place(_around(statement, statement.later)) if is_weighed else 0.0
+        return out >= clauses.OUT_OF_PLACE or is_taken_back(statement.later, self._patterns.messages)
 
     def _may_teach(self, statement: Statement) -> bool:
         return not any(each.text.search(asserted(statement.text)) for each in self._patterns.refused)
@@ -195,13 +193,12 @@ class RuleExtractor:
         is_weighed = self._weighs and speaker == USER and bool(matches)
         # What somebody says besides is left out of the memory, and of what it is judged by.
         own = _without_trailing(sentence, self._patterns.parts)
-        likely = _likelihood(statement, own) if is_weighed else 1.0
+        plainly, likely = _likelihood(statement, own) if is_weighed else (1.0, 1.0)
         # Of whole clauses the first one counts, since it may go on to the end of the sentence.
         for pattern, match in sorted(matches, key=lambda pair: pair[0].whole and 1 + pair[1].start()):
             start, end = match.span()
             is_taken = any(start < last and first < end for first, last in taken)
-            least = clauses.DOUBTFUL if pattern.whole else clauses.VERY_DOUBTFUL
-            if is_taken or likely < least:
+            if is_taken or (likely < clauses.DOUBTFUL if pattern.whole else plainly < clauses.VERY_DOUBTFUL):
                 continue
             taken.append((start, end))
             is_personal = _is_in("personal", match[0], self._patterns.parts)
@@ -241,7 +238,7 @@ class RuleExtractor:
         sentence = statement.resolved
         if not self._weighs or statement.message.author != USER or not may_teach(sentence):
             return
-        doubts, likely = doubts_of(statement), _likelihood(statement, sentence)
+        doubts, (_, likely) = doubts_of(statement), _likelihood(statement, sentence)
         if _POINTS not in doubts and likely >= (clauses.UNCLEAR if doubts else clauses.PLAIN):
             yield self._as_stated(statement)
 
@@ -282,12 +279,13 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
     return (*(name for name, holds in form.items() if holds), *unclear)
 
 
-def _likelihood(statement: Statement, sentence: str) -> float:
+def _likelihood(statement: Statement, sentence: str) -> tuple[float, float]:
+    """Of what is stated by a form of its own, for which its dialogue counts half, and of other words."""
     question = "" if statement.question is None else statement.question.text
     own = clauses.features(sentence, statement.message.own_text, question, doubts_of(statement))
     # What the next message corrects is judged without it: the correction counts.
-    later = () if any(map(gives_value, statement.later[:1])) else statement.later
-    return clauses.likelihood(own, _around(statement, later))
+    around = _around(statement, () if any(map(gives_value, statement.later[:1])) else statement.later)
+    return clauses.likelihood(own, around, counts=1), clauses.likelihood(own, around)
 
 
 def _around(statement: Statement, later: Sequence[str]) -> frozenset[str]:
