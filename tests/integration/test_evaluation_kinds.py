@@ -11,7 +11,7 @@ import pytest
 from commandline import run
 from germane import InvalidInput
 from germane.evaluation import PEER_NAMES, KindsReport, compare_kinds, evaluate, losses
-from integration import dialogues
+from integration import small_dialogues as dialogues
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from germane.errors import UnreadableSource
 from germane.evaluation import Configuration, LossStage, Records, Stored, evaluate, losses
 from germane.testing.fakes import HashEmbedder
 from house.source import ROOT
-from integration import dialogues
+from integration import small_dialogues as dialogues
 
 LEXICAL = Configuration(embedder="none")
 RELEVANCE = Configuration(plan="relevance")

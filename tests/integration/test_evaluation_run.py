@@ -17,7 +17,7 @@ from germane.errors import UnreadableSource
 from germane.evaluation import Corpus, Order, Reader, Report, curve, evaluate, plot, ranked_by
 from germane.importers import conversation_drafts, read_locomo
 from germane.testing.fakes import HashEmbedder
-from integration import dialogues
+from integration import small_dialogues as dialogues
 
 CHEAP = ("germane", "recency", "bm25")
 ADVERSARIAL = 5
