@@ -234,7 +234,9 @@ def test_a_quotation_counts_the_same_however_its_letters_and_spaces_are_written(
     )
     messages: list[object] = [{"role": "user", "content": "If I lived in Málaga, perhaps I'd be glad."}]
 
-    assert decided("The user lived in Málaga.", quote, "1", messages).outcome is ProposalOutcome.REFUSED
+    found = decided("The user lived in Málaga.", quote, "1", messages)
+
+    assert (found.outcome, found.reason) == (ProposalOutcome.REFUSED, "It is hypothetical.")
 
 
 def test_a_model_is_refused_what_is_played_or_taken_back() -> None:
@@ -252,7 +254,7 @@ def test_a_model_is_refused_what_is_played_or_taken_back() -> None:
     back = decided("The user moved to Osaka in March.", "I moved to Osaka in March.", "1", taken)
 
     assert [each.outcome for each in (played, back)] == [ProposalOutcome.REFUSED] * 2
-    assert "words around it" in played.reason
+    assert all("words around it" in each.reason for each in (played, back))
 
 
 def test_a_rule_of_somebody_else_is_a_fact_about_them() -> None:

@@ -280,7 +280,7 @@ def doubts_of(statement: Statement) -> tuple[str, ...]:
 
 
 def _likelihood(statement: Statement, sentence: str) -> tuple[float, float]:
-    """Of what is stated by a form of its own, for which its dialogue counts half, and of other words."""
+    """How likely it is worth learning: for a pattern that knows what it says, and for any other words."""
     question = "" if statement.question is None else statement.question.text
     own = clauses.features(sentence, statement.message.own_text, question, doubts_of(statement))
     # What the next message corrects is judged without it: the correction counts.

@@ -28,7 +28,7 @@ from germane.stores.relational.signals import Cosines
 from germane.stores.relational.tables import UNREADABLE, Connection, damaged, span
 
 _WIDENED: Final = range(4097, 32769)
-"""How many memories make it worth it: fewer are compared at once anyhow, and reading more takes the time."""
+"""Agents of so many memories are compared in 32 bits: fewer take no time, and with more it saves little."""
 
 _USABLE: Final = Filter(without=(Outcome.ABANDONED,))
 """What most questions are about."""
