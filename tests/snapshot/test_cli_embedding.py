@@ -47,14 +47,14 @@ def test_use(db: Path) -> None:
     assert run("db", "embed", "--embedder", "bundled", db=db).code == 3
     value = printed("embedder", "use", "bundled", "--yes", db=db)
     assert list(value) == fields("`germane embedder use`")
-    assert value == snapshot({"embedded": 4, "model": "germane-static-2"})
+    assert value == snapshot({"embedded": 4, "model": "germane-static-3"})
     used = run("embedder", "use", "bundled", db=db)
-    assert used.out == snapshot("Embedded 0 memories with germane-static-2.\n")
+    assert used.out == snapshot("Embedded 0 memories with germane-static-3.\n")
     assert used.err == snapshot(
         "GERMANE_EMBEDDER is 'none' and comes first. Unset it to open this store with 'bundled'.\n"
     )
     assert run("embedder", "use", "bundled", "--again", db=db).out == snapshot(
-        "Embedded 4 memories with germane-static-2.\n"
+        "Embedded 4 memories with germane-static-3.\n"
     )
 
 

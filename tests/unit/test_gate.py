@@ -176,7 +176,7 @@ def test_what_is_no_cosine_is_refused_as_the_least(least: object) -> None:
     embedder.least_cosine = least  # type: ignore[assignment] # What is wrong on purpose.
     with germane.open(":memory:", embedder=embedder) as engine:
         engine.remember("The bakery opens at seven.")
-        with pytest.raises(germane.InvalidInput, match="least_cosine of the embedder 'germane-static-2'"):
+        with pytest.raises(germane.InvalidInput, match="least_cosine of the embedder 'germane-static-3'"):
             engine.recall("bread")
 
 

@@ -25,7 +25,7 @@ from support.examples import examples
 
 DATA = files("germane.embedders").joinpath("data")
 CHECKSUMS = {
-    "static-2.bin": "6654da7c15f5e2135530cf736c104d6a53f0f2510d8a692ccc1d734d32e4cda5",
+    "static-3.bin": "ac1dbf5ff239b751894811bd9ab1952172f534ec26f8f72afb462acb47e179fe",
     "bert-uncased.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 MOST_BYTES = 5_500_000
@@ -41,12 +41,12 @@ def test_the_data_stay_small() -> None:
 
 
 def test_the_file_says_what_its_vectors_are() -> None:
-    packed = PackedVectors.from_bytes(DATA.joinpath("static-2.bin").read_bytes())
+    packed = PackedVectors.from_bytes(DATA.joinpath("static-3.bin").read_bytes())
     embedder = StaticEmbedder()
     assert isinstance(embedder, Embedder)
     assert (packed.name, packed.dimension) == (embedder.name, embedder.dimension)
     assert packed.least_cosine == embedder.least_cosine
-    assert packed.recipe == "distil-2"
+    assert packed.recipe == "distil-3"
     assert len(packed.words) == len(set(packed.words)) == len(packed.scales) == len(packed.numbers)
 
 

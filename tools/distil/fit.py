@@ -1,4 +1,4 @@
-"""Fits the packed vectors to what the teacher says of short sentences, and measures their least cosine.
+"""Fits the packed vectors to what the teacher says of short sentences.
 
     python tools/distil/fit.py --packages FOLDER --first FOLDER/static-1.bin --work FOLDER --out FILE
 
@@ -28,11 +28,10 @@ _RIDGE = 30.0
 _STEPS = 30
 _SHORTEST = 0.3
 """Sums shorter than this weigh no more than it, so that a text of marks alone doesn't lead."""
-_STATEMENTS, _SEED = 5_000, 7
 
 
 def main() -> None:
-    """Ask the teacher, fit, pack, and tell how near it came, the least cosines and the checksum."""
+    """Ask the teacher, fit, pack, and tell how near it came, and the checksum."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("packages", "first", "work", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
@@ -40,35 +39,33 @@ def main() -> None:
     first = PackedVectors.from_bytes(given.first.read_bytes())
     definitions, texts = wordnet_of(given.packages / "wordnet-base", set(first.words))
     whole = [*definitions, *texts]
-    teacher = _embedded(given.work / "wordnet.npy", whole)
-    sums = _counts(whole, first.words)
+    teacher = embedded(given.work / "wordnet.npy", whole)
+    sums = counted(whole, first.words)
     before = first.rows(np.arange(len(first.words)))
-    turn = _turn(teacher, _unit(sums @ before))
+    turned = turn(teacher, unit(sums @ before))
     teacher, sums = teacher[len(definitions) :], sums[len(definitions) :]
-    targets = _unit(teacher @ turn)
+    targets = unit(teacher @ turned)
     after = _fitted(before, sums, targets)
     packed = PackedVectors.pack(after, words=first.words, name=_NAME, recipe=_RECIPE)
-    packed = _calibrated(packed, texts, sums)
     data = packed.to_bytes()
     given.out.write_bytes(data)
     rounded = packed.rows(np.arange(len(packed.words)))
     for name, vectors in (("before", before), ("fitted", after), ("packed", rounded)):
-        print(f"{name}: cosine with the teacher {(_unit(sums @ vectors) * targets).sum(axis=1).mean():.4f}")
-    print(f"least cosine: {packed.least_cosine}, the teacher's own {_least_cosine(texts, teacher)}")
+        print(f"{name}: cosine with the teacher {(unit(sums @ vectors) * targets).sum(axis=1).mean():.4f}")
     print(f"{len(texts)} sentences, {len(data):,} bytes\nsha256 {hashlib.sha256(data).hexdigest()}")
 
 
-def _embedded(file: Path, texts: list[str]) -> NDArray[np.float32]:
+def embedded(file: Path, texts: list[str]) -> NDArray[np.float32]:
     """The teacher's vectors, at unit length but for their rounding to 16 bits."""
     if not file.exists():
         np.save(file, OnnxEmbedder().embed(texts).astype(np.float16))
     vectors = np.load(file).astype(np.float32)
     if len(vectors) != len(texts):
         raise ValueError(f"{file} has {len(vectors)} vectors of {len(texts)} texts; delete it.")
-    return _unit(vectors)
+    return unit(vectors)
 
 
-def _counts(texts: list[str], words: tuple[str, ...]) -> sp.csr_matrix:
+def counted(texts: list[str], words: tuple[str, ...]) -> sp.csr_matrix:
     """How often each piece stands in each text."""
     cut = WordPieces({word: number for number, word in enumerate(words)})
     rows = [cut.ids(plain_words(text), _LONGEST) for text in texts]
@@ -78,7 +75,7 @@ def _counts(texts: list[str], words: tuple[str, ...]) -> sp.csr_matrix:
     return sp.csr_matrix((ones, pieces, starts), shape=(len(texts), len(words)))
 
 
-def _turn(teacher: NDArray[np.float32], student: NDArray[np.float32]) -> NDArray[np.float32]:
+def turn(teacher: NDArray[np.float32], student: NDArray[np.float32]) -> NDArray[np.float32]:
     """The rotation that brings the teacher's space nearest to the student's (Procrustes)."""
     left, _, right = np.linalg.svd(teacher.T @ student, full_matrices=False)
     turn: NDArray[np.float32] = left @ right
@@ -111,31 +108,7 @@ def _fitted(
     return before + moved
 
 
-def _calibrated(packed: PackedVectors, texts: list[str], sums: sp.csr_matrix) -> PackedVectors:
-    vectors = packed.rows(np.arange(len(packed.words)))
-    least = _least_cosine(texts, _unit(sums @ vectors))
-    return PackedVectors(
-        name=packed.name,
-        recipe=packed.recipe,
-        words=packed.words,
-        scales=packed.scales,
-        numbers=packed.numbers,
-        least_cosine=least,
-    )
-
-
-def _least_cosine(texts: list[str], vectors: NDArray[np.float32]) -> float:
-    """One standard deviation above the mean cosine of a question and a statement that don't belong together.
-
-    The questions are those of the examples that end in a question mark, the statements 5,000 of the others.
-    """
-    asks = np.array([text.rstrip().endswith("?") for text in texts])
-    chosen = np.random.default_rng(_SEED).choice(np.flatnonzero(~asks), _STATEMENTS, replace=False)
-    cosines = vectors[asks] @ vectors[chosen].T
-    return round(float(cosines.mean() + cosines.std()), 3)
-
-
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
