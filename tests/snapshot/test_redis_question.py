@@ -131,16 +131,17 @@ EXPECTED = snapshot(
 - Laying out how Newton stores and serves what it remembers.
 
 ## Relevant Past Decisions
-- Keep vectors in Postgres with pgvector and drop the separate ChromaDB [success, 0.85 confidence]
-  Reasons: one system to back up and to watch; one pool of connections (2026-05-24)
 - Start on SQLite and migrate to Postgres once the load asks for it [success, 0.80 confidence]
   Reasons: the storage layer was abstract from the first day, so the migration hurt nobody (2026-06-23)
+- Keep vectors in Postgres with pgvector and drop the separate ChromaDB [success, 0.85 confidence]
+  Reasons: one system to back up and to watch; one pool of connections (2026-05-24)
 - Turn Qdrant down and stay with pgvector [success, 0.82 confidence]
   Reasons: simple to run beats fast on paper (2026-07-23)
 
 ## Known Information
 - Redis is one more service to run, to watch and to back up. (2026-09-21)
 - Newton's compose file starts three services: newton, postgres and the dashboard. (2026-10-21)
+- An UNLOGGED table in PostgreSQL skips the write-ahead log and serves as a cache. (2026-09-21)
 
 ## Procedure: Architecture decision
 - Weigh a change of architecture

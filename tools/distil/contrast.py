@@ -3,11 +3,11 @@
     python tools/distil/contrast.py --packages FOLDER --first FOLDER/static-2.bin --work FOLDER --out FILE
         [--without AUTHOR,AUTHOR]
 
-`questions.tsv` has a line for each of 17,071 memories: its author, the memory, two questions that it answers
-and a near miss, a memory on the same matter that doesn't. Each question is moved towards its memory
-and away from the other memories and near misses of its batch (InfoNCE: van den Oord et al. 2018), while
-the sums over texts still point where the teacher points. Lines near one of the probes in `bench/data` are left
-out. `--without` leaves out authors as well, and prints how well their questions find their memories.
+`questions.tsv` has a line for each memory: its author, the memory, two questions that it answers, and a near
+miss, a memory on the same matter that doesn't. Each question is moved towards its memory and away from the
+other memories and near misses of its batch (InfoNCE: van den Oord et al. 2018), while the sums over texts
+still point where the teacher points. Lines near one of the probes in `bench/data` are left out. `--without`
+leaves out authors as well, and prints how well their questions find their memories.
 
 Writes the teacher's vectors of all texts (`questions.npy`, not made again where it is there) and the file.
 """

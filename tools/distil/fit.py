@@ -78,8 +78,8 @@ def counted(texts: list[str], words: tuple[str, ...]) -> sp.csr_matrix:
 def turn(teacher: NDArray[np.float32], student: NDArray[np.float32]) -> NDArray[np.float32]:
     """The rotation that brings the teacher's space nearest to the student's (Procrustes)."""
     left, _, right = np.linalg.svd(teacher.T @ student, full_matrices=False)
-    turn: NDArray[np.float32] = left @ right
-    return turn
+    turned: NDArray[np.float32] = left @ right
+    return turned
 
 
 def _fitted(
