@@ -43,6 +43,7 @@ _TEMPERATURE = 0.2
 _TEACHER = 12.0
 _LEVELS = 7  # As `PackedVectors` rounds.
 _STATEMENTS, _SEED = 5_000, 7
+_FIRST = 5
 _SHARED, _ASKED, _LIKE = 0.5, 0.3, 0.5
 """A line is near a probe from these shares of common stems: of the memories, or of memories and questions."""
 
@@ -233,8 +234,8 @@ def _recall(lines: Sequence[Line], vectors: NDArray[np.float32], words: tuple[st
     for part in range(2):
         likeness = unit(counted([line.questions[part] for line in lines], words) @ vectors) @ among.T
         own = np.diagonal(likeness)[:, None]
-        found.append(100 * float(((likeness > own).sum(axis=1) < 5).mean()))  # noqa: PLR2004
-    return f"recall@5 {found[0]:.1f} and {found[1]:.1f} % of {len(lines)} first and second questions"
+        found.append(100 * float(((likeness > own).sum(axis=1) < _FIRST).mean()))
+    return f"recall@{_FIRST} {found[0]:.1f} and {found[1]:.1f} % of {len(lines)} first and second questions"
 
 
 def _least_cosine(texts: list[str], vectors: NDArray[np.float32]) -> float:
