@@ -31,12 +31,12 @@ from germane.tokens import get_counter
 WHO: dict[str, Any] = {"app_name": "support", "user_id": "anna"}
 TEXTS = (
     "Anna is allergic to nuts.",
-    "The invoice is due on Friday.",
-    "Refunds take five days.",
+    "The tiger sleeps.",
+    "Our choir sings Bach.",
     "The parcel waits in Osaka.",
     "Locker nine has the code 333.",
 )
-WORDS = ("allergic", "invoice", "refunds", "parcel", "locker")
+WORDS = ("allergic", "tiger", "choir", "parcel", "locker")
 
 
 @pytest.fixture
@@ -71,12 +71,12 @@ def test_it_answers_as_the_frameworks_own_service_does(service: ADKMemoryService
             # Added again, the session replaces itself.
             await one.add_session_to_memory(session("1", event("a", TEXTS[0]), event("d", TEXTS[2])))
             assert await found(one, "allergic") == [("a", TEXTS[0])]
-            assert await found(one, "invoice") == []
+            assert await found(one, "tiger") == []
             # Of the events that are added, known ones count once.
             await one.add_events_to_memory(
                 **WHO, session_id="1", events=[event("d", TEXTS[2]), event("e", TEXTS[3])]
             )
-            assert await found(one, "refunds") == [("d", TEXTS[2])]
+            assert await found(one, "choir") == [("d", TEXTS[2])]
             assert await found(one, "parcel") == [("e", TEXTS[3])]
             # What is deleted doesn't come back.
             await one.delete_memory(**WHO, memory_id="a")
@@ -84,7 +84,7 @@ def test_it_answers_as_the_frameworks_own_service_does(service: ADKMemoryService
             await one.delete_memory(**WHO)
             await one.add_session_to_memory(session("1", event("a", TEXTS[0]), event("d", TEXTS[2])))
             assert await found(one, "allergic") == []
-            assert await found(one, "refunds") == [("d", TEXTS[2])]
+            assert await found(one, "choir") == [("d", TEXTS[2])]
 
     asyncio.run(both())
 

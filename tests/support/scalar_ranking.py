@@ -75,7 +75,7 @@ def gate(
         return _split(
             ranked, {place for place, (near, _, has, _) in measures.items() if near < 0.15 and not has}
         )
-    cosine = max(query.least_cosine, 0.4 * max((near for near, *_ in measures.values()), default=0.0))
+    cosine = max(query.least_cosine, 0.45 * max((near for near, *_ in measures.values()), default=0.0))
     best = max((words for *_, words in measures.values()), default=0.0)
     out = {
         place

@@ -192,13 +192,13 @@ def test_association_asks_once_for_all_that_was_found_and_obeys_the_filter() -> 
     with germane.open(store, agent="newton", clock=FixedClock(DEMO_NOW), embedder=embedder) as engine:
         load_demo(engine)
         store.queries.clear()
-        context = engine.assemble("Should we replace ChromaDB?", frame="auto")
+        context = engine.assemble("Should we raise prices?", frame="auto")
         assert "associated" in [note.code for note in context.trace.notes]
         assert any("association" in entry.parts for entry in context.trace.included)
         # The sections, and what is near to all that was found; a third one where procedures are empty.
         assert len(store.queries) <= 3
         where = Filter(kinds=("fact", "identity"))
         store.queries.clear()
-        narrow = engine.assemble("Should we replace ChromaDB?", frame="auto", where=where)
+        narrow = engine.assemble("Should we raise prices?", frame="auto", where=where)
         assert {entry.kind for entry in narrow.trace.entries} <= {"fact", "identity"}
         assert sum(any(part.order is None for part in query.slices) for query in store.queries) == 1

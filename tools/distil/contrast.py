@@ -44,7 +44,7 @@ _TEACHER = 12.0
 _LEVELS = 7  # As `PackedVectors` rounds.
 _STATEMENTS, _SEED = 5_000, 7
 _FIRST = 5
-_SHARED, _ASKED, _LIKE = 0.5, 0.3, 0.5
+_SHARED, _PARTLY, _LIKE = 0.5, 0.3, 0.5
 """A line is near a probe from these shares of common stems: of the memories, or of memories and questions."""
 
 
@@ -122,7 +122,7 @@ def _is_near(line: Line, probes: Sequence[tuple[set[int], set[int]]]) -> bool:
     for known, question in probes:
         shared = _share(memory, known)
         like = max(_share(each, question) for each in questions)
-        if shared >= _SHARED or (shared >= _ASKED and like >= _LIKE):
+        if shared >= _SHARED or (shared >= _PARTLY and like >= _LIKE):
             return True
     return False
 

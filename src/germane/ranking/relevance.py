@@ -329,7 +329,7 @@ FEW = 5
 LEAST_COVERAGE = 0.15
 """The share of a question's information below which its words say little, if nothing else judges a memory."""
 
-_OF_THE_BEST = 0.4
+_OF_THE_BEST = 0.45
 _SHARED_WORDS = 0.3
 """How much nearer two texts on different matters are where one has all words of the other."""
 _COSINE_OF_FEW = 0.15
@@ -363,7 +363,7 @@ def gate(
     The signal `coverage` is the share of the question's information that stands in a memory; without
     it a memory has none. `information` is what the question says, in nats, where that is known.
     A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `least_cosine` and
-    0.4 of the best one: words in common bring vectors near that have nothing else in common;
+    0.45 of the best one: words in common bring vectors near that have nothing else in common;
     or by words that say something (see `germane.ranking.signals.evidence`), with a BM25 score of at least
     0.3 of the best one, or three quarters of the question. Each is compared with its own best, since a
     memory that repeats the question's words is no reason to doubt one that answers in others. A memory
