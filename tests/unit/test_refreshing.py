@@ -229,7 +229,7 @@ def test_a_context_by_scopes_is_made_anew_and_never_smaller(engine: Engine) -> N
 def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     engine: Engine, context: Context
 ) -> None:
-    limit = context.tokens - 400
+    limit = context.tokens - 500
     refreshed = engine.refresh(context, "And Redis?", free_tokens=limit)
     smaller = refreshed.context
     assert (refreshed.reason, smaller.tokens <= limit) == (RefreshReason.PRESSURE, True)
